@@ -1,0 +1,74 @@
+//! The approver contract: who looks at a call before it runs, and what they may decide.
+//!
+//! Policies, which pick an approver for a call, live in `toolwright-runtime`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::message::ToolCall;
+use crate::tool::{Annotations, BoxFuture, CallView};
+
+/// Someone, or something, that decides about calls.
+pub trait Approver: Send + Sync {
+    /// The name written into events, for example `human`.
+    fn name(&self) -> &str;
+
+    /// Decides about one call. The arguments have passed the schema.
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision>;
+}
+
+/// A call that waits for a decision.
+#[derive(Debug)]
+pub struct ApprovalRequest<'a> {
+    /// The call, with validated arguments.
+    pub call: &'a ToolCall,
+    /// What the tool says about its effects.
+    pub annotations: &'a Annotations,
+    /// The call as it should be shown.
+    pub view: CallView,
+    /// Why somebody is asked.
+    pub reason: Option<String>,
+}
+
+/// An approver's answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
+pub enum Decision {
+    /// Run the call.
+    Approve,
+    /// Run the call with other arguments. Nothing but the arguments can change.
+    Modify {
+        /// The arguments to use; they are validated again.
+        arguments: Value,
+    },
+    /// Do not run it; the model is told why.
+    Reject {
+        /// What the model is told.
+        reason: String,
+    },
+    /// Let the next approver decide.
+    Escalate,
+    /// End the run.
+    Terminate {
+        /// What the operator is told.
+        reason: String,
+    },
+}
+
+impl Decision {
+    /// A refusal with its reason.
+    pub fn reject(reason: impl Into<String>) -> Self {
+        Decision::Reject { reason: reason.into() }
+    }
+
+    /// The word used in events and policies.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Decision::Approve => "approve",
+            Decision::Modify { .. } => "modify",
+            Decision::Reject { .. } => "reject",
+            Decision::Escalate => "escalate",
+            Decision::Terminate { .. } => "terminate",
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! What a tool can reach while it runs: who called it, the run's state, other tools, the sandbox, and the signal to stop.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::dispatch::{CallNote, Dispatch};
+use crate::error::{ErrorKind, ToolError};
+use crate::message::{ToolCall, ToolResult};
+use crate::model::Model;
+use crate::output::ToolOutput;
+use crate::sandbox::Sandbox;
+use crate::store::{Store, StoreState, Stored};
+use crate::tool::{BoxFuture, ToolSpec};
+
+/// The signal that a call, or the whole run, is to stop.
+pub type CancelToken = CancellationToken;
+
+/// What a tool can reach while it runs. Cloning is cheap.
+#[derive(Clone)]
+pub struct ToolContext {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    call_id: Arc<str>,
+    tool: Arc<str>,
+    depth: u32,
+    deadline: Option<Instant>,
+    cancel: OnceLock<CancelToken>,
+    parent_cancel: CancelToken,
+    host: Arc<dyn Dispatch>,
+}
+
+impl ToolContext {
+    /// A context for one call. The runtime makes these; tests use [`ToolContext::detached`].
+    pub fn new(
+        host: Arc<dyn Dispatch>,
+        call_id: Arc<str>,
+        tool: Arc<str>,
+        depth: u32,
+        deadline: Option<Instant>,
+        parent_cancel: CancelToken,
+    ) -> Self {
+        let inner = Inner { call_id, tool, depth, deadline, cancel: OnceLock::new(), parent_cancel, host };
+        ToolContext { inner: Arc::new(inner) }
+    }
+
+    /// A context outside any run, for unit tests of a tool: it has its own state and no other tools.
+    pub fn detached() -> Self {
+        Self::detached_in(RunScope::default())
+    }
+
+    /// A context outside any run, with the given state and sandboxes.
+    pub fn detached_in(scope: RunScope) -> Self {
+        ToolContext::new(
+            Arc::new(Detached { scope }),
+            "call".into(),
+            "tool".into(),
+            0,
+            None,
+            CancelToken::new(),
+        )
+    }
+
+    /// The id of the call being run.
+    pub fn call_id(&self) -> &Arc<str> {
+        &self.inner.call_id
+    }
+
+    /// The name of the tool being run.
+    pub fn tool_name(&self) -> &Arc<str> {
+        &self.inner.tool
+    }
+
+    /// How many calls this one is nested in.
+    pub fn depth(&self) -> u32 {
+        self.inner.depth
+    }
+
+    /// When the call will be stopped, if there is such a time.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.inner.deadline
+    }
+
+    /// The time left before the call is stopped.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.inner.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Fires when the call is to stop: it timed out, it was cancelled, or the run ends.
+    pub fn cancel_token(&self) -> &CancelToken {
+        self.inner.cancel.get_or_init(|| self.inner.parent_cancel.child_token())
+    }
+
+    /// True once the call is to stop. Long loops ask this.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel_token().is_cancelled()
+    }
+
+    /// An error once the call is to stop, for use with `?` in long loops.
+    pub fn check_cancelled(&self) -> Result<(), ToolError> {
+        if self.is_cancelled() {
+            return Err(ToolError::of(ErrorKind::Cancelled, "the call was cancelled"));
+        }
+        Ok(())
+    }
+
+    /// Stops whatever still works for this call. The runtime calls it on a time-out.
+    pub fn stop(&self) {
+        self.cancel_token().cancel();
+    }
+
+    /// The run's state of type `T`.
+    pub fn store<T: StoreState>(&self) -> Stored<T> {
+        self.scope().store.of(None)
+    }
+
+    /// The run's state of type `T` under an instance name, so that one tool can be given several times.
+    pub fn store_as<T: StoreState>(&self, instance: &str) -> Stored<T> {
+        self.scope().store.of(Some(instance))
+    }
+
+    /// What the program put in with [`RunScope::with_state`], for example a database pool.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<Arc<T>, ToolError> {
+        self.scope().state()
+    }
+
+    /// The default sandbox of the run.
+    pub fn sandbox(&self) -> Result<Arc<dyn Sandbox>, ToolError> {
+        self.scope().sandbox(None)
+    }
+
+    /// The sandbox of that name.
+    pub fn sandbox_named(&self, name: &str) -> Result<Arc<dyn Sandbox>, ToolError> {
+        self.scope().sandbox(Some(name))
+    }
+
+    /// The first sandbox in which `file` can be read.
+    pub async fn sandbox_with(&self, file: &str) -> Option<Arc<dyn Sandbox>> {
+        for sandbox in self.scope().sandboxes.values() {
+            if sandbox.read_file(file).await.is_ok() {
+                return Some(sandbox.clone());
+            }
+        }
+        None
+    }
+
+    /// The model of the run, for tools that ask one.
+    pub fn model(&self) -> Result<Arc<dyn Model>, ToolError> {
+        let model = self.scope().model.clone();
+        model.ok_or_else(|| ToolError::fatal("the tool asks a model, and the run has none"))
+    }
+
+    /// Everything that belongs to the run.
+    pub fn scope(&self) -> &RunScope {
+        self.inner.host.scope()
+    }
+
+    /// The tools of the run.
+    pub fn tools(&self) -> Vec<ToolSpec> {
+        self.inner.host.specs()
+    }
+
+    /// Calls another tool. The call is validated, approved, limited and recorded like any other.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let id = format!("{}.{tool}", self.inner.call_id);
+        self.inner.host.invoke(self, ToolCall::new(id, tool, arguments)).await
+    }
+
+    /// Says how far the work has come.
+    pub fn progress(&self, done: f64, total: Option<f64>, message: impl Into<String>) {
+        self.note(CallNote::Progress { done, total, message: Some(message.into()) });
+    }
+
+    /// Puts something on record.
+    pub fn note(&self, note: CallNote) {
+        self.inner.host.note(self, note);
+    }
+
+    /// The door to the runtime, for tools that hand calls on.
+    pub fn host(&self) -> &Arc<dyn Dispatch> {
+        &self.inner.host
+    }
+}
+
+impl std::fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("call_id", &self.inner.call_id)
+            .field("tool", &self.inner.tool)
+            .field("depth", &self.inner.depth)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What belongs to a whole run and is shared by its calls.
+#[derive(Clone, Default)]
+pub struct RunScope {
+    /// The run's id.
+    pub run_id: Arc<str>,
+    /// State that tools keep between calls.
+    pub store: Store,
+    /// The sandboxes by name; the first is the default.
+    pub sandboxes: indexmap::IndexMap<String, Arc<dyn Sandbox>>,
+    /// The model that tools may ask.
+    pub model: Option<Arc<dyn Model>>,
+    states: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+}
+
+impl RunScope {
+    /// Gives tools access to `state`, one value per type.
+    #[must_use]
+    pub fn with_state<T: Send + Sync + 'static>(mut self, state: impl Into<Arc<T>>) -> Self {
+        self.states.insert(TypeId::of::<T>(), state.into());
+        self
+    }
+
+    /// The injected value of type `T`.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<Arc<T>, ToolError> {
+        let found = self.states.get(&TypeId::of::<T>()).cloned().and_then(|any| any.downcast::<T>().ok());
+        found.ok_or_else(|| {
+            let name = std::any::type_name::<T>();
+            ToolError::fatal(format!("the run has no state of type `{name}`"))
+                .hint("add it when building the run: `.state(Arc::new(...))`")
+        })
+    }
+
+    /// The sandbox of that name, or the first one.
+    pub fn sandbox(&self, name: Option<&str>) -> Result<Arc<dyn Sandbox>, ToolError> {
+        let found = match name {
+            None | Some("default") if !self.sandboxes.contains_key("default") => {
+                self.sandboxes.first().map(|(_, sandbox)| sandbox)
+            }
+            None => self.sandboxes.get("default"),
+            Some(name) => self.sandboxes.get(name),
+        };
+        found.cloned().ok_or_else(|| {
+            let names: Vec<_> = self.sandboxes.keys().map(String::as_str).collect();
+            let message = match name {
+                Some(name) if !names.is_empty() => {
+                    format!("there is no sandbox `{name}`; there are: {}", names.join(", "))
+                }
+                _ => "the run has no sandbox".to_owned(),
+            };
+            ToolError::of(ErrorKind::SandboxUnavailable, message)
+        })
+    }
+}
+
+impl std::fmt::Debug for RunScope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sandboxes: Vec<_> = self.sandboxes.keys().collect();
+        f.debug_struct("RunScope")
+            .field("run_id", &self.run_id)
+            .field("sandboxes", &sandboxes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A value the program injects into tools: the parameter `db: State<Db>` is not told to the model.
+#[derive(Debug)]
+pub struct State<T>(pub Arc<T>);
+
+impl<T> std::ops::Deref for State<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// The host of a context outside any run.
+struct Detached {
+    scope: RunScope,
+}
+
+impl Dispatch for Detached {
+    fn scope(&self) -> &RunScope {
+        &self.scope
+    }
+
+    fn specs(&self) -> Vec<ToolSpec> {
+        Vec::new()
+    }
+
+    fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move { Err(no_tools(&call)) })
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        _parent: &'a ToolContext,
+        call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { Err(no_tools(&call)) })
+    }
+
+    fn note(&self, _context: &ToolContext, _note: CallNote) {}
+}
+
+fn no_tools(call: &ToolCall) -> ToolError {
+    ToolError::invalid(format!("there is no tool `{}`: the context belongs to no run", call.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn injected_state_is_found_by_type_and_its_absence_is_fatal() {
+        let context =
+            ToolContext::detached_in(RunScope::default().with_state::<String>(Arc::new("db".to_owned())));
+        assert_eq!(*context.state::<String>().unwrap(), "db");
+        let missing = context.state::<u32>().unwrap_err();
+        assert!(missing.is_fatal() && missing.message().contains("u32"));
+    }
+
+    #[test]
+    fn a_run_without_a_sandbox_says_so() {
+        let error = ToolContext::detached().sandbox().err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::SandboxUnavailable);
+    }
+
+    #[test]
+    fn stopping_a_call_is_seen_inside_it() {
+        let context = ToolContext::detached();
+        assert!(context.check_cancelled().is_ok());
+        context.stop();
+        assert_eq!(context.check_cancelled().unwrap_err().kind(), ErrorKind::Cancelled);
+    }
+}

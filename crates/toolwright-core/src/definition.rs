@@ -1,0 +1,279 @@
+//! [`ToolDef`]: a tool as one value. Closures become tools here, and existing tools are copied with changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::ToolContext;
+use crate::error::{ErrorKind, ToolError};
+use crate::message::ToolCall;
+use crate::output::{Content, IntoToolOutput, ToolOutput};
+use crate::schema;
+use crate::tool::{Annotations, BoxFuture, CallView, Tool, ToolSettings, ToolSpec};
+
+/// A tool as one cheap-to-clone value: its definition, its settings and its code.
+///
+/// ```
+/// use toolwright_core::{ToolContext, ToolDef, ToolError};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Pair {
+///     /// First number.
+///     x: i64,
+///     /// Second number.
+///     y: i64,
+/// }
+///
+/// let add = ToolDef::typed("add", "Adds two numbers.", |_: ToolContext, pair: Pair| async move { pair.x + pair.y });
+/// assert_eq!(add.spec().parameters["required"], json!(["x", "y"]));
+///
+/// let renamed = add.with_name("plus").describe_parameter("x", "the left one")?;
+/// assert_eq!(renamed.spec().parameters["properties"]["x"]["description"], "the left one");
+/// # Ok::<(), ToolError>(())
+/// ```
+#[derive(Clone)]
+pub struct ToolDef {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone)]
+struct Inner {
+    spec: ToolSpec,
+    settings: ToolSettings,
+    body: Body,
+}
+
+type AsyncBody =
+    Arc<dyn for<'a> Fn(&'a ToolContext, Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> + Send + Sync>;
+
+#[derive(Clone)]
+enum Body {
+    Code(AsyncBody),
+    Tool(Arc<dyn Tool>),
+}
+
+impl ToolDef {
+    /// A tool whose arguments are a type: the schema comes from the type, and unknown arguments are refused.
+    pub fn typed<A, F, Fut, R>(name: impl Into<Arc<str>>, description: impl Into<String>, code: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+        R: IntoToolOutput,
+    {
+        let mut spec = ToolSpec::new(name, description);
+        spec.parameters = schema::parameters_of::<A>();
+        Self::from_fn(spec, move |context, arguments| {
+            let parsed = schema::read_arguments::<A>(arguments);
+            let work = parsed.map(|arguments| code(context.clone(), arguments));
+            Box::pin(async move { work?.await.into_tool_output() })
+        })
+    }
+
+    /// A tool from a schema given as data and a closure that takes the arguments as JSON.
+    pub fn dynamic<F, Fut, R>(spec: ToolSpec, code: F) -> Self
+    where
+        F: Fn(ToolContext, Value) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+        R: IntoToolOutput,
+    {
+        Self::from_fn(spec, move |context, arguments| {
+            let work = code(context.clone(), arguments);
+            Box::pin(async move { work.await.into_tool_output() })
+        })
+    }
+
+    /// A tool that blocks its thread: the runtime runs it where that does no harm, and abandons it on a time-out.
+    pub fn blocking<F, R>(spec: ToolSpec, code: F) -> Self
+    where
+        F: Fn(ToolContext, Value) -> R + Send + Sync + 'static,
+        R: IntoToolOutput,
+    {
+        let code = Arc::new(code);
+        let def = Self::from_fn(spec, move |context, arguments| {
+            let (code, context) = (code.clone(), context.clone());
+            Box::pin(run_blocking(move || code(context, arguments).into_tool_output()))
+        });
+        def.edit(|_, settings| settings.blocking = true)
+    }
+
+    /// The most general form, which the others and `#[tool]` build on.
+    pub fn from_fn<F>(spec: ToolSpec, code: F) -> Self
+    where
+        F: for<'a> Fn(&'a ToolContext, Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        let inner = Inner { spec, settings: ToolSettings::default(), body: Body::Code(Arc::new(code)) };
+        ToolDef { inner: Arc::new(inner) }
+    }
+
+    /// The definition of an existing tool; calls go to that tool.
+    pub fn of(tool: impl Tool + 'static) -> Self {
+        let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
+        ToolDef { inner: Arc::new(Inner { spec, settings, body: Body::Tool(Arc::new(tool)) }) }
+    }
+
+    /// What a model is told.
+    pub fn spec(&self) -> &ToolSpec {
+        &self.inner.spec
+    }
+
+    /// A copy under another name.
+    #[must_use]
+    pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
+        self.edit(|spec, _| spec.name = name.into())
+    }
+
+    /// A copy with another description.
+    #[must_use]
+    pub fn with_description(self, description: impl Into<String>) -> Self {
+        self.edit(|spec, _| spec.description = description.into())
+    }
+
+    /// A copy in which one parameter is described otherwise. An error when there is no such parameter.
+    pub fn describe_parameter(
+        self,
+        parameter: &str,
+        description: impl Into<String>,
+    ) -> Result<Self, ToolError> {
+        let known: Vec<String> = self.spec().parameter_names().map(str::to_owned).collect();
+        if !known.iter().any(|name| name == parameter) {
+            let name = &self.spec().name;
+            return Err(ToolError::of(
+                ErrorKind::Fatal,
+                format!("tool `{name}` has no parameter `{parameter}`; it has: {}", known.join(", ")),
+            ));
+        }
+        Ok(self.edit(|spec, _| {
+            if let Some(schema) =
+                spec.parameters.pointer_mut("/properties").and_then(|all| all.get_mut(parameter))
+            {
+                if schema.as_bool() == Some(true) {
+                    *schema = Value::Object(serde_json::Map::new());
+                }
+                if let Some(map) = schema.as_object_mut() {
+                    map.insert("description".to_owned(), Value::String(description.into()));
+                }
+            }
+        }))
+    }
+
+    /// A copy that may, or may not, run beside other calls of a batch.
+    #[must_use]
+    pub fn with_parallel(self, parallel: bool) -> Self {
+        self.edit(|_, settings| settings.parallel = Some(parallel))
+    }
+
+    /// A copy whose calls are shown to approvers by `viewer`.
+    #[must_use]
+    pub fn with_viewer(
+        self,
+        viewer: impl Fn(&ToolCall) -> Result<CallView, ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        self.edit(|_, settings| settings.viewer = Some(Arc::new(viewer)))
+    }
+
+    /// A copy whose old results are rewritten before each model request: `rewrite(index, total, content)`.
+    #[must_use]
+    pub fn with_model_input(
+        self,
+        rewrite: impl Fn(usize, usize, &[Content]) -> Vec<Content> + Send + Sync + 'static,
+    ) -> Self {
+        self.edit(|_, settings| settings.model_input = Some(Arc::new(rewrite)))
+    }
+
+    /// A copy whose calls may take no longer than this.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        self.edit(|_, settings| settings.timeout = Some(timeout))
+    }
+
+    /// A copy whose output to a model is bounded to `bytes`; 0 means not at all.
+    #[must_use]
+    pub fn with_max_output(self, bytes: usize) -> Self {
+        self.edit(|_, settings| settings.max_output = Some(bytes))
+    }
+
+    /// A copy that belongs to a category.
+    #[must_use]
+    pub fn with_category(self, category: impl Into<Arc<str>>) -> Self {
+        self.edit(|_, settings| settings.category = Some(category.into()))
+    }
+
+    /// A copy that says this of its effects.
+    #[must_use]
+    pub fn with_annotations(self, annotations: Annotations) -> Self {
+        self.edit(|spec, _| spec.annotations = annotations)
+    }
+
+    /// A copy that promises a structured result of this schema.
+    #[must_use]
+    pub fn with_output_schema(self, schema: Value) -> Self {
+        self.edit(|spec, _| spec.output_schema = Some(schema))
+    }
+
+    /// A copy with any change to the definition or the settings.
+    #[must_use]
+    pub fn edit(self, change: impl FnOnce(&mut ToolSpec, &mut ToolSettings)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.inner);
+        change(&mut inner.spec, &mut inner.settings);
+        ToolDef { inner: Arc::new(inner) }
+    }
+}
+
+impl Tool for ToolDef {
+    fn spec(&self) -> &ToolSpec {
+        &self.inner.spec
+    }
+
+    fn settings(&self) -> &ToolSettings {
+        &self.inner.settings
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Value,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        match &self.inner.body {
+            Body::Code(code) => code(context, arguments),
+            Body::Tool(tool) => tool.call(context, arguments),
+        }
+    }
+}
+
+impl std::fmt::Debug for ToolDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolDef")
+            .field("spec", &self.inner.spec)
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs code that blocks on the threads kept for it. A panic there becomes a fatal error.
+pub async fn run_blocking(
+    work: impl FnOnce() -> Result<ToolOutput, ToolError> + Send + 'static,
+) -> Result<ToolOutput, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => Err(panic_error(&*error.into_panic())),
+        Err(_) => Err(ToolError::of(ErrorKind::Cancelled, "the runtime is shutting down")),
+    }
+}
+
+/// The fatal error for a panic in a tool.
+pub fn panic_error(payload: &(dyn std::any::Any + Send)) -> ToolError {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned());
+    ToolError::fatal(format!("the tool panicked: {text}"))
+}

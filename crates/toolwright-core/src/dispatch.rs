@@ -1,0 +1,91 @@
+//! The door through which everything that is not the model loop reaches tools.
+//!
+//! The runtime implements [`Dispatch`]; the MCP server, YAML flows and tools that call other tools use it, so that
+//! every call takes the same path whoever asks.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::context::{RunScope, ToolContext};
+use crate::error::ToolError;
+use crate::message::{ToolCall, ToolResult};
+use crate::output::ToolOutput;
+use crate::tool::{BoxFuture, ToolSpec};
+
+/// Runs calls on behalf of others.
+pub trait Dispatch: Send + Sync {
+    /// What belongs to the whole run: state, sandboxes, the model.
+    fn scope(&self) -> &RunScope;
+
+    /// The tools that can be called.
+    fn specs(&self) -> Vec<ToolSpec>;
+
+    /// Runs a call from outside; the result is bounded, ready for a model.
+    fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
+
+    /// Runs a call that a tool makes; the output is whole, and the call is recorded under its parent.
+    fn invoke<'a>(
+        &'a self,
+        parent: &'a ToolContext,
+        call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// Records something that happened inside a call.
+    fn note(&self, context: &ToolContext, note: CallNote);
+}
+
+/// Something that happened inside a call.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "note", rename_all = "snake_case")]
+pub enum CallNote {
+    /// How far the work has come.
+    Progress {
+        /// Work done so far.
+        done: f64,
+        /// All the work, when known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<f64>,
+        /// What is being done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// Output while the tool still runs.
+    Output {
+        /// Which stream it came from, for example `stdout`.
+        stream: String,
+        /// The text.
+        text: String,
+    },
+    /// What a person may be shown instead of the bare call.
+    Hint {
+        /// The text.
+        text: String,
+    },
+    /// The call waits for a rate limit.
+    RateLimited {
+        /// How long.
+        wait: Duration,
+    },
+    /// The result came from a cache.
+    CacheHit {
+        /// How old it is.
+        age: Duration,
+    },
+    /// The work failed and is tried again.
+    Retry {
+        /// Which attempt failed, counting from 1.
+        attempt: u32,
+        /// Why.
+        error: String,
+    },
+    /// Anything else a tool wants on record.
+    Data {
+        /// What it is.
+        name: String,
+        /// The value.
+        value: Value,
+    },
+}

@@ -1,0 +1,69 @@
+//! The contract between tools, models, sandboxes and the runtime that calls them. Nothing in this crate does I/O.
+//!
+//! A tool is a function with a description; `#[tool]` makes one, and the doc comments are what a model reads:
+//!
+//! ```
+//! use toolwright_core::{Toolset, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool]
+//! async fn add(
+//!     /// First number.
+//!     x: i64,
+//!     /// Second number.
+//!     y: i64,
+//! ) -> i64 {
+//!     x + y
+//! }
+//!
+//! let tools = Toolset::new().with(add())?;
+//! assert_eq!(tools.names().collect::<Vec<_>>(), ["add"]);
+//! # Ok::<(), toolwright_core::ToolsetError>(())
+//! ```
+//!
+//! Calls are made by `toolwright-runtime`, which validates, approves, bounds and records them.
+
+mod approval;
+mod context;
+mod definition;
+mod dispatch;
+mod error;
+mod glob;
+mod message;
+mod model;
+mod nearest;
+mod output;
+mod sandbox;
+pub mod schema;
+mod secret;
+mod store;
+pub mod text;
+mod tool;
+mod toolset;
+mod wrap;
+
+pub use approval::{ApprovalRequest, Approver, Decision};
+pub use context::{CancelToken, RunScope, State, ToolContext};
+pub use definition::{ToolDef, panic_error, run_blocking};
+pub use dispatch::{CallNote, Dispatch};
+pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
+pub use glob::{Patterns, glob_match};
+pub use message::{AssistantMessage, Message, ToolCall, ToolResult, Truncation};
+pub use model::{
+    Model, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest, StopReason, ToolChoice, Usage,
+};
+pub use nearest::nearest;
+pub use output::{Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, ToolOutput};
+pub use sandbox::{Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, Sandbox};
+pub use secret::Secret;
+pub use store::{Store, StoreState, Stored};
+pub use tool::{
+    Annotations, BoxFuture, CallView, Fingerprint, ModelInput, Tool, ToolSettings, ToolSpec, ViewContent,
+    ViewFormat, Viewer, canonical_json, empty_parameters,
+};
+pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
+pub use wrap::{Cache, RateLimit, Retry, ToolExt};
+
+/// What the macros' output needs; not for use by hand.
+#[doc(hidden)]
+pub mod __private;

@@ -1,0 +1,477 @@
+//! What a tool returns: content blocks, an optional structured value, and metadata.
+//!
+//! [`IntoToolOutput`] turns ordinary Rust values into a [`ToolOutput`]; the `#[tool]` macro also accepts any
+//! value that serialises. Bounding and rendering for a model belong to the runtime.
+
+use base64::Engine as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::ToolError;
+
+/// One block of content, for a model or from one.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+        /// Where the text comes from, when a search or a document gave it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        citations: Vec<Citation>,
+    },
+    /// A JSON value.
+    Json {
+        /// The value.
+        value: Value,
+    },
+    /// A picture.
+    Image(Media),
+    /// A sound.
+    Audio(Media),
+    /// A moving picture.
+    Video(Media),
+    /// A document, for example a PDF.
+    Document(Media),
+    /// A pointer to something the reader can fetch.
+    ResourceLink {
+        /// Where it is.
+        uri: String,
+        /// What it is called.
+        name: String,
+        /// What it holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// Its media type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+    },
+    /// A model's reasoning, kept as it came so that it can be sent back unchanged.
+    Reasoning {
+        /// The readable part; empty when the vendor hides it.
+        text: String,
+        /// Everything the vendor needs to see again: signatures, encrypted content, ids.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        opaque: Value,
+    },
+}
+
+/// Where a piece of text comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Citation {
+    /// The address of the source.
+    pub url: String,
+    /// The title of the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The passage itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<String>,
+}
+
+/// The bytes, or the address, of an image, sound, video or document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// Where the bytes are.
+    #[serde(flatten)]
+    pub source: MediaSource,
+    /// The media type, for example `image/png`.
+    pub mime_type: String,
+    /// A file name, for documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How closely a model should look at a picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Detail>,
+}
+
+/// Where the bytes of a [`Media`] are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MediaSource {
+    /// The bytes themselves, in base64.
+    Data(String),
+    /// An address they can be fetched from.
+    Url(String),
+}
+
+/// How closely a model should look at a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    /// The model's choice.
+    Auto,
+    /// A small version is enough.
+    Low,
+    /// As much detail as the model takes.
+    High,
+    /// Unscaled.
+    Original,
+}
+
+impl Media {
+    /// Media from its bytes.
+    pub fn from_bytes(mime_type: impl Into<String>, bytes: &[u8]) -> Self {
+        let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+        Media { source: MediaSource::Data(data), mime_type: mime_type.into(), name: None, detail: None }
+    }
+
+    /// Media that can be fetched from `url`.
+    pub fn from_url(mime_type: impl Into<String>, url: impl Into<String>) -> Self {
+        Media { source: MediaSource::Url(url.into()), mime_type: mime_type.into(), name: None, detail: None }
+    }
+
+    /// Media from a `data:` address such as `data:image/png;base64,AA==`.
+    pub fn from_data_url(url: &str) -> Result<Self, ToolError> {
+        let parsed = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+        let Some((mime_type, data)) = parsed else {
+            return Err(ToolError::invalid("not a base64 `data:` address"));
+        };
+        let media = Media {
+            source: MediaSource::Data(data.to_owned()),
+            mime_type: mime_type.to_owned(),
+            name: None,
+            detail: None,
+        };
+        media.bytes().map(|_| media.clone())
+    }
+
+    /// The decoded bytes. An error when they are elsewhere or are not base64.
+    pub fn bytes(&self) -> Result<Vec<u8>, ToolError> {
+        match &self.source {
+            MediaSource::Data(data) => base64::engine::general_purpose::STANDARD
+                .decode(data)
+                .map_err(|error| ToolError::invalid("the media data is not base64").with_source(error)),
+            MediaSource::Url(_) => Err(ToolError::invalid("the media is an address, not data")),
+        }
+    }
+
+    /// A `data:` address with the bytes, or the address where they are.
+    pub fn to_url(&self) -> String {
+        match &self.source {
+            MediaSource::Data(data) => format!("data:{};base64,{data}", self.mime_type),
+            MediaSource::Url(url) => url.clone(),
+        }
+    }
+
+    /// The same media under a file name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+}
+
+impl Content {
+    /// A text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Content::Text { text: text.into(), citations: Vec::new() }
+    }
+
+    /// A JSON block.
+    pub fn json(value: impl Into<Value>) -> Self {
+        Content::Json { value: value.into() }
+    }
+
+    /// A picture from its bytes.
+    pub fn image(mime_type: impl Into<String>, bytes: &[u8]) -> Self {
+        Content::Image(Media::from_bytes(mime_type, bytes))
+    }
+
+    /// A sound from its bytes.
+    pub fn audio(mime_type: impl Into<String>, bytes: &[u8]) -> Self {
+        Content::Audio(Media::from_bytes(mime_type, bytes))
+    }
+
+    /// A video from its bytes.
+    pub fn video(mime_type: impl Into<String>, bytes: &[u8]) -> Self {
+        Content::Video(Media::from_bytes(mime_type, bytes))
+    }
+
+    /// A document from its bytes.
+    pub fn document(mime_type: impl Into<String>, name: impl Into<String>, bytes: &[u8]) -> Self {
+        Content::Document(Media::from_bytes(mime_type, bytes).named(name))
+    }
+
+    /// A link to something the reader can fetch.
+    pub fn link(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Content::ResourceLink { uri: uri.into(), name: name.into(), description: None, mime_type: None }
+    }
+
+    /// The text of a text or JSON block, as a model would read it.
+    pub fn as_text(&self) -> Option<std::borrow::Cow<'_, str>> {
+        match self {
+            Content::Text { text, .. } => Some(text.as_str().into()),
+            Content::Json { value } => Some(value.to_string().into()),
+            _ => None,
+        }
+    }
+
+    /// How many bytes the block takes, near enough to bound it.
+    pub fn size(&self) -> usize {
+        match self {
+            Content::Text { text, .. } | Content::Reasoning { text, .. } => text.len(),
+            Content::Json { value } => json_size(value),
+            Content::Image(media)
+            | Content::Audio(media)
+            | Content::Video(media)
+            | Content::Document(media) => match &media.source {
+                MediaSource::Data(text) | MediaSource::Url(text) => text.len(),
+            },
+            Content::ResourceLink { uri, name, description, .. } => {
+                uri.len() + name.len() + description.as_ref().map_or(0, String::len)
+            }
+        }
+    }
+}
+
+/// The length of the compact JSON text of `value`, without building it (escapes are not counted).
+fn json_size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(true) => 4,
+        Value::Bool(false) => 5,
+        Value::Number(number) => number.as_str_len(),
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| json_size(item) + 1).sum::<usize>() + 1,
+        Value::Object(map) => {
+            map.iter().map(|(key, item)| key.len() + json_size(item) + 4).sum::<usize>() + 1
+        }
+    }
+}
+
+trait NumberLength {
+    fn as_str_len(&self) -> usize;
+}
+
+impl NumberLength for serde_json::Number {
+    fn as_str_len(&self) -> usize {
+        match self.as_i64() {
+            Some(small) if (0..10).contains(&small) => 1,
+            _ => self.to_string().len(),
+        }
+    }
+}
+
+/// What a tool returns.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// What the model sees, in order.
+    pub content: Vec<Content>,
+    /// The value a program sees, when it differs from the only JSON block of `content`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// Facts beside the content: they go to the model as a note, to programs as data.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+impl ToolOutput {
+    /// An output of one block.
+    pub fn block(content: Content) -> Self {
+        ToolOutput { content: vec![content], ..ToolOutput::default() }
+    }
+
+    /// An output of several blocks.
+    pub fn blocks(content: impl IntoIterator<Item = Content>) -> Self {
+        ToolOutput { content: content.into_iter().collect(), ..ToolOutput::default() }
+    }
+
+    /// An output of one piece of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::block(Content::text(text))
+    }
+
+    /// An output from a JSON value: text for a string, nothing for null, a JSON block for the rest.
+    pub fn json(value: Value) -> Self {
+        match value {
+            Value::Null => ToolOutput::default(),
+            Value::String(text) => Self::text(text),
+            value => Self::block(Content::Json { value }),
+        }
+    }
+
+    /// An output from any value that serialises.
+    pub fn serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, ToolError> {
+        match serde_json::to_value(value) {
+            Ok(value) => Ok(Self::json(value)),
+            Err(error) => {
+                Err(ToolError::fatal("the tool's result does not serialise to JSON").with_source(error))
+            }
+        }
+    }
+
+    /// Adds one block.
+    #[must_use]
+    pub fn with(mut self, content: Content) -> Self {
+        self.content.push(content);
+        self
+    }
+
+    /// Sets the value a program sees.
+    #[must_use]
+    pub fn with_structured(mut self, value: Value) -> Self {
+        self.structured = Some(value);
+        self
+    }
+
+    /// Adds one fact beside the content.
+    #[must_use]
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// The value a program sees: the structured value, else the only JSON block, else the joined text.
+    pub fn value(&self) -> Value {
+        if let Some(value) = &self.structured {
+            return value.clone();
+        }
+        match self.content.as_slice() {
+            [] => Value::Null,
+            [Content::Json { value }] => value.clone(),
+            blocks if blocks.iter().all(|block| block.as_text().is_some()) => Value::String(self.to_text()),
+            blocks => serde_json::to_value(blocks).unwrap_or(Value::Null),
+        }
+    }
+
+    /// All text and JSON blocks, joined by newlines.
+    pub fn to_text(&self) -> String {
+        let parts: Vec<_> = self.content.iter().filter_map(Content::as_text).collect();
+        parts.join("\n")
+    }
+}
+
+/// Values a tool may return without further ado. For any other value that serialises, wrap it in [`Json`].
+pub trait IntoToolOutput {
+    /// The output, or the error to report.
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError>;
+}
+
+/// Makes an output from any value that serialises.
+///
+/// ```
+/// use toolwright_core::{IntoToolOutput, Json};
+///
+/// let output = Json(vec![1, 2, 3]).into_tool_output().unwrap();
+/// assert_eq!(output.to_text(), "[1,2,3]");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoToolOutput for Json<T> {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        ToolOutput::serialize(&self.0)
+    }
+}
+
+impl IntoToolOutput for ToolOutput {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoToolOutput for Content {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::block(self))
+    }
+}
+
+impl IntoToolOutput for Vec<Content> {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::blocks(self))
+    }
+}
+
+impl IntoToolOutput for String {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(self))
+    }
+}
+
+impl IntoToolOutput for &str {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(self))
+    }
+}
+
+impl IntoToolOutput for () {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::default())
+    }
+}
+
+impl IntoToolOutput for Value {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::json(self))
+    }
+}
+
+macro_rules! scalar_outputs {
+    ($($kind:ty)*) => {$(
+        impl IntoToolOutput for $kind {
+            fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+                Ok(ToolOutput::json(self.into()))
+            }
+        }
+    )*};
+}
+scalar_outputs!(bool i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64);
+
+impl<T: IntoToolOutput> IntoToolOutput for Option<T> {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        self.map_or_else(|| Ok(ToolOutput::default()), T::into_tool_output)
+    }
+}
+
+impl<T: IntoToolOutput, E: Into<ToolError>> IntoToolOutput for Result<T, E> {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        self.map_err(Into::into).and_then(T::into_tool_output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_round_trips_through_json() {
+        let blocks = vec![
+            Content::text("hi"),
+            Content::json(serde_json::json!({"a": 1})),
+            Content::image("image/png", b"\x89PNG"),
+            Content::document("application/pdf", "a.pdf", b"%PDF"),
+            Content::link("file:///a", "a"),
+            Content::Reasoning { text: "hm".into(), opaque: serde_json::json!({"signature": "x"}) },
+        ];
+        let text = serde_json::to_string(&blocks).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Content>>(&text).unwrap(), blocks);
+    }
+
+    #[test]
+    fn a_data_address_becomes_media_and_back() {
+        let media = Media::from_data_url("data:image/png;base64,AA==").unwrap();
+        assert_eq!(media.bytes().unwrap(), [0]);
+        assert_eq!(media.to_url(), "data:image/png;base64,AA==");
+        assert!(Media::from_data_url("data:image/png;base64,???").is_err());
+    }
+
+    #[test]
+    fn the_size_of_json_is_that_of_its_text() {
+        for value in
+            [serde_json::json!({"a": [1, 22, null], "b": "x"}), serde_json::json!([]), serde_json::json!({})]
+        {
+            let slack = json_size(&value).abs_diff(value.to_string().len());
+            assert!(slack <= 2, "{value}");
+        }
+    }
+
+    #[test]
+    fn plain_values_become_what_a_reader_expects() {
+        assert_eq!("x".into_tool_output().unwrap(), ToolOutput::text("x"));
+        assert_eq!(5_i64.into_tool_output().unwrap().to_text(), "5");
+        assert_eq!(().into_tool_output().unwrap(), ToolOutput::default());
+        assert_eq!(None::<String>.into_tool_output().unwrap().value(), Value::Null);
+    }
+}

@@ -1,0 +1,366 @@
+//! JSON Schema: made from Rust types, compiled once, and checked against what a model sends.
+//!
+//! Nothing of a schema is dropped on the way: `$ref`, `oneOf` and `const` reach the model as they were written. Checking
+//! reports every problem with its place. Values that plainly mean the right thing (`"5"` for an integer) are accepted
+//! unless [`Strictness::Strict`] is asked for; that part is in `fit`, the wording of problems in `explain`.
+
+mod explain;
+mod fit;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::error::ToolError;
+
+/// How deep arguments may be nested.
+pub const MAX_DEPTH: usize = 100;
+
+/// The largest schema that is compiled, in bytes of JSON text.
+const MAX_SCHEMA_BYTES: usize = 1024 * 1024;
+
+/// How many problems are told to the model; the rest are counted.
+const MAX_PROBLEMS: usize = 20;
+
+/// Whether values that plainly mean the right thing are accepted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// `"5"` is accepted for an integer, `"[1]"` for an array, null for an absent optional.
+    #[default]
+    Lenient,
+    /// Only what the schema accepts.
+    Strict,
+}
+
+/// A compiled schema.
+pub struct Schema {
+    json: Value,
+    validator: jsonschema::Validator,
+}
+
+impl Schema {
+    /// Compiles the schema of a tool's parameters, which must describe an object.
+    pub fn compile(json: &Value) -> Result<Self, SchemaError> {
+        if !json.is_object() {
+            return Err(SchemaError("it is not a JSON object".to_owned()));
+        }
+        match json.get("type") {
+            None => {}
+            Some(Value::String(kind)) if kind == "object" => {}
+            Some(other) => {
+                return Err(SchemaError(format!("its type is {other}, but parameters are an object")));
+            }
+        }
+        Self::compile_any(json)
+    }
+
+    /// Compiles any schema. References outside the schema are not fetched; they are an error.
+    pub fn compile_any(json: &Value) -> Result<Self, SchemaError> {
+        if depth(json) > MAX_DEPTH {
+            return Err(SchemaError(format!("it is nested more than {MAX_DEPTH} deep")));
+        }
+        if json.to_string().len() > MAX_SCHEMA_BYTES {
+            return Err(SchemaError(format!("it is larger than {MAX_SCHEMA_BYTES} bytes")));
+        }
+        // The linear-time engine: a pattern from a server must not be able to hang a call.
+        let patterns = jsonschema::PatternOptions::regex().size_limit(1024 * 1024);
+        let validator = jsonschema::options()
+            .with_pattern_options(patterns)
+            .build(json)
+            .map_err(|error| SchemaError(error.to_string()))?;
+        Ok(Schema { json: json.clone(), validator })
+    }
+
+    /// The schema as it was given.
+    pub fn json(&self) -> &Value {
+        &self.json
+    }
+
+    /// Checks arguments, reporting every problem with its place; returns them ready for the tool.
+    ///
+    /// ```
+    /// use toolwright_core::schema::{Schema, Strictness};
+    /// use serde_json::json;
+    ///
+    /// let schema = Schema::compile(&json!({
+    ///     "type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]
+    /// })).unwrap();
+    /// assert_eq!(schema.validate(json!({"x": "5"}), Strictness::Lenient).unwrap(), json!({"x": 5}));
+    /// let error = schema.validate(json!({"x": "five"}), Strictness::Lenient).unwrap_err();
+    /// assert_eq!(error.message(), "the arguments do not fit:\n- `x`: \"five\" is not an integer");
+    /// ```
+    pub fn validate(&self, arguments: Value, strictness: Strictness) -> Result<Value, ToolError> {
+        if depth(&arguments) > MAX_DEPTH {
+            return Err(ToolError::invalid(format!("the arguments are nested more than {MAX_DEPTH} deep")));
+        }
+        let mut arguments = arguments;
+        if self.validator.is_valid(&arguments) {
+            // JSON Schema accepts 5.0 for an integer; Rust integers do not.
+            if fit::has_float(&arguments) {
+                fit::integers(&mut arguments, &self.json);
+            }
+            return Ok(arguments);
+        }
+        if strictness == Strictness::Lenient {
+            let mut fitted = arguments.clone();
+            fit::fit(&mut fitted, &self.json);
+            if self.validator.is_valid(&fitted) {
+                return Ok(fitted);
+            }
+            arguments = fitted;
+        }
+        Err(explain::problems(self.validator.iter_errors(&arguments), &self.json, MAX_PROBLEMS))
+    }
+
+    /// The problems of a value, for schemas that are not a tool's parameters. Empty when it fits.
+    pub fn problems(&self, value: &Value) -> Vec<String> {
+        if depth(value) > MAX_DEPTH {
+            return vec![format!("the value is nested more than {MAX_DEPTH} deep")];
+        }
+        self.validator.iter_errors(value).take(MAX_PROBLEMS).map(|error| explain::problem(&error)).collect()
+    }
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Schema").field(&self.json).finish()
+    }
+}
+
+/// Why a schema cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaError(String);
+
+impl std::fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
+/// How deep a value is nested; a scalar is 0 deep. Does not recurse.
+pub fn depth(value: &Value) -> usize {
+    // The common case, an object of scalars, needs no list to work through.
+    let flat = |value: &Value| !matches!(value, Value::Array(_) | Value::Object(_));
+    match value {
+        Value::Object(map) if map.values().all(flat) => return 1,
+        Value::Array(items) if items.iter().all(flat) => return 1,
+        value if flat(value) => return 0,
+        _ => {}
+    }
+    let mut deepest = 0;
+    let mut todo = vec![(value, 0)];
+    while let Some((value, level)) = todo.pop() {
+        match value {
+            Value::Array(items) => todo.extend(items.iter().map(|item| (item, level + 1))),
+            Value::Object(map) => todo.extend(map.values().map(|item| (item, level + 1))),
+            _ => {
+                deepest = deepest.max(level);
+                continue;
+            }
+        }
+        deepest = deepest.max(level + 1);
+    }
+    deepest
+}
+
+/// The parameter schema of a type whose fields are the parameters.
+///
+/// Unknown parameters are refused, `required` is always there, and number formats that only mean something to Rust are
+/// left out.
+pub fn parameters_of<A: JsonSchema>() -> Value {
+    let mut schema = schema_of::<A>();
+    if let Some(map) = schema.as_object_mut() {
+        map.remove("title");
+        map.remove("description");
+        map.entry("type").or_insert_with(|| "object".into());
+        map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        map.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+        map.entry("additionalProperties").or_insert(Value::Bool(false));
+    }
+    schema
+}
+
+/// The schema of a type.
+pub fn schema_of<A: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
+    let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
+    strip_number_formats(&mut schema);
+    schema
+}
+
+fn strip_number_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            let rust_only = matches!(
+                map.get("format").and_then(Value::as_str),
+                Some(
+                    "int8"
+                        | "int16"
+                        | "int32"
+                        | "int64"
+                        | "int128"
+                        | "int"
+                        | "uint8"
+                        | "uint16"
+                        | "uint32"
+                        | "uint64"
+                        | "uint128"
+                        | "uint"
+                        | "float"
+                        | "double"
+                )
+            );
+            if rust_only {
+                map.shift_remove("format");
+            }
+            map.values_mut().for_each(strip_number_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_number_formats),
+        _ => {}
+    }
+}
+
+/// Reads validated arguments into a type. What the schema cannot express (a date that does not exist) is an error for
+/// the model, with its place.
+pub fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, ToolError> {
+    A::deserialize(&arguments).map_err(|first| {
+        let located = serde_path_to_error::deserialize::<_, A>(&arguments);
+        let message = match located {
+            Err(error) if error.path().to_string() != "." => {
+                format!("`{}`: {}", error.path(), error.inner())
+            }
+            _ => first.to_string(),
+        };
+        ToolError::invalid(format!("the arguments do not fit:\n- {message}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(schema: Value, arguments: Value, want: Result<Value, &str>) {
+        let schema = Schema::compile(&schema).unwrap();
+        let got = schema.validate(arguments, Strictness::Lenient);
+        assert_eq!(got.as_ref().map_err(ToolError::message), want.as_ref().map_err(|text| *text));
+    }
+
+    fn object(properties: Value) -> Value {
+        json!({"type": "object", "properties": properties, "additionalProperties": false})
+    }
+
+    #[test]
+    fn safe_readings_are_accepted() {
+        let integer = object(json!({"x": {"type": "integer"}}));
+        check(integer.clone(), json!({"x": "5"}), Ok(json!({"x": 5})));
+        check(integer.clone(), json!({"x": 5.0}), Ok(json!({"x": 5})));
+        check(integer.clone(), json!({"x": null}), Ok(json!({})));
+        check(integer, json!({"x": true}), Err("the arguments do not fit:\n- `x`: true is not an integer"));
+        let list = object(json!({"x": {"type": "array", "items": {"type": "number"}}}));
+        check(list.clone(), json!({"x": "[1, 2.5]"}), Ok(json!({"x": [1, 2.5]})));
+        check(list, json!({"x": ["1", "2.5"]}), Ok(json!({"x": [1, 2.5]})));
+        check(object(json!({"x": {"type": "boolean"}})), json!({"x": "True"}), Ok(json!({"x": true})));
+        check(object(json!({"x": {"type": "string"}})), json!({"x": 5}), Ok(json!({"x": "5"})));
+    }
+
+    #[test]
+    fn a_union_that_takes_the_value_keeps_it() {
+        let either = object(json!({"x": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}));
+        check(either, json!({"x": "5"}), Ok(json!({"x": "5"})));
+        let maybe = object(json!({"x": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}));
+        check(maybe, json!({"x": "5"}), Ok(json!({"x": 5})));
+    }
+
+    #[test]
+    fn every_problem_is_reported_with_its_place() {
+        let schema = json!({
+            "type": "object", "required": ["y"], "additionalProperties": false,
+            "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}, "l": {"items": {"enum": ["a", "b"]}}}
+        });
+        check(
+            schema,
+            json!({"x": "a", "q": 1, "l": ["a", "c"]}),
+            Err(concat!(
+                "the arguments do not fit:\n- `x`: \"a\" is not an integer\n- `l[1]`: \"c\" is not one of \"a\", \"b\"\n",
+                "- `q` is not a parameter\n- `y` is missing"
+            )),
+        );
+    }
+
+    #[test]
+    fn references_are_followed_and_foreign_ones_refused() {
+        let schema = json!({
+            "type": "object", "properties": {"n": {"$ref": "#/$defs/node"}},
+            "$defs": {"node": {"type": "object", "properties": {
+                "v": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}
+            }}}
+        });
+        check(
+            schema,
+            json!({"n": {"v": "1", "next": {"v": "2", "next": null}}}),
+            Ok(json!({"n": {"v": 1, "next": {"v": 2, "next": null}}})),
+        );
+        let foreign =
+            json!({"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:1/schema.json"}}});
+        assert!(Schema::compile(&foreign).is_err());
+        let file = json!({"type": "object", "properties": {"x": {"$ref": "file:///etc/passwd"}}});
+        assert!(Schema::compile(&file).is_err());
+    }
+
+    #[test]
+    fn deep_arguments_are_refused_before_anything_recurses() {
+        let mut deep = json!(1);
+        for _ in 0..300 {
+            deep = Value::Array(vec![deep]);
+        }
+        let schema = Schema::compile(&json!({"type": "object"})).unwrap();
+        let error = schema.validate(json!({"p": deep}), Strictness::Lenient).unwrap_err();
+        assert_eq!(error.message(), "the arguments are nested more than 100 deep");
+    }
+
+    #[test]
+    fn depth_counts_containers() {
+        assert_eq!(
+            [depth(&json!(1)), depth(&json!([])), depth(&json!({"a": [1]})), depth(&json!([[[]]]))],
+            [0, 1, 2, 3]
+        );
+    }
+
+    #[test]
+    fn type_schemas_say_what_a_model_needs_and_no_more() {
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only the schema is looked at")]
+        struct Arguments {
+            /// How many.
+            count: u32,
+            ratio: Option<f32>,
+        }
+        assert_eq!(
+            parameters_of::<Arguments>(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "count": {"description": "How many.", "type": "integer", "minimum": 0},
+                    "ratio": {"type": ["number", "null"]}
+                },
+                "required": ["count"],
+                "additionalProperties": false
+            })
+        );
+    }
+
+    #[test]
+    fn what_a_schema_cannot_say_is_still_an_error_with_a_place() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Arguments {
+            #[expect(dead_code, reason = "only the error is looked at")]
+            when: Vec<jiff::civil::Date>,
+        }
+        let error = read_arguments::<Arguments>(json!({"when": ["2026-02-30"]})).unwrap_err();
+        assert!(error.message().contains("`when[0]`"), "{}", error.message());
+    }
+}

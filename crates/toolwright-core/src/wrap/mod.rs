@@ -1,0 +1,76 @@
+//! Wrappers around any tool: safe results, rate limits, caches, retries.
+//!
+//! Each is one line on a tool, keeps its definition, and reports what it did as notes of the call. A [`RateLimit`] or
+//! a [`Cache`] can be shared between tools.
+
+mod cache;
+mod rate;
+mod retry;
+mod safe;
+
+use std::time::Duration;
+
+use crate::definition::ToolDef;
+use crate::tool::Tool;
+
+pub use cache::Cache;
+pub use rate::RateLimit;
+pub use retry::Retry;
+
+/// One-line wrappers for every tool.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolwright_core::{Retry, ToolDef, ToolExt, ToolSpec};
+/// # let search = ToolDef::dynamic(ToolSpec::new("search", "Searches."), |_, _| async { "hit" });
+///
+/// let search = search
+///     .retry(Retry::times(3))
+///     .cached(Duration::from_secs(300))
+///     .rate_limited(10, Duration::from_secs(60))
+///     .safe();
+/// assert_eq!(&*search.spec().name, "search");
+/// ```
+pub trait ToolExt: Tool + Sized + 'static {
+    /// Always succeeds, with `{success: true, result}` or `{success: false, error, error_type}`. Fatal errors stay fatal.
+    fn safe(self) -> ToolDef {
+        safe::wrap(self)
+    }
+
+    /// Lets at most `calls` calls start in any `period`; the others wait their turn.
+    fn rate_limited(self, calls: usize, period: Duration) -> ToolDef {
+        self.rate_limited_by(&RateLimit::new(calls, period))
+    }
+
+    /// Puts calls under a limit that other tools may share.
+    fn rate_limited_by(self, limit: &RateLimit) -> ToolDef {
+        rate::wrap(self, limit.clone())
+    }
+
+    /// Keeps successful results for `ttl`; equal arguments, in whatever order, share one.
+    fn cached(self, ttl: Duration) -> ToolDef {
+        self.cached_in(&Cache::new(ttl))
+    }
+
+    /// Keeps successful results in a cache that other tools may share.
+    fn cached_in(self, cache: &Cache) -> ToolDef {
+        cache::wrap(self, cache.clone())
+    }
+
+    /// Tries again when the work fails.
+    fn retry(self, retry: Retry) -> ToolDef {
+        retry::wrap(self, retry)
+    }
+
+    /// Stops calls that take longer than this.
+    fn with_timeout(self, timeout: Duration) -> ToolDef {
+        ToolDef::of(self).with_timeout(timeout)
+    }
+}
+
+impl<T: Tool + Sized + 'static> ToolExt for T {}
+
+/// Locks, also after a panic elsewhere: what is behind these locks is valid at every step.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,70 @@
+//! Errors as data, for callers that want one shape for every outcome.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::definition::ToolDef;
+use crate::error::{ErrorKind, ToolError};
+use crate::output::ToolOutput;
+use crate::tool::Tool;
+
+pub(super) fn wrap(tool: impl Tool + 'static) -> ToolDef {
+    let tool = Arc::new(tool);
+    let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
+    let def = ToolDef::from_fn(spec, move |context, arguments| {
+        let tool = tool.clone();
+        Box::pin(async move { outcome(tool.call(context, arguments).await) })
+    });
+    def.edit(|spec, old| {
+        *old = settings;
+        spec.output_schema = None;
+    })
+}
+
+fn outcome(result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
+    match result {
+        Ok(output) => {
+            let media =
+                output.content.iter().filter(|block| block.as_text().is_none()).cloned().collect::<Vec<_>>();
+            let mut wrapped = ToolOutput::json(json!({"success": true, "result": output.value()}));
+            wrapped.content.extend(media);
+            wrapped.metadata = output.metadata;
+            Ok(wrapped)
+        }
+        Err(error) if error.is_fatal() => Err(error),
+        Err(error) => {
+            let prefix = match error.kind() {
+                ErrorKind::Parsing => "Invalid input: ",
+                ErrorKind::Timeout => "Operation timed out: ",
+                _ => "",
+            };
+            Ok(ToolOutput::json(json!({
+                "success": false,
+                "error": format!("{prefix}{}", error.message()),
+                "error_type": error.kind(),
+            })))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ToolContext, ToolExt, ToolSpec};
+
+    async fn call(result: fn() -> Result<String, ToolError>) -> Result<serde_json::Value, ToolError> {
+        let tool = ToolDef::dynamic(ToolSpec::new("t", "T."), move |_, _| async move { result() }).safe();
+        tool.call(&ToolContext::detached(), json!({})).await.map(|output| output.value())
+    }
+
+    #[tokio::test]
+    async fn every_outcome_but_a_fatal_one_has_the_same_shape() {
+        assert_eq!(call(|| Ok("r".into())).await.unwrap(), json!({"success": true, "result": "r"}));
+        assert_eq!(
+            call(|| Err(ToolError::invalid("empty"))).await.unwrap(),
+            json!({"success": false, "error": "Invalid input: empty", "error_type": "parsing"})
+        );
+        assert!(call(|| Err(ToolError::fatal("broken"))).await.unwrap_err().is_fatal());
+    }
+}

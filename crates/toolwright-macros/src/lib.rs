@@ -1,0 +1,1 @@
+//! The attributes that turn Rust functions into tools.
