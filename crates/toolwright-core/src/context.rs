@@ -30,6 +30,7 @@ pub struct ToolContext {
 struct Inner {
     call_id: Arc<str>,
     tool: Arc<str>,
+    span: u64,
     depth: u32,
     deadline: Option<Instant>,
     cancel: OnceLock<CancelToken>,
@@ -43,11 +44,13 @@ impl ToolContext {
         host: Arc<dyn Dispatch>,
         call_id: Arc<str>,
         tool: Arc<str>,
+        span: u64,
         depth: u32,
         deadline: Option<Instant>,
         parent_cancel: CancelToken,
     ) -> Self {
-        let inner = Inner { call_id, tool, depth, deadline, cancel: OnceLock::new(), parent_cancel, host };
+        let inner =
+            Inner { call_id, tool, span, depth, deadline, cancel: OnceLock::new(), parent_cancel, host };
         ToolContext { inner: Arc::new(inner) }
     }
 
@@ -63,6 +66,7 @@ impl ToolContext {
             "call".into(),
             "tool".into(),
             0,
+            0,
             None,
             CancelToken::new(),
         )
@@ -76,6 +80,11 @@ impl ToolContext {
     /// The name of the tool being run.
     pub fn tool_name(&self) -> &Arc<str> {
         &self.inner.tool
+    }
+
+    /// A number no other call of the run has; models do reuse call ids.
+    pub fn span(&self) -> u64 {
+        self.inner.span
     }
 
     /// How many calls this one is nested in.
@@ -214,6 +223,11 @@ pub struct RunScope {
 }
 
 impl RunScope {
+    /// The scope of the run of that name, with nothing in it yet.
+    pub fn new(run_id: impl Into<Arc<str>>) -> Self {
+        RunScope { run_id: run_id.into(), ..RunScope::default() }
+    }
+
     /// Gives tools access to `state`, one value per type.
     #[must_use]
     pub fn with_state<T: Send + Sync + 'static>(mut self, state: impl Into<Arc<T>>) -> Self {

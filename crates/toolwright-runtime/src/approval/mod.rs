@@ -1,0 +1,135 @@
+//! Deciding about calls before they run.
+//!
+//! A [`Policy`] picks the rules that match a call; the strictest wins. What no rule decides is asked, and when there is
+//! nobody to ask, the call is refused. A run without a policy approves everything.
+
+mod call_text;
+mod policy;
+mod rule;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use toolwright_core::{ApprovalRequest, Approver, CallView, Decision, Entry, ErrorKind, ToolCall, ToolError};
+
+use crate::events::EventKind;
+use crate::run::RunInner;
+
+pub use call_text::call_text;
+pub use policy::{Policy, PolicyError};
+pub use rule::{Match, Rule, RuleDecision};
+
+/// Who and what decides about the calls of a run.
+#[derive(Clone, Default)]
+pub(crate) struct Approvals {
+    pub(crate) policy: Option<Arc<Policy>>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+}
+
+/// What was decided about a call that may run.
+pub(crate) struct Approved {
+    /// The arguments to use.
+    pub(crate) arguments: Value,
+    /// True when they are not the ones that were validated.
+    pub(crate) changed: bool,
+}
+
+impl Approvals {
+    /// Decides about one call. An error is for the model, unless the run is to end.
+    pub(crate) async fn review(
+        &self,
+        run: &RunInner,
+        entry: &Entry,
+        span: u64,
+        call: &mut ToolCall,
+    ) -> Result<Approved, ToolError> {
+        let Some(policy) = &self.policy else {
+            return Ok(Approved { arguments: call.arguments.take(), changed: false });
+        };
+        let ruling = policy.rule_on(call, entry.tool.spec(), entry.tool.settings());
+        let (approver, decision, reason) = match ruling.decision {
+            RuleDecision::Ask => self.ask(run, entry, call, ruling.reason).await,
+            RuleDecision::Approve => ("policy", Decision::Approve, ruling.reason),
+            RuleDecision::Reject => {
+                let reason =
+                    ruling.reason.unwrap_or_else(|| "the policy does not allow this call".to_owned());
+                ("policy", Decision::reject(reason), None)
+            }
+            RuleDecision::Modify => {
+                let mut arguments = call.arguments.clone();
+                ruling.apply_set(&mut arguments);
+                ("policy", Decision::Modify { arguments }, ruling.reason)
+            }
+            RuleDecision::Terminate => {
+                let reason = ruling.reason.unwrap_or_else(|| "the policy ends the run".to_owned());
+                ("policy", Decision::Terminate { reason }, None)
+            }
+        };
+        record(run, span, approver, &decision, reason)?;
+        match decision {
+            Decision::Approve => Ok(Approved { arguments: call.arguments.take(), changed: false }),
+            Decision::Modify { arguments } => Ok(Approved { arguments, changed: true }),
+            Decision::Reject { reason } => Err(ToolError::of(ErrorKind::Approval, reason)),
+            Decision::Escalate => {
+                Err(ToolError::of(ErrorKind::Approval, "nobody granted approval for this call"))
+            }
+            Decision::Terminate { reason } => {
+                run.end(crate::run::RunEnd::Terminated { reason: reason.clone() });
+                Err(ToolError::fatal(format!("the run was ended by an approver: {reason}")))
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        run: &RunInner,
+        entry: &Entry,
+        call: &ToolCall,
+        reason: Option<String>,
+    ) -> (&str, Decision, Option<String>) {
+        let Some(approver) = &self.approver else {
+            let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
+            return ("policy", Decision::reject(reason), None);
+        };
+        let view = match &entry.tool.settings().viewer {
+            None => CallView::default(),
+            Some(viewer) => match viewer(call) {
+                Ok(view) => view.substitute(&call.arguments),
+                Err(error) => {
+                    let reason = format!("the call could not be shown for approval: {}", error.message());
+                    return ("policy", Decision::reject(reason), None);
+                }
+            },
+        };
+        let request = ApprovalRequest { call, annotations: &entry.tool.spec().annotations, view, reason };
+        let asked = Instant::now();
+        let decision = approver.decide(&request).await;
+        run.limits.waited(asked.elapsed());
+        (approver.name(), decision, None)
+    }
+}
+
+fn record(
+    run: &RunInner,
+    span: u64,
+    approver: &str,
+    decision: &Decision,
+    reason: Option<String>,
+) -> Result<(), ToolError> {
+    if !run.events.wanted() {
+        return Ok(());
+    }
+    let (reason, arguments) = match decision {
+        Decision::Reject { reason } | Decision::Terminate { reason } => (Some(reason.clone()), None),
+        Decision::Modify { arguments } => (reason, Some(arguments.clone())),
+        Decision::Approve | Decision::Escalate => (reason, None),
+    };
+    run.events.emit(EventKind::CallDecided {
+        span,
+        approver: approver.to_owned(),
+        decision: decision.as_str().to_owned(),
+        reason,
+        arguments,
+    })
+}

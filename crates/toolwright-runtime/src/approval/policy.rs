@@ -1,0 +1,308 @@
+//! A list of rules, and the one ruling they come to for a call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use toolwright_core::{ToolCall, ToolSettings, ToolSpec};
+
+use super::rule::{CompiledRule, Rule, RuleDecision};
+
+/// Rules about calls. The strictest matching rule wins; a call no rule matches is asked about.
+#[derive(Debug)]
+pub struct Policy {
+    /// Identifies the policy in envelopes.
+    pub(crate) id: Arc<str>,
+    rules: Vec<CompiledRule>,
+    order: Order,
+}
+
+/// Which of several matching rules decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// The strictest.
+    Strictest,
+    /// The first that does not pass the question on, as in an `approvers:` list.
+    First,
+}
+
+/// What a policy says about one call.
+#[derive(Debug)]
+pub(super) struct Ruling<'a> {
+    pub(super) decision: RuleDecision,
+    pub(super) reason: Option<String>,
+    set: Option<&'a Map<String, Value>>,
+}
+
+impl Ruling<'_> {
+    /// Puts the rule's arguments in place of the model's.
+    pub(super) fn apply_set(&self, arguments: &mut Value) {
+        if let (Some(set), Value::Object(arguments)) = (self.set, arguments) {
+            arguments.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+    }
+}
+
+impl Policy {
+    /// A policy from rules. Their examples are tried; all problems are reported.
+    pub fn new(rules: impl IntoIterator<Item = Rule>) -> Result<Self, PolicyError> {
+        Self::build(rules, Order::Strictest)
+    }
+
+    fn build(rules: impl IntoIterator<Item = Rule>, order: Order) -> Result<Self, PolicyError> {
+        let (mut compiled, mut problems) = (Vec::new(), Vec::new());
+        for (index, rule) in rules.into_iter().enumerate() {
+            match CompiledRule::new(rule) {
+                Ok(rule) => compiled.push(rule),
+                Err(problem) => problems.push(format!("rule {}: {problem}", index + 1)),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(PolicyError { problems });
+        }
+        Ok(Policy { id: "policy".into(), rules: compiled, order })
+    }
+
+    /// A policy from YAML or JSON: a list of rules, or a map with `approvers` as Inspect writes them.
+    pub fn from_yaml(text: &str) -> Result<Self, PolicyError> {
+        let read = crate::yaml::read(text).map_err(|error| PolicyError { problems: vec![error.to_string()] });
+        Self::from_value(read?)
+    }
+
+    /// A policy from data, in either form of [`from_yaml`](Self::from_yaml).
+    pub fn from_value(value: Value) -> Result<Self, PolicyError> {
+        let one = |problem: String| PolicyError { problems: vec![problem] };
+        match value {
+            Value::Array(rules) => {
+                let (mut read, mut problems) = (Vec::new(), Vec::new());
+                for (index, rule) in rules.into_iter().enumerate() {
+                    match serde_json::from_value::<Rule>(rule) {
+                        Ok(rule) => read.push(rule),
+                        Err(error) => problems.push(format!("rule {}: {error}", index + 1)),
+                    }
+                }
+                if problems.is_empty() { Self::new(read) } else { Err(PolicyError { problems }) }
+            }
+            Value::Object(map) if map.contains_key("approvers") => {
+                let file: ApproverFile =
+                    serde_json::from_value(Value::Object(map)).map_err(|error| one(error.to_string()))?;
+                let rules = file.approvers.into_iter().filter_map(|entry| entry.into_rule().transpose());
+                Self::build(rules.collect::<Result<Vec<_>, _>>().map_err(one)?, Order::First)
+            }
+            _ => Err(one("a policy is a list of rules, or a map with `approvers`".to_owned())),
+        }
+    }
+
+    /// The program's own default: approves tools that change nothing or work in a sandbox, asks about the rest.
+    pub fn cautious() -> Self {
+        let rules = [
+            Rule { read_only: Some(true), decision: RuleDecision::Approve, ..Rule::about(["*"]) },
+            Rule { sandboxed: Some(true), decision: RuleDecision::Approve, ..Rule::about(["*"]) },
+        ]
+        .map(CompiledRule::new);
+        Policy {
+            id: "cautious".into(),
+            rules: rules.into_iter().flatten().collect(),
+            order: Order::Strictest,
+        }
+    }
+
+    /// A policy that approves everything, for calls a person typed.
+    pub fn approve_all() -> Self {
+        let rule = Rule { decision: RuleDecision::Approve, ..Rule::about(["*"]) };
+        Policy {
+            id: "approve_all".into(),
+            rules: CompiledRule::new(rule).into_iter().collect(),
+            order: Order::Strictest,
+        }
+    }
+
+    /// The rules, in the order of the file.
+    pub fn rules(&self) -> Vec<&Rule> {
+        self.rules.iter().map(|compiled| &compiled.rule).collect()
+    }
+
+    pub(super) fn rule_on(&self, call: &ToolCall, spec: &ToolSpec, settings: &ToolSettings) -> Ruling<'_> {
+        let mut matching =
+            self.rules.iter().filter(|rule| rule.matches(call, spec, settings)).map(|rule| &rule.rule);
+        let deciding = match self.order {
+            // Of equally strict rules the first one gives the reason.
+            Order::Strictest => {
+                matching.reduce(|best, rule| if rule.decision > best.decision { rule } else { best })
+            }
+            Order::First => matching.next(),
+        };
+        match deciding {
+            Some(rule) => {
+                Ruling { decision: rule.decision, reason: rule.reason.clone(), set: Some(&rule.set) }
+            }
+            None => Ruling {
+                decision: RuleDecision::Ask,
+                reason: Some("no rule is about this call".to_owned()),
+                set: None,
+            },
+        }
+    }
+}
+
+/// A policy file as Inspect writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApproverFile {
+    approvers: Vec<ApproverEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApproverEntry {
+    name: String,
+    tools: Value,
+    #[serde(default)]
+    decision: Option<RuleDecision>,
+    #[serde(default)]
+    params: Map<String, Value>,
+    #[serde(default)]
+    #[expect(dead_code, reason = "who may be asked what is the terminal's business; the key is accepted")]
+    choices: Option<Value>,
+}
+
+impl ApproverEntry {
+    /// The rule, or none when the entry only passes the question on.
+    fn into_rule(self) -> Result<Option<Rule>, String> {
+        let given = self
+            .decision
+            .map(Ok)
+            .or_else(|| self.params.get("decision").cloned().map(serde_json::from_value));
+        let decision = match (self.name.as_str(), given) {
+            ("auto", None) => RuleDecision::Approve,
+            ("auto", Some(decision)) => decision.map_err(|error| error.to_string())?,
+            ("human", _) => RuleDecision::Ask,
+            (other, _) => {
+                return Err(format!("there is no approver `{other}`; there are `auto` and `human`"));
+            }
+        };
+        if self.name == "auto" && decision == RuleDecision::Ask {
+            return Ok(None);
+        }
+        // There, every pattern is a prefix: `ad` is about `add` too.
+        let texts = match self.tools {
+            Value::String(text) => vec![text],
+            Value::Array(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => return Err("`tools` is text or a list of texts".to_owned()),
+        };
+        let patterns = texts.iter().flat_map(|text| text.split(',')).map(|text| {
+            let text = text.trim();
+            if text.contains('(') || text.ends_with('*') { text.to_owned() } else { format!("{text}*") }
+        });
+        Ok(Some(Rule { decision, ..Rule::about(patterns) }))
+    }
+}
+
+/// Why a policy cannot be used: every problem, with the number of its rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyError {
+    problems: Vec<String>,
+}
+
+impl PolicyError {
+    /// The problems, one sentence each.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the policy is wrong: {}", self.problems.join("; "))
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn decide(policy: &str, name: &str, arguments: Value) -> RuleDecision {
+        let policy = Policy::from_yaml(policy).unwrap();
+        let call = ToolCall::new("1", name, arguments);
+        policy.rule_on(&call, &ToolSpec::new(name, "d"), &ToolSettings::default()).decision
+    }
+
+    #[test]
+    fn the_strictest_matching_rule_wins_whatever_the_order() {
+        let rules =
+            "- {tools: '*', decision: approve}\n- {tools: bash, when: {command: 'rm *'}, decision: reject}\n";
+        assert_eq!(decide(rules, "bash", json!({"command": "rm x"})), RuleDecision::Reject);
+        assert_eq!(decide(rules, "bash", json!({"command": "ls"})), RuleDecision::Approve);
+        assert_eq!(decide(rules, "rm", json!({})), RuleDecision::Approve);
+    }
+
+    #[test]
+    fn what_no_rule_is_about_is_asked() {
+        assert_eq!(decide("[]", "bash", json!({})), RuleDecision::Ask);
+        assert_eq!(decide("- {tools: add, decision: approve}", "sub", json!({})), RuleDecision::Ask);
+    }
+
+    #[test]
+    fn argument_patterns_reach_inside_and_need_the_argument() {
+        let check = |when: &str, arguments: Value| {
+            decide(&format!("- {{tools: t, when: {when}, decision: approve}}"), "t", arguments)
+                == RuleDecision::Approve
+        };
+        assert!(check("{a.b.0: 'x*'}", json!({"a": {"b": ["xy"]}})));
+        assert!(check("{n: {above: 5}}", json!({"n": 6})) && !check("{n: {above: 5}}", json!({"n": "6"})));
+        assert!(check("{s: {regex: '^a+$'}}", json!({"s": "aaa"})));
+        assert!(check("{s: {not: 'a*'}}", json!({"s": "b"})) && !check("{s: {not: 'a*'}}", json!({})));
+        assert!(check("{s: [x, y]}", json!({"s": "y"})) && check("{b: true}", json!({"b": true})));
+    }
+
+    #[test]
+    fn whole_call_patterns_match_a_prefix_of_the_call() {
+        let rules = "- {tools: 'add(x=1*', decision: reject}\n- {tools: '*', decision: approve}\n";
+        assert_eq!(decide(rules, "add", json!({"x": 1, "y": 2})), RuleDecision::Reject);
+        assert_eq!(decide(rules, "add", json!({"x": 2})), RuleDecision::Approve);
+    }
+
+    #[test]
+    fn all_problems_of_a_policy_are_reported_together() {
+        let error = Policy::from_yaml(concat!(
+            "- {tools: bash, decision: reject, when: {command: 'rm *'}, examples: {match: [{command: ls}]}}\n",
+            "- {tools: bash, decision: modify}\n",
+            "- {tools: '*', decision: approve, examples: {match: [{x: 1}]}}\n",
+        ))
+        .unwrap_err();
+        assert_eq!(error.problems().len(), 3, "{error}");
+        assert!(error.to_string().contains("rule 1: the rule does not match its example bash(command='ls')"));
+        assert!(
+            Policy::from_yaml("- {tools: x, decision: perhaps}").unwrap_err().to_string().contains("rule 1")
+        );
+        assert!(Policy::from_yaml("- {tolls: x, decision: approve}").is_err());
+    }
+
+    #[test]
+    fn an_approvers_file_is_read_in_order() {
+        let file = "approvers:\n- {name: auto, tools: ad, decision: approve}\n- {name: auto, tools: '*', decision: reject}\n";
+        assert_eq!(decide(file, "add", json!({})), RuleDecision::Approve);
+        assert_eq!(decide(file, "sub", json!({})), RuleDecision::Reject);
+        let human = "approvers:\n- {name: human, tools: [bash, python]}\n- {name: auto, tools: '*'}\n";
+        assert_eq!(decide(human, "bash", json!({})), RuleDecision::Ask);
+        assert!(Policy::from_yaml("approvers: [{name: robot, tools: '*'}]").is_err());
+    }
+
+    #[test]
+    fn the_cautious_policy_asks_unless_a_tool_is_harmless() {
+        let ruling = |read_only: Option<bool>, sandboxed: bool| {
+            let mut spec = ToolSpec::new("t", "d");
+            spec.annotations.read_only = read_only;
+            let mut settings = ToolSettings::default();
+            settings.sandboxed = sandboxed;
+            Policy::cautious().rule_on(&ToolCall::new("1", "t", json!({})), &spec, &settings).decision
+        };
+        assert_eq!(ruling(None, false), RuleDecision::Ask);
+        assert_eq!(ruling(Some(true), false), RuleDecision::Approve);
+        assert_eq!(ruling(None, true), RuleDecision::Approve);
+    }
+}

@@ -1,0 +1,247 @@
+//! The path of one call: parse, find, validate, approve, admit, run, bound, record.
+//!
+//! A failure here is news for the model, not the end of the run; only fatal errors leave this file as errors.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
+use toolwright_core::{
+    ErrorInfo, ErrorKind, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, Toolset,
+};
+
+use crate::events::EventKind;
+use crate::executor::Envelope;
+use crate::run::{RunEnd, RunInner};
+use crate::{guard, parse, render};
+
+/// Makes one call for a model, or for whoever asks from outside.
+pub(crate) async fn run_call(
+    run: &Arc<RunInner>,
+    call: ToolCall,
+    fresh: Option<&Toolset>,
+) -> Result<ToolResult, ToolError> {
+    let tools = match fresh {
+        Some(tools) => tools.clone(),
+        None => run.refresh_tools().await?,
+    };
+    let limit = output_limit(run, &tools, &call.name);
+    let mut call = call;
+    let mut record = Record::open(run, &call, None)?;
+    let outcome = attempt(run, &tools, &mut call, record.span, None).await;
+    if let Err(error) = &outcome
+        && error.is_fatal()
+    {
+        return Err(record.close_fatal(outcome));
+    }
+    let result = render::result(&call, outcome, limit);
+    record.close(Some(&result), result.error.as_ref())?;
+    Ok(result)
+}
+
+/// Makes one call for a tool: the output is whole, and the record names the parent.
+pub(crate) async fn run_nested(
+    run: &Arc<RunInner>,
+    call: ToolCall,
+    parent: &ToolContext,
+) -> Result<ToolOutput, ToolError> {
+    let tools = run.current_tools();
+    let limit = output_limit(run, &tools, &call.name);
+    let mut call = call;
+    let mut record = Record::open(run, &call, Some(parent.span()))?;
+    let outcome = attempt(run, &tools, &mut call, record.span, Some(parent)).await;
+    if let Err(error) = &outcome
+        && error.is_fatal()
+    {
+        return Err(record.close_fatal(outcome));
+    }
+    if run.events.wanted() {
+        // The record is bounded like a model's result; the parent gets everything.
+        let copy = match &outcome {
+            Ok(output) => Ok(output.clone()),
+            Err(error) => Err(ToolError::from(error.info())),
+        };
+        let result = render::result(&call, copy, limit);
+        record.close(Some(&result), result.error.as_ref())?;
+    } else {
+        record.close(None, None)?;
+    }
+    outcome
+}
+
+/// The steps in their order. Each one may end the call.
+async fn attempt(
+    run: &Arc<RunInner>,
+    tools: &Toolset,
+    call: &mut ToolCall,
+    span: u64,
+    parent: Option<&ToolContext>,
+) -> Result<ToolOutput, ToolError> {
+    if run.cancel.is_cancelled() {
+        return Err(guard::cancelled());
+    }
+    let depth = parent.map_or(0, |parent| parent.depth() + 1);
+    if depth > run.max_depth {
+        return Err(ToolError::of(
+            ErrorKind::Limit,
+            format!("tools may call tools {} deep, and this call would be one deeper", run.max_depth),
+        ));
+    }
+    let found = tools.find(&call.name);
+    let arguments =
+        parse::arguments(call.arguments.take(), found.as_ref().ok().map(|entry| entry.tool.spec()));
+    // Unreadable arguments are reported before an unknown name, as the model must mend both anyway.
+    let arguments = arguments?;
+    let entry = found?;
+    call.arguments = entry.schema.validate(arguments, run.strictness)?;
+    let approved = run.approvals.review(run, entry, span, call).await?;
+    let mut arguments = approved.arguments;
+    if approved.changed {
+        arguments = entry.schema.validate(arguments, run.strictness)?;
+    }
+    let settings = entry.tool.settings();
+    let permit = run.limits.admit_call(settings.timeout).map_err(|limit| {
+        limit_reached(run, &limit);
+        ToolError::from(limit)
+    })?;
+    let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
+    let parent_cancel = parent.map_or(&run.cancel, |parent| parent.cancel_token()).clone();
+    let host: Arc<RunInner> = run.clone();
+    let context = ToolContext::new(
+        host,
+        call.id.clone(),
+        entry.tool.spec().name.clone(),
+        span,
+        depth,
+        deadline,
+        parent_cancel,
+    );
+    let envelope = Envelope {
+        call_id: call.id.clone(),
+        span,
+        tool: entry.tool.spec().name.clone(),
+        fingerprint: entry.fingerprint.clone(),
+        arguments,
+        deadline_ms: deadline.map(epoch_ms),
+        policy: run.approvals.policy.as_ref().map(|policy| policy.id.clone()),
+        idempotency_key: run.executor.is_remote().then(|| format!("{}/{span}", run.scope.run_id).into()),
+        trace: std::collections::BTreeMap::new(),
+    };
+    let _active = Active::enter(run, span, &context);
+    let outcome = guard::run(&run.executor, tools, envelope, &context, permit, settings.timeout).await;
+    if let Err(error) = &outcome
+        && let Some(limit) = std::error::Error::source(error).and_then(|source| source.downcast_ref())
+    {
+        limit_reached(run, limit);
+    }
+    outcome
+}
+
+fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {
+    run.end(RunEnd::Limit { limit: limit.clone() });
+    if let Err(error) = run.events.emit(EventKind::LimitHit { limit: limit.clone() }) {
+        run.end(RunEnd::Failed { message: error.message().to_owned() });
+    }
+}
+
+fn output_limit(run: &RunInner, tools: &Toolset, name: &str) -> usize {
+    tools.get(name).and_then(|entry| entry.tool.settings().max_output).unwrap_or(run.max_output)
+}
+
+fn epoch_ms(deadline: Instant) -> u64 {
+    let at = SystemTime::now() + deadline.saturating_duration_since(Instant::now());
+    u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Keeps a call in the list of calls under way.
+struct Active<'a> {
+    run: &'a RunInner,
+    span: u64,
+}
+
+impl<'a> Active<'a> {
+    fn enter(run: &'a RunInner, span: u64, context: &ToolContext) -> Self {
+        run.active().insert(span, context.clone());
+        Active { run, span }
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.run.active().remove(&self.span);
+    }
+}
+
+/// The record of one call: opened once, closed once, whatever happens in between.
+struct Record<'a> {
+    run: &'a RunInner,
+    span: u64,
+    started: Instant,
+    open: bool,
+}
+
+impl<'a> Record<'a> {
+    fn open(run: &'a RunInner, call: &ToolCall, parent: Option<u64>) -> Result<Self, ToolError> {
+        let span = run.events.new_span();
+        if run.events.wanted() {
+            run.events.emit(EventKind::CallStarted {
+                span,
+                parent,
+                call_id: call.id.clone(),
+                tool: call.name.clone(),
+                arguments: call.arguments.clone(),
+            })?;
+        }
+        Ok(Record { run, span, started: Instant::now(), open: true })
+    }
+
+    fn close(&mut self, result: Option<&ToolResult>, error: Option<&ErrorInfo>) -> Result<(), ToolError> {
+        self.finish(result.cloned(), error.cloned(), false)
+    }
+
+    fn close_fatal(mut self, outcome: Result<ToolOutput, ToolError>) -> ToolError {
+        let Err(error) = outcome else { return ToolError::fatal("a call failed without an error") };
+        self.run.end(RunEnd::Failed { message: error.message().to_owned() });
+        match self.finish(None, Some(error.info()), false) {
+            Ok(()) => error,
+            Err(unrecorded) => unrecorded,
+        }
+    }
+
+    fn finish(
+        &mut self,
+        result: Option<ToolResult>,
+        error: Option<ErrorInfo>,
+        interrupted: bool,
+    ) -> Result<(), ToolError> {
+        self.open = false;
+        if !self.run.events.wanted() {
+            return Ok(());
+        }
+        let duration: Duration = self.started.elapsed();
+        self.run.events.emit(EventKind::CallFinished {
+            span: self.span,
+            result,
+            error,
+            duration,
+            interrupted,
+        })
+    }
+}
+
+impl Drop for Record<'_> {
+    /// The caller went away, or a panic passed through: the record is closed all the same.
+    fn drop(&mut self) {
+        if self.open {
+            let error = ErrorInfo {
+                kind: ErrorKind::Cancelled,
+                message: "the caller stopped waiting for the call".to_owned(),
+                hint: None,
+            };
+            let recorded = self.finish(None, Some(error), true);
+            if let Err(error) = recorded {
+                self.run.end(RunEnd::Failed { message: error.message().to_owned() });
+            }
+        }
+    }
+}

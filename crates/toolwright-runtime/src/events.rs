@@ -1,0 +1,193 @@
+//! Everything that happens in a run, as one typed stream.
+//!
+//! Calls are told apart by their span, a number no other call of the run has, because models reuse call ids. Every
+//! span that is opened by [`EventKind::CallStarted`] is closed by exactly one [`EventKind::CallFinished`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolwright_core::{CallNote, ErrorInfo, Fingerprint, Message, ToolResult, Usage};
+
+use crate::limits::LimitReached;
+use crate::time;
+
+/// The version of the event format.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Counts up within a run, without gaps.
+    pub seq: u64,
+    /// When it happened.
+    #[serde(with = "time")]
+    pub time: SystemTime,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum EventKind {
+    /// The run began, or was taken up again.
+    RunStarted {
+        /// The version of the event format.
+        version: u32,
+        /// The run.
+        run_id: Arc<str>,
+        /// The tools it offers.
+        tools: Vec<ToolStamp>,
+    },
+    /// A message joined the conversation.
+    MessageAdded {
+        /// The message.
+        message: Message,
+    },
+    /// A model answered.
+    ModelReplied {
+        /// Which model.
+        model: String,
+        /// What it cost in tokens.
+        usage: Usage,
+        /// How long it took.
+        #[serde(with = "time::micros", rename = "duration_us")]
+        duration: Duration,
+    },
+    /// A call began.
+    CallStarted {
+        /// The call's number.
+        span: u64,
+        /// The number of the call that made this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<u64>,
+        /// The id the model gave it.
+        call_id: Arc<str>,
+        /// The tool, as the model named it.
+        tool: Arc<str>,
+        /// The arguments, as the model gave them.
+        arguments: Value,
+    },
+    /// Somebody, or a rule, decided about a call.
+    CallDecided {
+        /// The call's number.
+        span: u64,
+        /// Who decided.
+        approver: String,
+        /// The word for the decision: `approve`, `modify`, `reject`, `escalate` or `terminate`.
+        decision: String,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The arguments that will be used, when the decision changed them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+    },
+    /// Something happened inside a call.
+    CallNoted {
+        /// The call's number.
+        span: u64,
+        /// What.
+        #[serde(flatten)]
+        note: CallNote,
+    },
+    /// A call ended.
+    CallFinished {
+        /// The call's number.
+        span: u64,
+        /// What went back; absent when the call was cut off.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<ToolResult>,
+        /// Why it failed, fatal errors included.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorInfo>,
+        /// How long it took.
+        #[serde(with = "time::micros", rename = "duration_us")]
+        duration: Duration,
+        /// True when the run ended, or the caller went away, before the call did.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupted: bool,
+    },
+    /// A limit of the run was reached.
+    LimitHit {
+        /// Which, and how far.
+        #[serde(flatten)]
+        limit: LimitReached,
+    },
+    /// The run ended.
+    RunFinished {
+        /// How.
+        #[serde(flatten)]
+        end: crate::run::RunEnd,
+    },
+}
+
+/// A tool's name and the hash of its definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolStamp {
+    /// The name.
+    pub name: Arc<str>,
+    /// The hash.
+    pub fingerprint: Fingerprint,
+}
+
+/// Takes events as they happen. Must not block for long: the run waits for it.
+pub trait EventSink: Send + Sync {
+    /// Takes one event. An error ends the run: what cannot be recorded must not happen.
+    fn take(&self, event: &Event) -> Result<(), toolwright_core::ToolError>;
+}
+
+/// A sink that is a closure.
+impl<F: Fn(&Event) + Send + Sync> EventSink for F {
+    fn take(&self, event: &Event) -> Result<(), toolwright_core::ToolError> {
+        self(event);
+        Ok(())
+    }
+}
+
+/// Numbers events and hands them to the sinks.
+#[derive(Default)]
+pub(crate) struct Events {
+    sinks: Vec<Arc<dyn EventSink>>,
+    /// Keeps the numbers in the order of the sinks' input.
+    order: std::sync::Mutex<u64>,
+    spans: AtomicU64,
+}
+
+impl Events {
+    pub(crate) fn new(sinks: Vec<Arc<dyn EventSink>>, first_seq: u64, first_span: u64) -> Self {
+        Events { sinks, order: std::sync::Mutex::new(first_seq), spans: AtomicU64::new(first_span) }
+    }
+
+    /// A number for a new call.
+    pub(crate) fn new_span(&self) -> u64 {
+        self.spans.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// True when somebody listens; lets callers skip making events nobody takes.
+    pub(crate) fn wanted(&self) -> bool {
+        !self.sinks.is_empty()
+    }
+
+    /// Hands an event to every sink.
+    pub(crate) fn emit(&self, kind: EventKind) -> Result<(), toolwright_core::ToolError> {
+        if self.sinks.is_empty() {
+            return Ok(());
+        }
+        let mut order = self.order.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let event = Event { seq: *order, time: SystemTime::now(), kind };
+        *order += 1;
+        let mut outcome = Ok(());
+        for sink in &self.sinks {
+            if let Err(error) = sink.take(&event) {
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+}

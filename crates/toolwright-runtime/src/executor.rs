@@ -1,0 +1,81 @@
+//! Where the work of a call is done.
+//!
+//! A call that was validated, approved and admitted travels as an [`Envelope`], plain data, to an [`Executor`]. Nothing
+//! before or after knows where it ran: [`LocalExecutor`] runs it in this process; others may send it elsewhere.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolwright_core::{BoxFuture, Fingerprint, ToolContext, ToolError, ToolOutput, Toolset};
+
+/// A call on its way to the place that runs it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The id the model gave the call.
+    pub call_id: Arc<str>,
+    /// The call's number in its run.
+    pub span: u64,
+    /// The tool.
+    pub tool: Arc<str>,
+    /// The definition the model was told; another one must not run in its place.
+    pub fingerprint: Fingerprint,
+    /// The validated arguments.
+    pub arguments: Value,
+    /// When the call will be stopped, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// The policy under which it was approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Arc<str>>,
+    /// The same for every attempt at the same call, so that a worker can refuse to do it twice. Left out where a call
+    /// never leaves the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Arc<str>>,
+    /// Trace headers, such as `traceparent`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub trace: BTreeMap<String, String>,
+}
+
+/// Runs calls.
+pub trait Executor: Send + Sync {
+    /// True when the work happens elsewhere, so that the envelope needs its idempotency key.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Does the work of one call. Progress and cancellation go through the context.
+    fn execute<'a>(
+        &'a self,
+        tools: &'a Toolset,
+        envelope: Envelope,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// Runs calls in this process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LocalExecutor;
+
+impl Executor for LocalExecutor {
+    fn execute<'a>(
+        &'a self,
+        tools: &'a Toolset,
+        envelope: Envelope,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        match tools.find(&envelope.tool) {
+            Ok(entry) if entry.fingerprint == envelope.fingerprint => {
+                entry.tool.call(context, envelope.arguments)
+            }
+            Ok(_) => Box::pin(async move {
+                Err(ToolError::fatal(format!(
+                    "the definition of `{}` changed after it was approved",
+                    envelope.tool
+                )))
+            }),
+            Err(error) => Box::pin(async move { Err(error) }),
+        }
+    }
+}

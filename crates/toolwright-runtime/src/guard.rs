@@ -1,0 +1,139 @@
+//! Holding one piece of work to its bounds: it ends on time, on cancel, and a panic in it stays in it.
+//!
+//! Work without a deadline is polled where the caller is, and costs nothing extra when it is ready at once. Work with a
+//! deadline gets a task of its own, so that code which never yields cannot hold up the clock. Either way the work is
+//! told to stop through its context, has [`GRACE`] to hand over what it has, and is then dropped.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use toolwright_core::{BoxFuture, ErrorKind, ToolContext, ToolError, ToolOutput, Toolset, panic_error};
+
+use crate::executor::{Envelope, Executor};
+use crate::limits::{LimitReached, Permit};
+
+/// How long stopped work may take to hand over its partial output.
+const GRACE: Duration = Duration::from_millis(200);
+
+type Outcome = Result<ToolOutput, ToolError>;
+
+/// Runs a call under its permit.
+pub(crate) async fn run(
+    executor: &Arc<dyn Executor>,
+    tools: &Toolset,
+    envelope: Envelope,
+    context: &ToolContext,
+    permit: Permit,
+    timeout: Option<Duration>,
+) -> Outcome {
+    let Some((deadline, limit)) = permit.deadline else {
+        let work = executor.execute(tools, envelope, context);
+        return Watched { work: Catch(work), context, cancelled: None }.await;
+    };
+    let task = {
+        let (executor, tools, context) = (executor.clone(), tools.clone(), context.clone());
+        let work = async move { Catch(executor.execute(&tools, envelope, &context)).await };
+        OwnTask(tokio::spawn(work))
+    };
+    let mut watched = Watched { work: task, context, cancelled: None };
+    tokio::select! {
+        biased;
+        outcome = &mut watched => outcome,
+        () = tokio::time::sleep_until(deadline) => {
+            context.stop();
+            let last = tokio::time::timeout(GRACE, &mut watched.work).await;
+            Err(overdue(timeout, limit, last.ok()))
+        }
+    }
+}
+
+/// The error for work that did not end on time, with what it handed over.
+fn overdue(timeout: Option<Duration>, limit: Option<LimitReached>, last: Option<Outcome>) -> ToolError {
+    let error = match (limit, timeout) {
+        (Some(limit), _) => limit.into(),
+        (None, Some(timeout)) => ToolError::of(
+            ErrorKind::Timeout,
+            format!("the call took longer than {timeout:?} and was stopped"),
+        ),
+        (None, None) => ToolError::of(ErrorKind::Timeout, "the call took too long and was stopped"),
+    };
+    match last {
+        Some(Ok(output)) => error.with_partial(output),
+        Some(Err(mut last)) => match last.take_partial() {
+            Some(partial) => error.with_partial(partial),
+            None => error,
+        },
+        None => error,
+    }
+}
+
+/// Work that ends when its context is cancelled. The work is polled first: what is ready is not lost to a cancel that
+/// comes at the same moment.
+struct Watched<'a, W> {
+    work: W,
+    context: &'a ToolContext,
+    /// Waits for the cancel; made only when the work was not ready at once.
+    cancelled: Option<BoxFuture<'static, ()>>,
+}
+
+impl<W: Future<Output = Outcome> + Unpin> Future for Watched<'_, W> {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let this = &mut *self;
+        if this.cancelled.is_none() && this.context.is_cancelled() {
+            return Poll::Ready(Err(cancelled()));
+        }
+        if let Poll::Ready(outcome) = Pin::new(&mut this.work).poll(cx) {
+            return Poll::Ready(outcome);
+        }
+        let token = this.context.cancel_token().clone();
+        let wait = this.cancelled.get_or_insert_with(|| Box::pin(token.cancelled_owned()));
+        wait.as_mut().poll(cx).map(|()| Err(cancelled()))
+    }
+}
+
+pub(crate) fn cancelled() -> ToolError {
+    ToolError::of(ErrorKind::Cancelled, "the call was cancelled")
+}
+
+/// Work in which a panic becomes a fatal error.
+struct Catch<'a>(BoxFuture<'a, Outcome>);
+
+impl Future for Catch<'_> {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        // After a panic the future is dropped and never polled again, so its state cannot be seen half changed.
+        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
+            Ok(poll) => poll,
+            Err(payload) => Poll::Ready(Err(panic_error(&*payload))),
+        }
+    }
+}
+
+/// A task that is aborted when nobody waits for it any more.
+struct OwnTask(tokio::task::JoinHandle<Outcome>);
+
+impl Future for OwnTask {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        Pin::new(&mut self.0).poll(cx).map(|joined| {
+            joined.unwrap_or_else(|error| match error.try_into_panic() {
+                Ok(payload) => Err(panic_error(&*payload)),
+                Err(_) => Err(cancelled()),
+            })
+        })
+    }
+}
+
+impl Drop for OwnTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

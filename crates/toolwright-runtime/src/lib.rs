@@ -1,0 +1,50 @@
+//! The path of one tool call, and everything around it: batches, approvals, limits, events and transcripts.
+//!
+//! A [`Run`] holds the tools, the policy and the limits. Every call, whoever makes it, is parsed, found, validated,
+//! approved, admitted, run, bounded and recorded, in that order; `call.rs` is that path.
+//!
+//! ```
+//! use serde_json::json;
+//! use toolwright_core::{ToolCall, ToolDef, ToolSpec, Toolset};
+//! use toolwright_runtime::{Limits, Policy, Run};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! let echo = ToolDef::dynamic(ToolSpec::new("echo", "Says hello."), |_, _| async { "hello" });
+//! let run = Run::builder(Toolset::new().with(echo)?)
+//!     .policy(Policy::from_yaml("- {tools: echo, decision: approve}")?)
+//!     .limits(Limits { tool_calls: Some(1), ..Limits::default() })
+//!     .build()?;
+//! assert_eq!(run.call(ToolCall::new("1", "echo", json!({}))).await?.to_text(), "hello");
+//! let second = run.call(ToolCall::new("2", "echo", json!({}))).await?;
+//! assert_eq!(second.error.unwrap().message, "the limit of 1 tool calls is used up");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+
+mod approval;
+mod batch;
+mod call;
+mod events;
+mod executor;
+mod guard;
+mod limits;
+mod parse;
+mod redact;
+mod render;
+mod run;
+mod state;
+mod time;
+mod transcript;
+mod turn;
+mod yaml;
+
+pub use approval::{Match, Policy, PolicyError, Rule, RuleDecision, call_text};
+pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};
+pub use executor::{Envelope, Executor, LocalExecutor};
+pub use limits::{LimitKind, LimitReached, LimitScope, Limits, Permit, Spent};
+pub use redact::{REDACTED, Redactor, is_secret_name};
+pub use render::DEFAULT_MAX_OUTPUT;
+pub use run::{DEFAULT_MAX_DEPTH, Run, RunBuilder, RunEnd};
+pub use state::{RunState, STATE_VERSION};
+pub use transcript::{Durability, Transcript, TranscriptError, TranscriptWriter};
+pub use turn::{Loop, LoopOutcome, RunError, ToolCalls};

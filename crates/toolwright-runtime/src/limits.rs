@@ -1,0 +1,418 @@
+//! What a run may spend: turns, tool calls, tokens, money, wall time and working time.
+//!
+//! Limits are scoped: a nested scope (a sub-agent, say) spends from its own limits and from all those around it. A
+//! [`Permit`] says that a call was admitted and until when it may run; reaching a limit is an error that names it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use toolwright_core::{ErrorKind, ToolError, Usage};
+
+/// What a run may spend; `None` means no limit.
+///
+/// ```
+/// use toolwright_runtime::Limits;
+///
+/// let limits = Limits { tool_calls: Some(100), ..Limits::default() };
+/// assert_eq!(limits.turns, None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Model answers.
+    pub turns: Option<u64>,
+    /// Messages in the conversation.
+    pub messages: Option<u64>,
+    /// Tool calls, nested ones included.
+    pub tool_calls: Option<u64>,
+    /// Tokens read and written.
+    pub tokens: Option<u64>,
+    /// Money, in US dollars.
+    pub cost: Option<f64>,
+    /// Time by the clock, in seconds.
+    pub wall_time: Option<f64>,
+    /// Time by the clock, less time spent waiting for people, rate limits and retries; in seconds.
+    pub working_time: Option<f64>,
+}
+
+/// The kinds of limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// Model answers.
+    Turns,
+    /// Messages.
+    Messages,
+    /// Tool calls.
+    ToolCalls,
+    /// Tokens.
+    Tokens,
+    /// Money.
+    Cost,
+    /// Time by the clock.
+    WallTime,
+    /// Time by the clock less waiting.
+    WorkingTime,
+}
+
+impl LimitKind {
+    /// The key in a limits section.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LimitKind::Turns => "turns",
+            LimitKind::Messages => "messages",
+            LimitKind::ToolCalls => "tool_calls",
+            LimitKind::Tokens => "tokens",
+            LimitKind::Cost => "cost",
+            LimitKind::WallTime => "wall_time",
+            LimitKind::WorkingTime => "working_time",
+        }
+    }
+}
+
+/// A limit that was reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LimitReached {
+    /// Which.
+    pub limit: LimitKind,
+    /// How much may be spent.
+    pub max: f64,
+    /// How much would have been spent.
+    pub value: f64,
+}
+
+impl std::fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let max = self.max;
+        match self.limit {
+            LimitKind::Turns => write!(f, "the limit of {max} turns is used up"),
+            LimitKind::Messages => write!(f, "the limit of {max} messages is reached"),
+            LimitKind::ToolCalls => write!(f, "the limit of {max} tool calls is used up"),
+            LimitKind::Tokens => write!(f, "the limit of {max} tokens is used up ({} spent)", self.value),
+            LimitKind::Cost => write!(f, "the cost limit of ${max:.2} is used up (${:.4} spent)", self.value),
+            LimitKind::WallTime => write!(f, "the wall_time limit of {max} s is used up"),
+            LimitKind::WorkingTime => write!(f, "the working_time limit of {max} s is used up"),
+        }
+    }
+}
+
+impl std::error::Error for LimitReached {}
+
+impl From<LimitReached> for ToolError {
+    fn from(limit: LimitReached) -> Self {
+        ToolError::of(ErrorKind::Limit, limit.to_string()).with_source(limit)
+    }
+}
+
+/// What has been spent so far, as data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spent {
+    /// Model answers.
+    pub turns: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+    /// Tokens.
+    pub usage: Usage,
+    /// Money, in US dollars.
+    pub cost: f64,
+    /// Time by the clock, in seconds.
+    pub wall_time: f64,
+    /// Of that, time spent waiting.
+    pub waited: f64,
+}
+
+/// Limits together with what has been spent of them. Cloning shares the account.
+#[derive(Debug, Clone)]
+pub struct LimitScope {
+    inner: Arc<Scope>,
+}
+
+#[derive(Debug)]
+struct Scope {
+    limits: Limits,
+    started: Instant,
+    /// Time spent before this process took the run up.
+    earlier: Duration,
+    turns: AtomicU64,
+    tool_calls: AtomicU64,
+    usage: std::sync::Mutex<Usage>,
+    /// Millionths of a dollar.
+    cost: AtomicU64,
+    waited_us: AtomicU64,
+    parent: Option<LimitScope>,
+}
+
+/// A call was admitted, and may run until this moment.
+#[derive(Debug, Clone)]
+pub struct Permit {
+    /// When the call is stopped, and which limit does it; `None` is a limit of the call itself.
+    pub deadline: Option<(Instant, Option<LimitReached>)>,
+}
+
+impl LimitScope {
+    /// A fresh account.
+    pub fn new(limits: Limits) -> Self {
+        Self::resumed(limits, &Spent::default(), None)
+    }
+
+    /// An account that goes on from what was spent earlier, inside `parent`.
+    pub fn resumed(limits: Limits, spent: &Spent, parent: Option<LimitScope>) -> Self {
+        let inner = Scope {
+            limits,
+            started: Instant::now(),
+            earlier: seconds(spent.wall_time),
+            turns: AtomicU64::new(spent.turns),
+            tool_calls: AtomicU64::new(spent.tool_calls),
+            usage: std::sync::Mutex::new(spent.usage),
+            cost: AtomicU64::new(micros(spent.cost)),
+            waited_us: AtomicU64::new(micros(spent.waited)),
+            parent,
+        };
+        LimitScope { inner: Arc::new(inner) }
+    }
+
+    /// An account inside this one: what it spends is spent here too.
+    #[must_use]
+    pub fn nested(&self, limits: Limits) -> Self {
+        Self::resumed(limits, &Spent::default(), Some(self.clone()))
+    }
+
+    /// What has been spent.
+    pub fn spent(&self) -> Spent {
+        let scope = &self.inner;
+        #[expect(clippy::cast_precision_loss, reason = "exact up to nine billion dollars and 285 years")]
+        let units = |value: u64| value as f64 / 1e6;
+        Spent {
+            turns: scope.turns.load(Ordering::Relaxed),
+            tool_calls: scope.tool_calls.load(Ordering::Relaxed),
+            usage: *scope.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            cost: units(scope.cost.load(Ordering::Relaxed)),
+            wall_time: self.elapsed().as_secs_f64(),
+            waited: units(scope.waited_us.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// The limits of this account alone.
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// Admits one call that may itself take no longer than `timeout`.
+    pub(crate) fn admit_call(&self, timeout: Option<Duration>) -> Result<Permit, LimitReached> {
+        let mut deadline = timeout.map(|timeout| (Instant::now() + timeout, None));
+        self.visit(&mut |scope| {
+            if let Some(time) = scope.time_deadline()?
+                && deadline.as_ref().is_none_or(|(earliest, _)| time.0 < *earliest)
+            {
+                deadline = Some((time.0, Some(time.1)));
+            }
+            Ok(())
+        })?;
+        self.count(LimitKind::ToolCalls, |scope| (&scope.tool_calls, scope.limits.tool_calls))?;
+        Ok(Permit { deadline })
+    }
+
+    /// Admits one model request for a conversation of that many messages.
+    pub(crate) fn admit_turn(&self, messages: usize) -> Result<(), LimitReached> {
+        self.visit(&mut |scope| {
+            scope.time_deadline()?;
+            scope.check_spent()?;
+            match scope.limits.messages {
+                Some(max) if messages as u64 >= max => {
+                    Err(reached(LimitKind::Messages, max as f64, messages as f64))
+                }
+                _ => Ok(()),
+            }
+        })?;
+        self.count(LimitKind::Turns, |scope| (&scope.turns, scope.limits.turns))
+    }
+
+    /// Books tokens and money; an error when that goes over a limit. What was spent stays spent.
+    pub fn spend(&self, usage: Usage, cost: f64) -> Result<(), LimitReached> {
+        self.visit(&mut |scope| {
+            *scope.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner) += usage;
+            scope.cost.fetch_add(micros(cost), Ordering::Relaxed);
+            Ok(())
+        })?;
+        self.visit(&mut Scope::check_spent)
+    }
+
+    /// Books time spent waiting, which does not count as working time.
+    pub fn waited(&self, time: Duration) {
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let booked = self.visit(&mut |scope| {
+            scope.waited_us.fetch_add(us, Ordering::Relaxed);
+            Ok(())
+        });
+        debug_assert!(booked.is_ok());
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.inner.started.elapsed() + self.inner.earlier
+    }
+
+    /// Visits the outermost account first, so that the widest limit is the one reported.
+    fn visit(&self, look: &mut dyn FnMut(&Scope) -> Result<(), LimitReached>) -> Result<(), LimitReached> {
+        if let Some(parent) = &self.inner.parent {
+            parent.visit(look)?;
+        }
+        look(&self.inner)
+    }
+
+    /// Adds one to a counter here and all around; none is added when any is full.
+    fn count(
+        &self,
+        kind: LimitKind,
+        counter: fn(&Scope) -> (&AtomicU64, Option<u64>),
+    ) -> Result<(), LimitReached> {
+        if let Some(parent) = &self.inner.parent {
+            parent.count(kind, counter)?;
+        }
+        let (count, max) = counter(&self.inner);
+        let before = count.fetch_add(1, Ordering::Relaxed);
+        match max {
+            Some(max) if before >= max => {
+                let mut outer = Some(self.clone());
+                while let Some(scope) = outer {
+                    counter(&scope.inner).0.fetch_sub(1, Ordering::Relaxed);
+                    outer = scope.inner.parent.clone();
+                }
+                Err(reached(kind, max as f64, before as f64 + 1.0))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Scope {
+    /// When the first of the time limits ends the run, if there is one; an error when it has already.
+    fn time_deadline(&self) -> Result<Option<(Instant, LimitReached)>, LimitReached> {
+        if self.limits.wall_time.is_none() && self.limits.working_time.is_none() {
+            return Ok(None);
+        }
+        let elapsed = self.started.elapsed() + self.earlier;
+        let working = elapsed.saturating_sub(Duration::from_micros(self.waited_us.load(Ordering::Relaxed)));
+        let mut first: Option<(Instant, LimitReached)> = None;
+        for (kind, max, used) in [
+            (LimitKind::WallTime, self.limits.wall_time, elapsed),
+            (LimitKind::WorkingTime, self.limits.working_time, working),
+        ] {
+            let Some(max) = max else { continue };
+            let left = seconds(max).saturating_sub(used);
+            let limit = reached(kind, max, used.as_secs_f64());
+            if left.is_zero() {
+                return Err(limit);
+            }
+            let end = Instant::now() + left;
+            if first.as_ref().is_none_or(|(earliest, _)| end < *earliest) {
+                first = Some((end, limit));
+            }
+        }
+        Ok(first)
+    }
+
+    fn check_spent(&self) -> Result<(), LimitReached> {
+        if let Some(max) = self.limits.tokens {
+            let total = self.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner).total();
+            if total > max {
+                return Err(reached(LimitKind::Tokens, max as f64, total as f64));
+            }
+        }
+        if let Some(max) = self.limits.cost {
+            let cost = self.cost.load(Ordering::Relaxed);
+            if cost > micros(max) {
+                return Err(reached(LimitKind::Cost, max, cost as f64 / 1e6));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn reached(limit: LimitKind, max: f64, value: f64) -> LimitReached {
+    LimitReached { limit, max, value }
+}
+
+fn seconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(Duration::MAX / 4)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "negative amounts are none; huge ones saturate"
+)]
+fn micros(value: f64) -> u64 {
+    (value.max(0.0) * 1e6).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(limits: Limits) -> LimitScope {
+        LimitScope::new(limits)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_limit_is_named_when_it_is_reached() {
+        let calls = scope(Limits { tool_calls: Some(1), ..Limits::default() });
+        assert!(calls.admit_call(None).is_ok());
+        assert_eq!(calls.admit_call(None).unwrap_err().to_string(), "the limit of 1 tool calls is used up");
+        assert_eq!(calls.spent().tool_calls, 1);
+
+        let turns = scope(Limits { turns: Some(0), ..Limits::default() });
+        assert_eq!(turns.admit_turn(0).unwrap_err().limit, LimitKind::Turns);
+        let messages = scope(Limits { messages: Some(5), ..Limits::default() });
+        assert!(messages.admit_turn(4).is_ok());
+        assert_eq!(messages.admit_turn(5).unwrap_err().limit, LimitKind::Messages);
+
+        let tokens = scope(Limits { tokens: Some(3), ..Limits::default() });
+        let usage = Usage { input_tokens: 1, output_tokens: 1, ..Usage::default() };
+        assert!(tokens.spend(usage, 0.0).is_ok());
+        assert_eq!(tokens.spend(usage, 0.0).unwrap_err().limit, LimitKind::Tokens);
+
+        let cost = scope(Limits { cost: Some(0.5), ..Limits::default() });
+        assert!(cost.spend(Usage::default(), 0.5).is_ok());
+        assert_eq!(cost.spend(Usage::default(), 0.01).unwrap_err().limit, LimitKind::Cost);
+
+        let wall = scope(Limits { wall_time: Some(10.0), ..Limits::default() });
+        tokio::time::advance(Duration::from_secs(11)).await;
+        assert_eq!(wall.admit_call(None).unwrap_err().limit, LimitKind::WallTime);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_is_not_working() {
+        let limits = scope(Limits { working_time: Some(10.0), ..Limits::default() });
+        tokio::time::advance(Duration::from_secs(15)).await;
+        limits.waited(Duration::from_secs(8));
+        let permit = limits.admit_call(None).unwrap();
+        let (deadline, limit) = permit.deadline.unwrap();
+        assert_eq!((deadline - Instant::now()).as_secs(), 3);
+        assert_eq!(limit.unwrap().limit, LimitKind::WorkingTime);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_nested_scope_spends_from_both_and_a_refusal_spends_nothing() {
+        let outer = scope(Limits { tool_calls: Some(2), ..Limits::default() });
+        let inner = outer.nested(Limits { tool_calls: Some(1), ..Limits::default() });
+        assert!(inner.admit_call(None).is_ok());
+        assert_eq!(inner.admit_call(None).unwrap_err().max, 1.0);
+        assert_eq!((outer.spent().tool_calls, inner.spent().tool_calls), (1, 1));
+        assert!(outer.admit_call(None).is_ok());
+        assert_eq!(outer.admit_call(None).unwrap_err().max, 2.0);
+        assert_eq!(outer.spent().tool_calls, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earliest_deadline_wins() {
+        let limits = scope(Limits { wall_time: Some(10.0), ..Limits::default() });
+        let own = limits.admit_call(Some(Duration::from_secs(5))).unwrap().deadline.unwrap();
+        assert!(own.1.is_none());
+        let run = limits.admit_call(Some(Duration::from_secs(50))).unwrap().deadline.unwrap();
+        assert_eq!(run.1.unwrap().limit, LimitKind::WallTime);
+    }
+}

@@ -1,0 +1,189 @@
+//! Reading the arguments a model wrote.
+//!
+//! Most come as a JSON object and pass untouched. Text is read leniently: code fences are taken off, a stray quote
+//! after a complete object is ignored, and bare text becomes the first parameter. Text that was cut off is never
+//! completed by guessing, because half a command is not the command that was meant.
+
+use serde_json::{Map, Value};
+use toolwright_core::schema::{MAX_DEPTH, depth};
+use toolwright_core::{ToolError, ToolSpec, text};
+
+/// How much of unreadable text is shown to the model again.
+const SHOWN: usize = 2048;
+
+/// The largest bare text that is read as YAML; longer text is taken as it is.
+const MAX_YAML: usize = 64 * 1024;
+
+/// The arguments as an object. `tool` is the tool that was found, if any.
+pub(crate) fn arguments(given: Value, tool: Option<&ToolSpec>) -> Result<Value, ToolError> {
+    match given {
+        Value::Object(_) => Ok(given),
+        Value::Null => Ok(Value::Object(Map::new())),
+        Value::String(text) => from_text(&text, tool),
+        other => Err(ToolError::invalid(format!(
+            "the arguments must be a JSON object, not {}",
+            text::clip(&other.to_string(), 200)
+        ))),
+    }
+}
+
+fn from_text(given: &str, tool: Option<&ToolSpec>) -> Result<Value, ToolError> {
+    let text = unfence(given.trim());
+    if text.starts_with('{') {
+        return from_object_text(text, given);
+    }
+    let first = tool.and_then(|tool| tool.parameter_names().next().map(|name| (tool, name)));
+    let Some((tool, first)) = first else { return Ok(Value::Object(Map::new())) };
+    if text.is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    let value = bare(text, wants_text(tool, first));
+    if depth(&value) >= MAX_DEPTH {
+        return Err(too_deep());
+    }
+    Ok(Value::Object(Map::from_iter([(first.to_owned(), value)])))
+}
+
+/// Takes off a Markdown code fence around the whole text.
+fn unfence(text: &str) -> &str {
+    let inner = text.strip_prefix("```").and_then(|rest| rest.trim_end().strip_suffix("```"));
+    match inner.and_then(|inner| inner.split_once('\n')) {
+        Some((language, body)) if language.trim().chars().all(|c| c.is_ascii_alphanumeric()) => body.trim(),
+        _ => text,
+    }
+}
+
+fn from_object_text(text: &str, given: &str) -> Result<Value, ToolError> {
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>();
+    let problem = match stream.next() {
+        Some(Ok(map)) => {
+            let rest = text.get(stream.byte_offset()..).unwrap_or_default();
+            if rest.chars().all(|c| c == '"' || c.is_whitespace()) {
+                let object = Value::Object(map);
+                return if depth(&object) > MAX_DEPTH { Err(too_deep()) } else { Ok(object) };
+            }
+            format!("there is more text after the object: {}", text::clip(rest, 80))
+        }
+        Some(Err(error)) if error.is_eof() => {
+            return Err(ToolError::invalid(format!("the arguments were cut off:\n\n{}", shown(given))).hint(
+                "send the whole call again; if it is long, split the work into several shorter calls",
+            ));
+        }
+        Some(Err(error)) if error.to_string().starts_with("recursion limit") => return Err(too_deep()),
+        Some(Err(error)) => error.to_string(),
+        None => "there is nothing".to_owned(),
+    };
+    Err(ToolError::invalid(format!("the arguments are not JSON ({problem}):\n\n{}", shown(given)))
+        .hint("send one JSON object, with keys and text in double quotes"))
+}
+
+fn too_deep() -> ToolError {
+    ToolError::invalid(format!("the arguments are nested more than {MAX_DEPTH} deep"))
+}
+
+/// The start and end of text that could not be read.
+fn shown(given: &str) -> String {
+    if given.len() <= SHOWN {
+        return given.to_owned();
+    }
+    let left_out = given.len() - SHOWN;
+    format!(
+        "{}\n[… {left_out} bytes left out …]\n{}",
+        text::head(given, SHOWN / 2),
+        text::tail(given, SHOWN / 2)
+    )
+}
+
+fn wants_text(tool: &ToolSpec, parameter: &str) -> bool {
+    let kind = tool
+        .parameters
+        .get("properties")
+        .and_then(|all| all.get(parameter))
+        .and_then(|schema| schema.get("type"));
+    kind.and_then(Value::as_str) == Some("string")
+}
+
+/// Text that is not an object, for the first parameter: JSON if it is JSON, plain text where text is wanted, else what
+/// YAML makes of it.
+fn bare(text: &str, wants_text: bool) -> Value {
+    if let Ok(value) = serde_json::from_str::<Value>(text)
+        && (value.is_string() || !wants_text)
+    {
+        return value;
+    }
+    if wants_text || text.len() > MAX_YAML {
+        return Value::String(text.to_owned());
+    }
+    crate::yaml::read(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(kind: &str) -> ToolSpec {
+        let mut spec = ToolSpec::new("one", "One.");
+        spec.parameters =
+            json!({"type": "object", "properties": {"p": {"type": kind}, "q": {"type": "integer"}}});
+        spec
+    }
+
+    fn check(text: &str, want: Result<Value, &str>) {
+        check_for("object", text, want);
+    }
+
+    fn check_for(kind: &str, text: &str, want: Result<Value, &str>) {
+        let got = arguments(Value::String(text.to_owned()), Some(&tool(kind)));
+        match (got, want) {
+            (Ok(got), Ok(want)) => assert_eq!(got, want, "{text}"),
+            (Err(got), Err(want)) => assert!(got.message().starts_with(want), "{text}: {}", got.message()),
+            (got, want) => panic!("{text}: got {got:?}, wanted {want:?}"),
+        }
+    }
+
+    #[test]
+    fn objects_are_read_with_the_mistakes_models_make() {
+        check(r#"{"p": 1}"#, Ok(json!({"p": 1})));
+        check("```json\n{\"p\": 1}\n```", Ok(json!({"p": 1})));
+        check("```\n{\"p\": 1}\n```", Ok(json!({"p": 1})));
+        check(r#"{}"""#, Ok(json!({})));
+        check("{\"p\":1}\"\n", Ok(json!({"p": 1})));
+        check(r#"{"p":1,"p":2}"#, Ok(json!({"p": 2})));
+    }
+
+    #[test]
+    fn broken_objects_are_errors_and_cut_off_ones_say_so() {
+        check(r#"{"p":"a"#, Err("the arguments were cut off"));
+        check("{\"p\":", Err("the arguments were cut off"));
+        check("{'p': 1}", Err("the arguments are not JSON"));
+        check("{}'", Err("the arguments are not JSON"));
+        check(r#"{"p":1}{"p":2}"#, Err("the arguments are not JSON"));
+        check(&format!("{{\"p\":{}{}}}", "[".repeat(100), "]".repeat(100)), Err("the arguments are nested"));
+        check(
+            &format!("{{\"p\":{}{}}}", "[".repeat(5000), "]".repeat(5000)),
+            Err("the arguments are nested"),
+        );
+    }
+
+    #[test]
+    fn bare_text_becomes_the_first_parameter() {
+        check("hello world", Ok(json!({"p": "hello world"})));
+        check("42", Ok(json!({"p": 42})));
+        check("true", Ok(json!({"p": true})));
+        check("a: 1", Ok(json!({"p": {"a": 1}})));
+        check("\"hi\"", Ok(json!({"p": "hi"})));
+        check("foo: bar: baz", Ok(json!({"p": "foo: bar: baz"})));
+        check("[{\"p\":1}]", Ok(json!({"p": [{"p": 1}]})));
+        check("", Ok(json!({})));
+        check_for("string", "a: 1", Ok(json!({"p": "a: 1"})));
+        check_for("string", "42", Ok(json!({"p": "42"})));
+    }
+
+    #[test]
+    fn other_values_are_refused_and_nothing_means_no_arguments() {
+        assert_eq!(arguments(Value::Null, None).unwrap(), json!({}));
+        assert!(arguments(json!([1]), None).is_err());
+        assert_eq!(arguments(json!("hello"), None).unwrap(), json!({}));
+    }
+}

@@ -1,0 +1,132 @@
+//! Writing a transcript.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use toolwright_core::{ErrorInfo, ErrorKind, ToolError};
+
+use super::read::{Transcript, TranscriptError};
+use crate::events::{Event, EventKind, EventSink};
+use crate::redact::Redactor;
+
+/// What an event survives once it was taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The death of this process.
+    #[default]
+    Process,
+    /// The death of the machine: every finished call is synced to disk.
+    Machine,
+}
+
+/// Appends events to a file.
+#[derive(Debug)]
+pub struct TranscriptWriter {
+    file: Mutex<File>,
+    redactor: Redactor,
+    durability: Durability,
+    /// The number the next event must have.
+    next_seq: u64,
+    next_span: u64,
+}
+
+impl TranscriptWriter {
+    /// Opens, or makes, the transcript at `path`. A torn last line is cut off, and calls that were under way are closed
+    /// as interrupted.
+    pub fn open(path: &Path, redactor: Redactor) -> Result<Self, TranscriptError> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path).map_err(|error| TranscriptError::io(path, error))?;
+        mend(&mut file).map_err(|error| TranscriptError::io(path, error))?;
+        let earlier = Transcript::load(path)?;
+        let mut writer = TranscriptWriter {
+            file: Mutex::new(file),
+            redactor,
+            durability: Durability::default(),
+            next_seq: earlier.events.last().map_or(0, |event| event.seq + 1),
+            next_span: earlier.highest_span().map_or(0, |span| span + 1),
+        };
+        for span in earlier.open_calls() {
+            let error = ErrorInfo {
+                kind: ErrorKind::Cancelled,
+                message: "the process ended before the call did".to_owned(),
+                hint: None,
+            };
+            let kind = EventKind::CallFinished {
+                span,
+                result: None,
+                error: Some(error),
+                duration: Duration::ZERO,
+                interrupted: true,
+            };
+            let event = Event { seq: writer.next_seq, time: std::time::SystemTime::now(), kind };
+            writer.take(&event).map_err(|error| TranscriptError::io(path, std::io::Error::other(error)))?;
+            writer.next_seq += 1;
+        }
+        Ok(writer)
+    }
+
+    /// The same writer with another durability.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// The number of the next event; more than 0 when the run is taken up again.
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// The number of the next call.
+    pub(crate) fn next_span(&self) -> u64 {
+        self.next_span
+    }
+
+    fn line(&self, event: &Event) -> Result<Vec<u8>, serde_json::Error> {
+        let mut value = serde_json::to_value(event)?;
+        self.redactor.redact(&mut value);
+        let mut line = serde_json::to_vec(&value)?;
+        line.push(b'\n');
+        Ok(line)
+    }
+}
+
+impl EventSink for TranscriptWriter {
+    fn take(&self, event: &Event) -> Result<(), ToolError> {
+        let unwritable =
+            |error: std::io::Error| ToolError::fatal("the transcript cannot be written").with_source(error);
+        let line = self.line(event).map_err(|error| unwritable(error.into()))?;
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(&line).map_err(unwritable)?;
+        if self.durability == Durability::Machine && matches!(event.kind, EventKind::CallFinished { .. }) {
+            file.sync_data().map_err(unwritable)?;
+        }
+        Ok(())
+    }
+}
+
+/// Cuts off what stands after the last newline.
+fn mend(file: &mut File) -> std::io::Result<()> {
+    let length = file.metadata()?.len();
+    let mut end = length;
+    let mut buffer = vec![0; 64 * 1024];
+    while end > 0 {
+        let start = end.saturating_sub(buffer.len() as u64);
+        let size = usize::try_from(end - start).unwrap_or(buffer.len());
+        let Some(chunk) = buffer.get_mut(..size) else { break };
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(chunk)?;
+        if let Some(newline) = chunk.iter().rposition(|&byte| byte == b'\n') {
+            end = start + newline as u64 + 1;
+            break;
+        }
+        end = start;
+    }
+    if end < length { file.set_len(end) } else { Ok(()) }
+}
