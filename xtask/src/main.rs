@@ -1,16 +1,38 @@
-//! Everything the repository does to itself: tests, vectors, benches.
+//! Everything the repository does to itself: tests, vectors, benchmarks.
 
+mod bench;
+mod test;
 mod vectors;
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
+
+const HELP: &str = "\
+cargo xtask test                     install what the tests need, and run them all
+cargo xtask ci                       format, lints, docs, licences, then the tests
+cargo xtask vectors FAMILY FILE...   run observed input/output pairs
+cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["test", rest @ ..] => test::run(rest),
+        ["ci"] => test::ci(),
         ["vectors", family, files @ ..] => {
-            let files: Vec<_> = files.iter().map(std::path::PathBuf::from).collect();
-            vectors::run(family, &files)
+            vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())
         }
-        _ => bail!("usage: cargo xtask vectors FAMILY FILE..."),
+        ["bench", name] => bench::run(name),
+        ["help" | "--help" | "-h"] | [] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        _ => bail!("unknown command\n\n{HELP}"),
     }
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map(PathBuf::from).unwrap_or(here)
 }

@@ -128,7 +128,7 @@ async fn attempt(
         trace: std::collections::BTreeMap::new(),
     };
     let _active = Active::enter(run, span, &context);
-    let outcome = guard::run(&run.executor, tools, envelope, &context, permit, settings.timeout).await;
+    let outcome = guard::run(run, tools, envelope, &context, permit, settings.timeout).await;
     if let Err(error) = &outcome
         && let Some(limit) = std::error::Error::source(error).and_then(|source| source.downcast_ref())
     {

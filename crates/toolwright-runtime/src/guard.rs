@@ -7,14 +7,15 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use toolwright_core::{BoxFuture, ErrorKind, ToolContext, ToolError, ToolOutput, Toolset, panic_error};
 
-use crate::executor::{Envelope, Executor};
+use crate::executor::Envelope;
 use crate::limits::{LimitReached, Permit};
+use crate::run::RunInner;
 
 /// How long stopped work may take to hand over its partial output.
 const GRACE: Duration = Duration::from_millis(200);
@@ -23,32 +24,38 @@ type Outcome = Result<ToolOutput, ToolError>;
 
 /// Runs a call under its permit.
 pub(crate) async fn run(
-    executor: &Arc<dyn Executor>,
+    run: &RunInner,
     tools: &Toolset,
     envelope: Envelope,
     context: &ToolContext,
     permit: Permit,
     timeout: Option<Duration>,
 ) -> Outcome {
-    let Some((deadline, limit)) = permit.deadline else {
-        let work = executor.execute(tools, envelope, context);
+    let Some(mut deadline) = permit.deadline else {
+        let work = run.executor.execute(tools, envelope, context);
         return Watched { work: Catch(work), context, cancelled: None }.await;
     };
     let task = {
-        let (executor, tools, context) = (executor.clone(), tools.clone(), context.clone());
+        let (executor, tools, context) = (run.executor.clone(), tools.clone(), context.clone());
         let work = async move { Catch(executor.execute(&tools, envelope, &context)).await };
         OwnTask(tokio::spawn(work))
     };
     let mut watched = Watched { work: task, context, cancelled: None };
-    tokio::select! {
-        biased;
-        outcome = &mut watched => outcome,
-        () = tokio::time::sleep_until(deadline) => {
-            context.stop();
-            let last = tokio::time::timeout(GRACE, &mut watched.work).await;
-            Err(overdue(timeout, limit, last.ok()))
+    loop {
+        tokio::select! {
+            biased;
+            outcome = &mut watched => return outcome,
+            () = tokio::time::sleep_until(deadline.0) => {}
+        }
+        // Time spent waiting, say for a rate limit, is not working time: the end may have moved.
+        match run.limits.deadline(permit.own_end) {
+            Ok(Some(later)) if later.0 > Instant::now() => deadline = later,
+            _ => break,
         }
     }
+    context.stop();
+    let last = tokio::time::timeout(GRACE, &mut watched.work).await;
+    Err(overdue(timeout, deadline.1, last.ok()))
 }
 
 /// The error for work that did not end on time, with what it handed over.

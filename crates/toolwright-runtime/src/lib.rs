@@ -41,7 +41,7 @@ mod yaml;
 pub use approval::{Match, Policy, PolicyError, Rule, RuleDecision, call_text};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};
 pub use executor::{Envelope, Executor, LocalExecutor};
-pub use limits::{LimitKind, LimitReached, LimitScope, Limits, Permit, Spent};
+pub use limits::{LimitKind, LimitReached, LimitScope, Limits, Spent};
 pub use redact::{REDACTED, Redactor, is_secret_name};
 pub use render::DEFAULT_MAX_OUTPUT;
 pub use run::{DEFAULT_MAX_DEPTH, Run, RunBuilder, RunEnd};

@@ -146,11 +146,16 @@ struct Scope {
     parent: Option<LimitScope>,
 }
 
+/// When a call is stopped, and which limit of the run does it; `None` is the call's own time-out.
+pub(crate) type Deadline = (Instant, Option<LimitReached>);
+
 /// A call was admitted, and may run until this moment.
 #[derive(Debug, Clone)]
-pub struct Permit {
-    /// When the call is stopped, and which limit does it; `None` is a limit of the call itself.
-    pub deadline: Option<(Instant, Option<LimitReached>)>,
+pub(crate) struct Permit {
+    /// When the call's own time-out ends it.
+    pub(crate) own_end: Option<Instant>,
+    /// When it is stopped, as things stand now.
+    pub(crate) deadline: Option<Deadline>,
 }
 
 impl LimitScope {
@@ -203,7 +208,15 @@ impl LimitScope {
 
     /// Admits one call that may itself take no longer than `timeout`.
     pub(crate) fn admit_call(&self, timeout: Option<Duration>) -> Result<Permit, LimitReached> {
-        let mut deadline = timeout.map(|timeout| (Instant::now() + timeout, None));
+        let own_end = timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = self.deadline(own_end)?;
+        self.count(LimitKind::ToolCalls, |scope| (&scope.tool_calls, scope.limits.tool_calls))?;
+        Ok(Permit { own_end, deadline })
+    }
+
+    /// When a call that may itself run until `own_end` is stopped. It moves when waiting was booked in the meantime.
+    pub(crate) fn deadline(&self, own_end: Option<Instant>) -> Result<Option<Deadline>, LimitReached> {
+        let mut deadline = own_end.map(|end| (end, None));
         self.visit(&mut |scope| {
             if let Some(time) = scope.time_deadline()?
                 && deadline.as_ref().is_none_or(|(earliest, _)| time.0 < *earliest)
@@ -212,8 +225,7 @@ impl LimitScope {
             }
             Ok(())
         })?;
-        self.count(LimitKind::ToolCalls, |scope| (&scope.tool_calls, scope.limits.tool_calls))?;
-        Ok(Permit { deadline })
+        Ok(deadline)
     }
 
     /// Admits one model request for a conversation of that many messages.

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::events::{Event, EventKind};
+
+/// The longest line that is read; what the writer makes stays far below it.
+const MAX_LINE: u64 = 1 << 30;
 
 /// A transcript in memory.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,8 +29,9 @@ impl Transcript {
         let mut line = Vec::new();
         for number in 1_usize.. {
             line.clear();
+            let mut bounded = (&mut reader).take(MAX_LINE);
             let read =
-                reader.read_until(b'\n', &mut line).map_err(|error| TranscriptError::io(path, error))?;
+                bounded.read_until(b'\n', &mut line).map_err(|error| TranscriptError::io(path, error))?;
             if read == 0 {
                 break;
             }

@@ -42,6 +42,12 @@ impl TranscriptWriter {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(|error| TranscriptError::io(path, error))?;
+        let regular =
+            file.metadata().map(|found| found.is_file()).map_err(|error| TranscriptError::io(path, error))?;
+        if !regular {
+            // A device or a pipe cannot be read back, and may never end.
+            return Err(TranscriptError::io(path, std::io::Error::other("it is not a regular file")));
+        }
         mend(&mut file).map_err(|error| TranscriptError::io(path, error))?;
         let earlier = Transcript::load(path)?;
         let mut writer = TranscriptWriter {

@@ -1,0 +1,125 @@
+//! The model loop, with the scripted model.
+
+use std::time::Duration;
+
+use serde_json::json;
+use toolwright_core::{Message, ModelErrorKind, ToolChoice};
+use toolwright_models::{Reply, ScriptedModel};
+use toolwright_runtime::{LimitKind, Limits, Loop, Policy, Run, RunEnd, RunError, ToolCalls};
+use toolwright_testkit::exchange::{Player, Recorder};
+
+use crate::support::{Ears, add, plain, sleeper, tools};
+
+fn asks_for_add() -> Reply {
+    Reply::call("add", json!({"x": 1, "y": 2})).with_usage(1, 1)
+}
+
+fn go() -> Vec<Message> {
+    vec![Message::user("go")]
+}
+
+#[tokio::test]
+async fn the_loop_goes_on_until_the_model_asks_for_nothing() {
+    let model = ScriptedModel::new([asks_for_add(), Reply::text("It is 3.").expecting("3")]);
+    let ears = Ears::default();
+    let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
+    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    assert_eq!(
+        (outcome.completion().as_str(), outcome.messages.len(), outcome.end),
+        ("It is 3.", 4, Some(RunEnd::Done))
+    );
+    assert_eq!(run.spent().turns, 2);
+    ears.check();
+}
+
+#[tokio::test]
+async fn single_makes_one_round_and_none_leaves_the_calls_to_the_caller() {
+    let run = Run::builder(tools([add()])).build().unwrap();
+    let how = Loop { tool_calls: ToolCalls::Single, ..Loop::default() };
+    let outcome = run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &how).await.unwrap();
+    assert_eq!(outcome.messages.len(), 3);
+    let how = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let outcome = run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &how).await.unwrap();
+    assert_eq!((outcome.messages.len(), outcome.pending.len(), outcome.end), (2, 1, None));
+    let results = run.call_all(outcome.pending).await.unwrap();
+    assert_eq!(results[0].to_text(), "3");
+}
+
+#[tokio::test]
+async fn a_named_tool_is_asked_for_once() {
+    let set = tools([add(), plain("sub", |_| async { Ok("1".into()) })]);
+    let offered = async |choice: ToolChoice| {
+        let model = ScriptedModel::new([asks_for_add(), Reply::text("done")]);
+        let run = Run::builder(set.clone()).build().unwrap();
+        let how = Loop { tool_choice: choice, ..Loop::default() };
+        run.generate_loop(&model, go(), &how).await.unwrap();
+        model.offered()
+    };
+    let both = vec!["add".to_owned(), "sub".to_owned()];
+    assert_eq!(
+        offered(ToolChoice::Tool("add".into())).await,
+        [(vec!["add".to_owned()], ToolChoice::Tool("add".into())), (both.clone(), ToolChoice::Auto)]
+    );
+    assert_eq!(
+        offered(ToolChoice::Tool("nope".into())).await,
+        [(vec![], ToolChoice::None), (both.clone(), ToolChoice::Auto)]
+    );
+    assert_eq!(offered(ToolChoice::Any).await, [(both.clone(), ToolChoice::Any), (both, ToolChoice::Any)]);
+    assert_eq!(offered(ToolChoice::None).await, [(vec![], ToolChoice::None), (vec![], ToolChoice::None)]);
+}
+
+async fn limited(limits: Limits) -> (usize, LimitKind) {
+    let set = tools([add(), sleeper("slow", Duration::from_secs(3600))]);
+    let run = Run::builder(set).limits(limits.clone()).build().unwrap();
+    let reply = if limits.wall_time.is_some() { Reply::call("slow", json!({})) } else { asks_for_add() };
+    let outcome =
+        run.generate_loop(&ScriptedModel::repeating([reply]), go(), &Loop::default()).await.unwrap();
+    match outcome.end {
+        Some(RunEnd::Limit { limit }) => (outcome.messages.len(), limit.limit),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_limit_ends_a_run_cleanly_with_the_conversation_so_far() {
+    assert_eq!(limited(Limits { messages: Some(5), ..Limits::default() }).await, (5, LimitKind::Messages));
+    assert_eq!(limited(Limits { turns: Some(2), ..Limits::default() }).await, (5, LimitKind::Turns));
+    assert_eq!(limited(Limits { tokens: Some(3), ..Limits::default() }).await, (4, LimitKind::Tokens));
+    assert_eq!(limited(Limits { tool_calls: Some(1), ..Limits::default() }).await, (5, LimitKind::ToolCalls));
+    assert_eq!(limited(Limits { wall_time: Some(1.0), ..Limits::default() }).await, (3, LimitKind::WallTime));
+}
+
+#[tokio::test]
+async fn a_terminating_approver_ends_the_loop_without_an_error() {
+    let policy = Policy::from_yaml("- {tools: '*', decision: terminate, reason: stop it}").unwrap();
+    let run = Run::builder(tools([add()])).policy(policy).build().unwrap();
+    let outcome =
+        run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &Loop::default()).await.unwrap();
+    assert_eq!(
+        (outcome.messages.len(), outcome.end),
+        (2, Some(RunEnd::Terminated { reason: "stop it".into() }))
+    );
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_answer_is_an_error_of_its_own() {
+    let run = Run::builder(tools([add()])).build().unwrap();
+    let error = run.generate_loop(&ScriptedModel::new([]), go(), &Loop::default()).await.unwrap_err();
+    assert!(matches!(error, RunError::Model(error) if error.kind() == ModelErrorKind::Script));
+}
+
+#[tokio::test]
+async fn a_recorded_conversation_plays_again_and_notices_a_difference() {
+    let recorder = Recorder::new(ScriptedModel::new([asks_for_add(), Reply::text("3")]));
+    let run = || Run::builder(tools([add()])).build().unwrap();
+    let first = run().generate_loop(&recorder, go(), &Loop::default()).await.unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    recorder.save(file.path()).unwrap();
+
+    let player = Player::load(file.path()).unwrap();
+    let again = run().generate_loop(&player, go(), &Loop::default()).await.unwrap();
+    assert_eq!(again, first);
+    let other = Player::load(file.path()).unwrap();
+    let error = run().generate_loop(&other, vec![Message::user("stop")], &Loop::default()).await.unwrap_err();
+    assert!(std::error::Error::source(&error).unwrap().to_string().contains("the messages differ"));
+}

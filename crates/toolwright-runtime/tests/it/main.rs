@@ -1,0 +1,20 @@
+//! The runtime through its public door.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "these are tests"
+)]
+
+mod batches;
+mod conformance;
+mod kill;
+mod leaks;
+mod loops;
+mod path;
+mod policies;
+mod properties;
+mod support;
+mod transcripts;

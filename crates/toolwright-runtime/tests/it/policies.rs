@@ -1,0 +1,157 @@
+//! Approval, through whole calls.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use toolwright_core::{
+    Annotations, ApprovalRequest, Approver, BoxFuture, CallView, Decision, ErrorKind, ToolDef, ToolError,
+    ToolResult,
+};
+use toolwright_runtime::{EventKind, Policy, Run, RunEnd};
+
+use crate::support::{Ears, add, call, plain, tools};
+
+/// Answers as told, and remembers what it was shown.
+#[derive(Clone)]
+struct Person {
+    answer: Decision,
+    shown: Arc<Mutex<Vec<(Value, CallView)>>>,
+}
+
+impl Person {
+    fn who_says(answer: Decision) -> Self {
+        Person { answer, shown: Arc::default() }
+    }
+}
+
+impl Approver for Person {
+    fn name(&self) -> &str {
+        "human"
+    }
+
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        self.shown.lock().unwrap().push((request.call.arguments.clone(), request.view.clone()));
+        Box::pin(async move { self.answer.clone() })
+    }
+}
+
+async fn sum(
+    policy: &str,
+    person: Option<Person>,
+    arguments: Value,
+) -> (Result<ToolResult, ToolError>, Ears, Run) {
+    let ears = Ears::default();
+    let mut builder = ears.on(Run::builder(tools([add()])).policy(Policy::from_yaml(policy).unwrap()));
+    if let Some(person) = person {
+        builder = builder.approver(person);
+    }
+    let run = builder.build().unwrap();
+    let result = run.call(call("add", arguments)).await;
+    ears.check();
+    (result, ears, run)
+}
+
+fn decisions(ears: &Ears) -> Vec<(String, String)> {
+    let decided = |kind: EventKind| match kind {
+        EventKind::CallDecided { approver, decision, .. } => Some((approver, decision)),
+        _ => None,
+    };
+    ears.events().into_iter().filter_map(|event| decided(event.kind)).collect()
+}
+
+fn pair(approver: &str, decision: &str) -> Vec<(String, String)> {
+    vec![(approver.to_owned(), decision.to_owned())]
+}
+
+#[tokio::test]
+async fn rules_approve_reject_and_change_calls() {
+    let arguments = json!({"x": 1, "y": 2});
+    let (result, ears, _) = sum("- {tools: add, decision: approve}", None, arguments.clone()).await;
+    assert_eq!((result.unwrap().to_text().as_str(), decisions(&ears)), ("3", pair("policy", "approve")));
+    let (result, _, _) =
+        sum("- {tools: add, decision: reject, reason: not today}", None, arguments.clone()).await;
+    let error = result.unwrap().error.unwrap();
+    assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Approval, "not today"));
+    let (result, ears, _) =
+        sum("- {tools: add, decision: modify, set: {y: 40}}", None, arguments.clone()).await;
+    assert_eq!((result.unwrap().to_text().as_str(), decisions(&ears)), ("41", pair("policy", "modify")));
+    let (result, _, _) = sum("- {tools: add, decision: modify, set: {y: none}}", None, arguments).await;
+    assert_eq!(
+        result.unwrap().error.unwrap().kind,
+        ErrorKind::Parsing,
+        "changed arguments are validated again"
+    );
+}
+
+#[tokio::test]
+async fn people_are_asked_and_nobody_means_no() {
+    let arguments = json!({"x": "1", "y": 2});
+    let (result, _, _) = sum("[]", None, arguments.clone()).await;
+    assert_eq!(result.unwrap().error.unwrap().message, "`add` needs approval, and there is nobody to ask");
+    let person = Person::who_says(Decision::Approve);
+    let (result, ears, _) =
+        sum("- {tools: add, decision: ask}", Some(person.clone()), arguments.clone()).await;
+    assert_eq!((result.unwrap().to_text().as_str(), decisions(&ears)), ("3", pair("human", "approve")));
+    assert_eq!(
+        person.shown.lock().unwrap()[0].0,
+        json!({"x": 1, "y": 2}),
+        "the approver sees validated arguments"
+    );
+    let changes = Person::who_says(Decision::Modify { arguments: json!({"x": 10, "y": 20}) });
+    assert_eq!(sum("[]", Some(changes), arguments.clone()).await.0.unwrap().to_text(), "30");
+    let passes_on = Person::who_says(Decision::Escalate);
+    assert_eq!(
+        sum("[]", Some(passes_on), arguments).await.0.unwrap().error.unwrap().kind,
+        ErrorKind::Approval
+    );
+}
+
+#[tokio::test]
+async fn bad_calls_never_reach_the_approver() {
+    let person = Person::who_says(Decision::Approve);
+    sum("[]", Some(person.clone()), json!({"x": "a"})).await.0.unwrap();
+    assert!(person.shown.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn terminating_ends_the_run_without_calling_it_a_failure() {
+    let (result, ears, run) =
+        sum("- {tools: add, decision: terminate, reason: enough}", None, json!({"x": 1, "y": 2})).await;
+    assert!(result.unwrap_err().is_fatal());
+    assert_eq!(run.ended(), Some(RunEnd::Terminated { reason: "enough".into() }));
+    assert_eq!(decisions(&ears), pair("policy", "terminate"));
+}
+
+#[tokio::test]
+async fn an_approver_without_a_policy_is_asked_about_everything_and_no_policy_approves() {
+    let person = Person::who_says(Decision::reject("no"));
+    let run = Run::builder(tools([add()])).approver(person).build().unwrap();
+    assert!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().is_error());
+    let free = Run::builder(tools([add()])).build().unwrap();
+    assert!(!free.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().is_error());
+}
+
+#[tokio::test]
+async fn viewers_show_the_call_and_a_broken_one_refuses_it_under_a_policy_only() {
+    let good = add().with_viewer(|_| Ok(CallView::markdown("add", "{{x}} + {{y}}")));
+    let person = Person::who_says(Decision::Approve);
+    let run = Run::builder(tools([good])).approver(person.clone()).build().unwrap();
+    run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap();
+    assert_eq!(person.shown.lock().unwrap()[0].1.call.as_ref().unwrap().content, "1 + 2");
+
+    let broken = || add().with_viewer(|_| Err(ToolError::new("viewer broke")));
+    let run = Run::builder(tools([broken()])).approver(Person::who_says(Decision::Approve)).build().unwrap();
+    let error = run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().error.unwrap();
+    assert!(error.kind == ErrorKind::Approval && error.message.contains("viewer broke"));
+    let run = Run::builder(tools([broken()])).build().unwrap();
+    assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
+}
+
+#[tokio::test]
+async fn the_cautious_policy_lets_harmless_tools_pass() {
+    let reads: ToolDef = plain("reads", |_| async { Ok("read".into()) });
+    let reads = reads.with_annotations(Annotations { read_only: Some(true), ..Annotations::default() });
+    let run = Run::builder(tools([reads, add()])).policy(Policy::cautious()).build().unwrap();
+    assert_eq!(run.call(call("reads", json!({}))).await.unwrap().to_text(), "read");
+    assert!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().is_error());
+}

@@ -1,0 +1,53 @@
+//! The tool runtime for language models: write a tool once, give it to any model or any MCP client; every call is
+//! validated, approved, bounded, sandboxed and recorded.
+//!
+//! ```
+//! use serde_json::json;
+//! use toolwright::{Run, ToolCall, Toolset, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool]
+//! async fn add(
+//!     /// First number.
+//!     x: i64,
+//!     /// Second number.
+//!     y: i64,
+//! ) -> i64 {
+//!     x + y
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! let run = Run::builder(Toolset::new().with(add())?).build()?;
+//! let result = run.call(ToolCall::new("1", "add", json!({"x": 1, "y": 2}))).await?;
+//! assert_eq!(result.to_text(), "3");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! This crate only puts the parts together; each feature adds one:
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
+//! | `models` (on) | models to ask, among them the scripted one |
+//! | `testkit` | conformance suites and recorded exchanges for your own tests |
+
+#[doc(inline)]
+pub use toolwright_core::*;
+
+#[doc(hidden)]
+pub use toolwright_core::__private;
+
+#[cfg(feature = "models")]
+#[doc(inline)]
+pub use toolwright_models::*;
+
+#[cfg(feature = "runtime")]
+#[doc(inline)]
+pub use toolwright_runtime::*;
+
+/// For testing your own tools, models and executors.
+#[cfg(feature = "testkit")]
+pub mod testkit {
+    pub use toolwright_testkit::*;
+}
