@@ -67,7 +67,6 @@ async fn errors_keep_their_kind_and_fatal_ones_end_the_run() {
 }
 
 #[tokio::test]
-#[expect(clippy::panic, reason = "the panic is what is tested")]
 async fn a_panic_is_fatal_and_the_process_lives() {
     let panics = plain("panics", |_| async { panic!("index 7 of 3") });
     let blocks =
