@@ -12,7 +12,7 @@ use syn::{FnArg, ImplItem, LitBool, Receiver, Type};
 
 use crate::parse::entries::source;
 use crate::parse::values;
-use crate::parse::{Role, ToolFn, ToolImpl, named};
+use crate::parse::{Role, ToolFn, ToolImpl, bare, named};
 use crate::problems::Problems;
 
 pub(crate) use self::parameter::description;
@@ -98,7 +98,7 @@ fn typed_self(receiver: &Receiver) -> SelfForm {
     let is_self = |ty: &Type| named(ty).is_some_and(|(name, _)| name == "Self");
     let is_shared =
         |ty: &Type| named(ty).is_some_and(|(name, inner)| name == "Arc" && inner.is_some_and(is_self));
-    match &*receiver.ty {
+    match bare(&receiver.ty) {
         Type::Reference(reference) if reference.mutability.is_some() => SelfForm::Other,
         Type::Reference(reference) if is_self(&reference.elem) => SelfForm::Borrowed,
         Type::Reference(reference) if is_shared(&reference.elem) => SelfForm::BorrowedShared,

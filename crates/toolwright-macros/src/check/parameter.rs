@@ -7,7 +7,7 @@ use super::written;
 use crate::parse::entries::number;
 use crate::parse::options::DefaultValue;
 use crate::parse::values;
-use crate::parse::{Parameter, Role, ToolFn, named};
+use crate::parse::{Parameter, Role, ToolFn, bare, named};
 use crate::problems::Problems;
 
 pub(super) fn check(tool: &ToolFn, parameter: &Parameter, problems: &mut Problems) {
@@ -111,7 +111,7 @@ fn owned(parameter: &Parameter, problems: &mut Problems) {
 
 /// The type to take in place of a reference to `ty`.
 fn owned_form(ty: &Type) -> String {
-    match ty {
+    match bare(ty) {
         Type::Slice(slice) => format!("Vec<{}>", written(&slice.elem)),
         Type::Reference(inner) => owned_form(&inner.elem),
         _ => match named(ty) {
@@ -156,10 +156,8 @@ enum Kind {
 
 impl Kind {
     fn of(ty: &Type) -> Self {
-        match ty {
-            Type::Tuple(_) | Type::Array(_) => return Kind::List,
-            Type::Paren(inner) => return Kind::of(&inner.elem),
-            _ => {}
+        if let Type::Tuple(_) | Type::Array(_) = bare(ty) {
+            return Kind::List;
         }
         let Some((name, inner)) = named(ty) else { return Kind::Unknown };
         match name.to_string().as_str() {

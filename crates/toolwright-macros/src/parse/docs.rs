@@ -41,7 +41,7 @@ pub(crate) fn text(attributes: &[Attribute], problems: &mut Problems) -> String 
 
 /// The lines of one doc attribute; those of a `/** ... */` block may begin with a star.
 fn block_lines(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = text.lines().map(|line| line.replace('\t', "    ")).collect();
+    let mut lines: Vec<String> = text.split('\n').map(|line| line.replace('\t', "    ")).collect();
     let rest = lines.iter().skip(1).filter(|line| !line.trim().is_empty());
     if lines.len() > 1
         && rest.clone().count() > 0

@@ -207,7 +207,7 @@ fn attribute_entries(attribute: &Attribute, problems: &mut Problems) -> Entries 
 
 /// What a parameter is for, by the name of its type.
 fn role(ty: &Type) -> Role {
-    if let Type::Reference(reference) = ty {
+    if let Type::Reference(reference) = bare(ty) {
         if reference.mutability.is_some() {
             return Role::Argument;
         }
@@ -228,9 +228,18 @@ fn role(ty: &Type) -> Role {
     }
 }
 
+/// The type without parentheses, and without the invisible ones that `macro_rules!` puts around a type.
+pub(crate) fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Paren(inner) => bare(&inner.elem),
+        Type::Group(inner) => bare(&inner.elem),
+        ty => ty,
+    }
+}
+
 /// The last name of a path type, and its only type argument.
 pub(crate) fn named(ty: &Type) -> Option<(&Ident, Option<&Type>)> {
-    let Type::Path(path) = ty else { return None };
+    let Type::Path(path) = bare(ty) else { return None };
     let last = path.path.segments.last()?;
     let inner = match &last.arguments {
         PathArguments::AngleBracketed(list) => {
@@ -246,8 +255,7 @@ pub(crate) fn named(ty: &Type) -> Option<(&Ident, Option<&Type>)> {
 }
 
 fn is_dyn_sandbox(ty: &Type) -> bool {
-    match ty {
-        Type::Paren(inner) => is_dyn_sandbox(&inner.elem),
+    match bare(ty) {
         Type::TraitObject(object) => object.bounds.iter().any(|bound| match bound {
             TypeParamBound::Trait(bound) => {
                 bound.path.segments.last().is_some_and(|last| last.ident == "Sandbox")

@@ -33,8 +33,10 @@ pub(crate) fn rate(text: &str) -> Option<(usize, Duration)> {
     let (calls, period) = text.split_once('/')?;
     let calls = calls.trim().parse().ok().filter(|&calls| calls > 0)?;
     let period = period.trim();
-    let period = duration(period).or_else(|| duration(&format!("1{period}")))?;
-    Some((calls, period))
+    // A unit alone means one of it.
+    let counted = !period.starts_with(|c: char| c.is_ascii_alphabetic());
+    let period = if counted { duration(period) } else { duration(&format!("1{period}")) };
+    Some((calls, period?))
 }
 
 /// What models and MCP clients accept as the name of a tool.
@@ -104,7 +106,7 @@ mod tests {
         assert_eq!(rate("10/60s"), Some((10, Duration::from_secs(60))));
         assert_eq!(rate("2 / s"), Some((2, Duration::from_secs(1))));
         assert_eq!(rate("100/500ms"), Some((100, Duration::from_millis(500))));
-        for wrong in ["10", "0/s", "10/0s", "x/s", "10/60", "-1/s", "10/", "/s"] {
+        for wrong in ["10", "0/s", "10/0s", "x/s", "10/60", "-1/s", "10/", "/s", "10/.0s"] {
             assert_eq!(rate(wrong), None, "{wrong}");
         }
     }
