@@ -52,7 +52,14 @@ pub(crate) fn block(set: &ToolImpl, problems: &mut Problems) {
     if set.tools.is_empty() {
         problems.at(&set.block.self_ty, "no method here is a tool; mark some with `#[tool]`");
     }
-    let prefix = set.options.prefix.as_ref().map(syn::LitStr::value).unwrap_or_default();
+    let mut prefix = set.options.prefix.as_ref().map(syn::LitStr::value).unwrap_or_default();
+    if let Some(literal) = &set.options.prefix
+        && !values::is_tool_name(&prefix)
+    {
+        problems
+            .at(literal, "names of tools, and so their prefix, are letters, digits, `_`, `-`, `.` or `/`");
+        prefix.clear();
+    }
     let mut names = HashSet::new();
     for tool in &set.tools {
         receiver(tool, problems);
@@ -66,8 +73,8 @@ pub(crate) fn block(set: &ToolImpl, problems: &mut Problems) {
                 None => problems.at(tool.ident(), message),
             }
         }
-        if tool.options.crate_path.is_some() {
-            problems.at(tool.ident(), "`crate` is said once, for all tools: `#[toolset(crate = ...)]`");
+        if let Some(path) = &tool.options.crate_path {
+            problems.at(path, "`crate` is said once, for all tools: `#[toolset(crate = ...)]`");
         }
         generic_parameters(set, tool, problems);
     }
@@ -135,10 +142,10 @@ fn generics(tool: &ToolFn, problems: &mut Problems) {
             problems.at_span(place, format!("a tool cannot be `{word}`; take the word away"));
         }
     }
-    if !generics.params.is_empty() {
+    for parameter in generics.params.iter().filter(|parameter| generic_name(parameter).is_some()) {
         let message =
             "a model cannot choose types, so a tool cannot be generic; name the types it works with";
-        problems.at(&generics.params, message);
+        problems.at(parameter, message);
     }
     if let Some(clause) = &generics.where_clause {
         problems.at(clause, "a tool cannot be generic, so it needs no `where`; take it away");

@@ -93,6 +93,8 @@ fn owned(parameter: &Parameter, problems: &mut Problems) {
     if let Some(unnamed) = found.unnamed {
         problems
             .at(unnamed, format!("a model must be told the type of `{name}`; name it instead of `impl ...`"));
+    } else if let Some((ty, form)) = provided_form(&parameter.ty) {
+        problems.at(ty, format!("`{name}` is provided by the program in another form; take `{form}`"));
     } else if let Some(reference) = found.reference {
         let owned = owned_form(&reference.elem);
         problems.at(
@@ -106,6 +108,17 @@ fn owned(parameter: &Parameter, problems: &mut Problems) {
                 "`{name}` comes from a model, so there is nothing to borrow; take a type without a lifetime"
             ),
         );
+    }
+}
+
+/// What the program provides, when it is asked for in a form it does not have.
+fn provided_form(ty: &Type) -> Option<(&Type, String)> {
+    let Type::Reference(reference) = bare(ty) else { return None };
+    let (name, inner) = named(&reference.elem)?;
+    match inner {
+        None if name == "ToolContext" => Some((ty, "&ToolContext".to_owned())),
+        Some(_) if name == "State" => Some((ty, written(&reference.elem))),
+        _ => None,
     }
 }
 
@@ -201,7 +214,7 @@ fn options(parameter: &Parameter, problems: &mut Problems) {
     for (option, place) in &options.places {
         if kind != Kind::Unknown && !kind.takes(option) {
             let (ty, advice) = (written(&parameter.ty), kind.advice());
-            problems.at_span(*place, format!("`{option}` says nothing about a `{ty}`; {advice}"));
+            problems.at_span(*place, format!("`{option}` says nothing about `{ty}`; {advice}"));
         }
     }
     let literal = |key: &str| options.bound(key).and_then(number);

@@ -197,6 +197,9 @@ impl Definition<'_> {
     /// The schema of the result. A type that cannot be named has none.
     fn output_schema(&self) -> Option<TokenStream> {
         let output = self.tool.output().filter(|output| !hides_its_type(output.to_token_stream()))?;
+        if self.tool.signature.generics.lifetimes().next().is_some() {
+            return None;
+        }
         let core = self.core;
         Some(quote! {
             __spec.output_schema = {
@@ -319,10 +322,10 @@ impl Definition<'_> {
             }
         }
         if let Some(viewer) = &options.viewer {
-            let convert = quote_spanned! { viewer.span() => #core::__private::IntoCallView::into_call_view };
+            let view = quote_spanned! { viewer.span() => #viewer(__call) };
             changes.push(quote! {
                 __settings.viewer = ::core::option::Option::Some(::std::sync::Arc::new(
-                    |__call: &#core::ToolCall| #convert(#viewer(__call)),
+                    |__call: &#core::ToolCall| #core::__private::IntoCallView::into_call_view(#view),
                 ));
             });
         }

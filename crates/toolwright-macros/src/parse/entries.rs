@@ -38,8 +38,10 @@ impl Parse for Entry {
             let inside;
             parenthesized!(inside in input);
             Given::List(Punctuated::<Expr, Token![,]>::parse_terminated(&inside)?.into_iter().collect())
-        } else {
+        } else if input.is_empty() || input.peek(Token![,]) {
             Given::Nothing
+        } else {
+            return Err(input.error(format!("write `{key}`, `{key} = value` or `{key}(value, ...)`")));
         };
         Ok(Entry { key, given })
     }

@@ -1,5 +1,13 @@
 //! What the attributes promise: behaviour, schemas and messages.
 
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "the functions of a test program are tests too"
+)]
+
 mod behaviour;
 mod docs;
 mod options;

@@ -12,7 +12,6 @@ mod mine {
         Err,
     }
 
-    pub(crate) struct Some;
     pub(crate) struct Box;
     pub(crate) struct Arc;
     pub(crate) struct String;
@@ -28,7 +27,7 @@ mod mine {
     /// * `arguments` - A number.
     #[tool(timeout = 1, cache = 2, rate_limit = "1/s", category = "c", title = "t", read_only)]
     pub(crate) async fn work(arguments: i64, #[tool(default = 5, description = "d")] context: i64) -> i64 {
-        let _ = (Some, Box, Arc, String, Value, Vec, ToolDef, Option, Result::Ok);
+        let _ = (Box, Arc, String, Value, Vec, ToolDef, Option, Result::Ok);
         arguments + context
     }
 

@@ -10,5 +10,5 @@ impl Db {
 }
 
 fn main() {
-    let _ = Db(std::rc::Rc::new(1)).into_tools();
+    let _ = Db(std::rc::Rc::new(1));
 }
