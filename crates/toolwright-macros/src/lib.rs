@@ -1,4 +1,27 @@
 //! The attributes that turn Rust functions into tools: [`macro@tool`] and [`macro@toolset`].
+//!
+//! Users have them from `toolwright` or `toolwright-core`, which re-export them:
+//!
+//! ```
+//! use toolwright_core::{Toolset, tool};
+//!
+//! /// Reverses a text.
+//! #[tool]
+//! fn reverse(
+//!     /// The text.
+//!     text: String,
+//! ) -> String {
+//!     text.chars().rev().collect()
+//! }
+//!
+//! let tools = Toolset::new().with(reverse())?;
+//! assert_eq!(reverse::run("abc".to_owned()), "cba");
+//! # Ok::<(), toolwright_core::ToolsetError>(())
+//! ```
+//!
+//! One use of a macro passes through three modules: `parse` reads tokens into our own types, `check` collects every mistake
+//! with its place, `expand` writes the code. On a mistake the items are still written, so that one mistake makes one
+//! message.
 
 mod check;
 mod expand;

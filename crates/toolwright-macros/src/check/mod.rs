@@ -42,7 +42,20 @@ pub(crate) fn function(tool: &ToolFn, problems: &mut Problems) {
     }
     generics(tool, problems);
     common(tool, "", problems);
+    let name = tool.ident().to_string();
+    if PRIMITIVES.contains(&name.as_str()) {
+        let message = format!(
+            "a function that is a tool is also a type, which would hide the type `{name}`; \
+             call it otherwise and give it `name = \"{name}\"`"
+        );
+        problems.at(tool.ident(), message);
+    }
 }
+
+const PRIMITIVES: [&str; 17] = [
+    "bool", "char", "str", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
+    "usize", "f32", "f64",
+];
 
 /// The rules for an impl block.
 pub(crate) fn block(set: &ToolImpl, problems: &mut Problems) {

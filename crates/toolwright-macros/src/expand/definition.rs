@@ -102,7 +102,7 @@ impl Definition<'_> {
             quote! { #[schemars(description = #text)] }
         });
         let rename = options.rename.as_ref().map(|name| quote! { #[serde(rename = #name)] });
-        let default = options.default.as_ref().map(|default| match default {
+        let default = stated_default(parameter).map(|default| match default {
             DefaultValue::OfType => quote! { #[serde(default)] },
             DefaultValue::Value(_) => {
                 let function = default_name(ident).to_string();
@@ -141,7 +141,7 @@ impl Definition<'_> {
     }
 
     fn default_function(&self, parameter: &Parameter) -> Option<TokenStream> {
-        let Some(DefaultValue::Value(value)) = &parameter.options.default else { return None };
+        let Some(DefaultValue::Value(value)) = stated_default(parameter) else { return None };
         let function = default_name(&parameter.ident);
         let ty = self.without_self(&parameter.ty);
         let text = matches!(&**value, Expr::Lit(ExprLit { lit: Lit::Str(_), .. }));
@@ -366,6 +366,16 @@ fn replace_self(tokens: TokenStream, ty: &Type) -> TokenStream {
         token => token.into(),
     });
     replaced.collect()
+}
+
+/// The default a model is told. An `Option` is nothing without being told so.
+fn stated_default(parameter: &Parameter) -> Option<&DefaultValue> {
+    let optional = named(&parameter.ty).is_some_and(|(name, _)| name == "Option");
+    let nothing = |default: &DefaultValue| match default {
+        DefaultValue::OfType => true,
+        DefaultValue::Value(value) => matches!(&**value, Expr::Path(path) if path.path.is_ident("None")),
+    };
+    parameter.options.default.as_ref().filter(|default| !(optional && nothing(default)))
 }
 
 fn default_name(parameter: &Ident) -> Ident {

@@ -3,12 +3,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use proc_macro2::Span;
 use quote::ToTokens;
 use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::spanned::Spanned as _;
 use syn::{Expr, ExprLit, ExprUnary, Ident, Lit, LitBool, LitInt, LitStr, Path, Token, UnOp, parenthesized};
 
 use super::values;
@@ -85,16 +83,6 @@ fn unknown(name: &str, known: &[&str], place: &str) -> String {
 }
 
 impl Entry {
-    /// The whole entry's place.
-    pub(crate) fn span(&self) -> Span {
-        let end = match &self.given {
-            Given::Nothing => None,
-            Given::Value(value) => Some(value.span()),
-            Given::List(list) => list.last().map(syn::spanned::Spanned::span),
-        };
-        end.and_then(|end| self.key.span().join(end)).unwrap_or_else(|| self.key.span())
-    }
-
     fn wrong(&self, wants: &str, problems: &mut Problems) {
         let message = format!("`{}` wants {wants}", self.key);
         match &self.given {

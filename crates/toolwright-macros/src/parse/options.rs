@@ -157,7 +157,7 @@ impl ParameterOptions {
         let mut options = ParameterOptions::default();
         for entry in entries.known(PARAMETER_OPTIONS, "`#[tool]` on a parameter", problems) {
             let key = entry.key.to_string();
-            options.places.push((key.clone(), entry.span()));
+            options.places.push((key.clone(), entry.key.span()));
             match key.as_str() {
                 "default" => match &entry.given {
                     Given::Nothing => options.default = Some(DefaultValue::OfType),

@@ -154,6 +154,23 @@ async fn words_of_rust_are_plain_names_to_a_model() {
     assert_eq!(value(&r#match(), json!({"type": "b", "text": "a"})).await, json!("ab"));
 }
 
+/// Names its call.
+#[tool]
+#[expect(clippy::needless_lifetimes, reason = "to see that a lifetime may be named")]
+async fn call_id<'a>(
+    ctx: &'a ToolContext,
+    /// Unused, but there.
+    _x: Option<i64>,
+) -> &'a str {
+    ctx.call_id()
+}
+
+#[tokio::test]
+async fn what_the_program_provides_may_be_returned_in_part() {
+    assert_eq!(value(&call_id(), json!({})).await, json!("call"));
+    assert_eq!(call_id().spec().parameter_names().collect::<Vec<_>>(), ["_x"]);
+}
+
 mod elsewhere {
     use toolwright_core::tool;
 

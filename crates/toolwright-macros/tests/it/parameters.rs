@@ -48,10 +48,17 @@ async fn defaults(
     numbers: Vec<i64>,
     /// Nothing said.
     nothing: Option<bool>,
+    /// Nothing, said.
+    #[tool(default)]
+    said: Option<bool>,
+    /// Nothing, said otherwise.
+    #[tool(default = None)]
+    none: Option<bool>,
     /// By serde.
     #[serde(default)]
     by_serde: i64,
 ) -> Value {
+    assert_eq!((said, none), (None, None));
     json!([count, text, perhaps, mode, other, numbers, nothing, by_serde])
 }
 
@@ -59,8 +66,9 @@ async fn defaults(
 async fn defaults_are_told_to_the_model_and_used() {
     let tool = defaults();
     assert_eq!(tool.spec().parameters["required"], json!([]));
-    let told = ["count", "text", "perhaps", "mode", "other", "numbers", "nothing", "by_serde"]
-        .map(|name| property(&tool, name).get("default").cloned());
+    let told =
+        ["count", "text", "perhaps", "mode", "other", "numbers", "nothing", "said", "none", "by_serde"]
+            .map(|name| property(&tool, name).get("default").cloned());
     assert_eq!(
         told,
         [
@@ -70,6 +78,8 @@ async fn defaults_are_told_to_the_model_and_used() {
             Some(json!("careful")),
             Some(json!("fast")),
             Some(json!([1, 2])),
+            None,
+            None,
             None,
             Some(json!(0))
         ]
