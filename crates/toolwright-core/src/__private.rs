@@ -1,7 +1,7 @@
 //! Support for the code that `#[tool]` and `#[toolset]` write.
 //!
 //! A tool's return type is known where the macro expands, so the choice between "is a `Result`", "has its own conversion"
-//! and "serialises" is made by method resolution on references to [`Returned`]: the trait implemented for more references
+//! and "serialises" is made by method resolution on references to `Returned`: the trait implemented for more references
 //! is tried first. Bounds that stand on a method instead of its impl do not take part in that choice; they are there to
 //! fail with a message that says what to write.
 
