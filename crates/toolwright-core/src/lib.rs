@@ -64,6 +64,9 @@ pub use tool::{
 pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};
 
+#[cfg(feature = "macros")]
+pub use toolwright_macros::{tool, toolset};
+
 /// What the macros' output needs; not for use by hand.
 #[doc(hidden)]
 pub mod __private;

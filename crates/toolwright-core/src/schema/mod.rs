@@ -173,8 +173,8 @@ pub fn depth(value: &Value) -> usize {
 pub fn parameters_of<A: JsonSchema>() -> Value {
     let mut schema = schema_of::<A>();
     if let Some(map) = schema.as_object_mut() {
-        map.remove("title");
-        map.remove("description");
+        map.shift_remove("title");
+        map.shift_remove("description");
         map.entry("type").or_insert_with(|| "object".into());
         map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         map.entry("required").or_insert_with(|| Value::Array(Vec::new()));

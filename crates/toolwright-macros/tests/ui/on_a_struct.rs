@@ -1,0 +1,7 @@
+use toolwright_core::tool;
+
+/// Does it.
+#[tool]
+struct Work;
+
+fn main() {}

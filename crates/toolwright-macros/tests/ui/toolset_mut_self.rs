@@ -1,0 +1,14 @@
+use toolwright_core::toolset;
+
+struct Db;
+
+#[toolset]
+impl Db {
+    /// Does it.
+    #[tool]
+    async fn work(&mut self) {}
+}
+
+fn main() {
+    let _ = Db.into_tools();
+}

@@ -1,0 +1,8 @@
+use toolwright_core::toolset;
+
+#[toolset]
+fn work() {}
+
+fn main() {
+    work();
+}
