@@ -2,6 +2,9 @@
 //!
 //! One file per family holds the runner; adding a family means adding a file and one line in `FAMILIES`.
 
+mod expr;
+mod tagged;
+
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -9,7 +12,7 @@ use anyhow::{Result, bail};
 /// One family of vectors: its name on the command line and its runner.
 type Family = (&'static str, fn(&[PathBuf]) -> Result<Tally>);
 
-const FAMILIES: &[Family] = &[];
+const FAMILIES: &[Family] = &[("expr", expr::run)];
 
 /// What a run of vectors came to. `notes` are printed before the closing line.
 #[derive(Debug, Default)]
