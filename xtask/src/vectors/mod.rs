@@ -2,38 +2,18 @@
 //!
 //! One file per family holds the runner; adding a family means adding a file and one line in `FAMILIES`.
 
+mod expr;
+mod tagged;
+
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+pub use toolwright_testkit::vectors::Tally;
 
 /// One family of vectors: its name on the command line and its runner.
 type Family = (&'static str, fn(&[PathBuf]) -> Result<Tally>);
 
-const FAMILIES: &[Family] = &[];
-
-/// What a run of vectors came to. `notes` are printed before the closing line.
-#[derive(Debug, Default)]
-pub struct Tally {
-    pub passed: usize,
-    pub failed: usize,
-    pub skipped: usize,
-}
-
-impl Tally {
-    pub fn pass(&mut self) {
-        self.passed += 1;
-    }
-
-    pub fn skip(&mut self) {
-        self.skipped += 1;
-    }
-
-    /// Counts a failure and says which record it was, what was wanted and what came.
-    pub fn fail(&mut self, id: &str, wanted: impl std::fmt::Display, got: impl std::fmt::Display) {
-        self.failed += 1;
-        println!("FAILED {id}\n  wanted: {wanted}\n  got:    {got}");
-    }
-}
+const FAMILIES: &[Family] = &[("expr", expr::run)];
 
 /// Runs one family and prints the closing line. An error when any record failed.
 pub fn run(family: &str, files: &[PathBuf]) -> Result<()> {
@@ -42,6 +22,9 @@ pub fn run(family: &str, files: &[PathBuf]) -> Result<()> {
         bail!("unknown family `{family}`; known: {}", known.join(", "));
     };
     let tally = runner(files)?;
-    println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
-    if tally.failed > 0 { bail!("{} vectors failed", tally.failed) } else { Ok(()) }
+    for failure in &tally.failures {
+        println!("{failure}");
+    }
+    println!("{}", tally.closing_line());
+    if tally.failures.is_empty() { Ok(()) } else { bail!("{} vectors failed", tally.failures.len()) }
 }

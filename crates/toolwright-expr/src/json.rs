@@ -1,0 +1,592 @@
+//! JSON both ways: the functions programs call, which follow Python's `json` module, and the conversion to and
+//! from `serde_json`, which refuses rather than loses what JSON cannot hold.
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+use serde_json::Number as JsonNumber;
+use serde_json::Value as Json;
+
+use crate::error::{Error, LimitKind};
+use crate::fuel::{Fuel, Limits};
+use crate::ops::DICT_ENTRY;
+use crate::ops::sequence::ITEM;
+use crate::value::{Dict, DictMap, Key, ObjectData, Value};
+
+/// Deepest nesting of JSON that is read or written.
+const MAX_DEPTH: u32 = 200;
+
+impl Value {
+    /// The value of a JSON document.
+    pub fn from_json(json: &Json) -> Value {
+        match json {
+            Json::Null => Value::None,
+            Json::Bool(flag) => Value::Bool(*flag),
+            Json::Number(number) => from_number(number),
+            Json::String(text) => Value::str(text.as_str()),
+            Json::Array(items) => Value::list(items.iter().map(Value::from_json).collect()),
+            Json::Object(fields) => {
+                let entries = fields.iter().map(|(key, value)| (Key::text(key), Value::from_json(value)));
+                Value::Dict(Dict::new(entries.collect::<DictMap>()))
+            }
+        }
+    }
+
+    /// The value as a JSON document. Tuples and sets become arrays, structs objects.
+    ///
+    /// # Errors
+    /// When the value holds something JSON cannot: NaN, infinity, bytes, functions, integers beyond 64 bits,
+    /// keys that are not text, or more than 200 levels.
+    pub fn to_json(&self) -> Result<Json, Error> {
+        let limits = Limits { depth: MAX_DEPTH, ..Limits::default() };
+        to_json(self, &mut Fuel::new(&limits))
+    }
+
+    /// As [`to_json`](Self::to_json), within the given limits.
+    ///
+    /// # Errors
+    /// As [`to_json`](Self::to_json), and when a limit is reached.
+    pub fn to_json_within(&self, limits: &Limits) -> Result<Json, Error> {
+        to_json(self, &mut Fuel::new(limits))
+    }
+}
+
+fn from_number(number: &JsonNumber) -> Value {
+    if let Some(small) = number.as_i64() {
+        return Value::Int(small);
+    }
+    if let Some(large) = number.as_u64() {
+        return Value::integer(BigInt::from(large));
+    }
+    // Only with serde_json's arbitrary precision can an integer get here.
+    let text = number.to_string();
+    match BigInt::parse_bytes(text.as_bytes(), 10) {
+        Some(integer) if text.len() <= crate::lexer::MAX_TEXT_DIGITS => Value::integer(integer),
+        _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+    }
+}
+
+fn to_json(value: &Value, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
+    fuel.spend(1)?;
+    Ok(match value {
+        Value::None => Json::Null,
+        Value::Bool(flag) => Json::Bool(*flag),
+        Value::Int(number) => Json::Number(JsonNumber::from(*number)),
+        Value::Big(number) => match number.to_u64() {
+            Some(number) => Json::Number(JsonNumber::from(number)),
+            None => {
+                return Err(Error::overflow("an integer beyond 64 bits does not fit JSON")
+                    .with_hint("send it as text: str(n)"));
+            }
+        },
+        Value::Float(number) => match JsonNumber::from_f64(*number) {
+            Some(number) => Json::Number(number),
+            None => {
+                return Err(Error::value(format!("JSON has no number for {}", crate::repr::float(*number)))
+                    .with_hint("send it as text: str(x)"));
+            }
+        },
+        Value::Str(text) => {
+            fuel.allocate(text.len())?;
+            Json::String(text.as_str().to_owned())
+        }
+        Value::List(list) => array(list.snapshot().iter(), fuel)?,
+        Value::Tuple(items) => array(items.iter(), fuel)?,
+        Value::Set(set) => array(crate::iter::set_order(&set.snapshot()).iter(), fuel)?,
+        Value::Dict(dict) => {
+            let map = dict.snapshot();
+            let mut fields = serde_json::Map::new();
+            deeper(fuel, |fuel| {
+                for (key, value) in map.iter() {
+                    fuel.allocate(DICT_ENTRY)?;
+                    fields.insert(key_text(&key.value, fuel)?, to_json(value, fuel)?);
+                }
+                Ok(())
+            })?;
+            Json::Object(fields)
+        }
+        Value::Object(object) => match object.data() {
+            ObjectData::Struct(all) => {
+                let mut fields = serde_json::Map::new();
+                deeper(fuel, |fuel| {
+                    for (name, value) in all {
+                        fuel.allocate(DICT_ENTRY)?;
+                        fields.insert(name.to_string(), to_json(value, fuel)?);
+                    }
+                    Ok(())
+                })?;
+                Json::Object(fields)
+            }
+            ObjectData::View(kind, dict) => {
+                let entries = dict.entries();
+                let items: Vec<Value> = entries
+                    .into_iter()
+                    .map(|(key, value)| match kind {
+                        crate::value::ViewKind::Keys => key,
+                        crate::value::ViewKind::Values => value,
+                        crate::value::ViewKind::Items => Value::tuple(vec![key, value]),
+                    })
+                    .collect();
+                array(items.iter(), fuel)?
+            }
+            ObjectData::Yaml(..) => Json::String(crate::repr::text(value, fuel)?),
+            _ => return Err(not_json(value)),
+        },
+        Value::Range(range) => {
+            let count = range.count();
+            fuel.allocate_many(usize::try_from(count).unwrap_or(usize::MAX), 32)?;
+            Json::Array((0..count).map(|at| Json::Number(JsonNumber::from(range.at(at)))).collect())
+        }
+        Value::Bytes(_) | Value::Ellipsis | Value::Type(_) | Value::Builtin(_) | Value::Unbound => {
+            return Err(not_json(value));
+        }
+    })
+}
+
+fn array<'v>(items: impl Iterator<Item = &'v Value>, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
+    deeper(fuel, |fuel| {
+        let mut all = Vec::new();
+        for item in items {
+            fuel.allocate(ITEM)?;
+            all.push(to_json(item, fuel)?);
+        }
+        Ok(Json::Array(all))
+    })
+}
+
+fn deeper<T>(fuel: &mut Fuel<'_>, work: impl FnOnce(&mut Fuel<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    fuel.enter()?;
+    let result = work(fuel)?;
+    fuel.leave();
+    Ok(result)
+}
+
+#[cold]
+fn not_json(value: &Value) -> Error {
+    Error::type_(format!("a value of type '{}' does not fit JSON", value.type_name()))
+}
+
+/// Keys as Python's `json` writes them.
+fn key_text(key: &Value, fuel: &mut Fuel<'_>) -> Result<String, Error> {
+    match key {
+        Value::Str(text) => {
+            fuel.allocate(text.len())?;
+            Ok(text.as_str().to_owned())
+        }
+        Value::None => Ok("null".to_owned()),
+        Value::Bool(true) => Ok("true".to_owned()),
+        Value::Bool(false) => Ok("false".to_owned()),
+        Value::Float(number) => Ok(float_text(*number)),
+        Value::Int(_) | Value::Big(_) => crate::repr::repr(key, fuel),
+        _ => {
+            Err(Error::type_(format!("keys must be str, int, float, bool or None, not {}", key.type_name())))
+        }
+    }
+}
+
+fn float_text(number: f64) -> String {
+    if number.is_nan() {
+        "NaN".to_owned()
+    } else if number.is_infinite() {
+        if number > 0.0 { "Infinity".to_owned() } else { "-Infinity".to_owned() }
+    } else {
+        crate::repr::float(number)
+    }
+}
+
+/// JSON text as Python's `json.dumps` writes it, non-ASCII kept; what JSON lacks is written as text.
+pub(crate) fn print(value: &Value, pretty: bool, fuel: &mut Fuel<'_>) -> Result<String, Error> {
+    let mut printer = Printer { out: String::new(), indent: pretty.then_some(0), fuel };
+    printer.value(value)?;
+    Ok(printer.out)
+}
+
+struct Printer<'p, 'f> {
+    out: String,
+    indent: Option<usize>,
+    fuel: &'p mut Fuel<'f>,
+}
+
+impl Printer<'_, '_> {
+    fn push(&mut self, text: &str) -> Result<(), Error> {
+        self.fuel.allocate(text.len())?;
+        self.out.push_str(text);
+        Ok(())
+    }
+
+    fn value(&mut self, value: &Value) -> Result<(), Error> {
+        self.fuel.spend(1)?;
+        match value {
+            Value::None => self.push("null"),
+            Value::Bool(true) => self.push("true"),
+            Value::Bool(false) => self.push("false"),
+            Value::Int(_) | Value::Big(_) => {
+                let text = crate::repr::repr(value, self.fuel)?;
+                self.push(&text)
+            }
+            Value::Float(number) => self.push(&float_text(*number)),
+            Value::Str(text) => self.string(text),
+            Value::List(list) => self.array(&list.snapshot()),
+            Value::Tuple(items) => self.array(items),
+            Value::Dict(dict) => {
+                let map = dict.snapshot();
+                self.group('{', '}', map.iter(), |printer, (key, value)| {
+                    let key = key_text(&key.value, printer.fuel)?;
+                    printer.string(&key)?;
+                    printer.push(": ")?;
+                    printer.value(value)
+                })
+            }
+            Value::Object(object) => match object.data() {
+                ObjectData::Struct(fields) => {
+                    self.group('{', '}', fields.iter(), |printer, (name, value)| {
+                        printer.string(name)?;
+                        printer.push(": ")?;
+                        printer.value(value)
+                    })
+                }
+                _ => self.as_text(value),
+            },
+            _ => self.as_text(value),
+        }
+    }
+
+    fn as_text(&mut self, value: &Value) -> Result<(), Error> {
+        let text = crate::repr::text(value, self.fuel)?;
+        self.string(&text)
+    }
+
+    fn array(&mut self, items: &[Value]) -> Result<(), Error> {
+        self.group('[', ']', items.iter(), |printer, item| printer.value(item))
+    }
+
+    fn group<T>(
+        &mut self,
+        open: char,
+        close: char,
+        items: impl ExactSizeIterator<Item = T>,
+        mut print: impl FnMut(&mut Self, T) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.out.push(open);
+        if items.len() == 0 {
+            self.out.push(close);
+            return Ok(());
+        }
+        self.fuel.enter()?;
+        self.indent = self.indent.map(|level| level + 1);
+        for (index, item) in items.enumerate() {
+            if index > 0 {
+                self.push(if self.indent.is_some() { "," } else { ", " })?;
+            }
+            self.new_line()?;
+            print(self, item)?;
+        }
+        self.indent = self.indent.map(|level| level - 1);
+        self.new_line()?;
+        self.fuel.leave();
+        self.out.push(close);
+        Ok(())
+    }
+
+    fn new_line(&mut self) -> Result<(), Error> {
+        match self.indent {
+            Some(level) => self.push(&format!("\n{}", "  ".repeat(level))),
+            None => Ok(()),
+        }
+    }
+
+    fn string(&mut self, text: &str) -> Result<(), Error> {
+        self.fuel.allocate(text.len() + 2)?;
+        self.out.push('"');
+        for c in text.chars() {
+            match c {
+                '"' => self.out.push_str("\\\""),
+                '\\' => self.out.push_str("\\\\"),
+                '\n' => self.out.push_str("\\n"),
+                '\r' => self.out.push_str("\\r"),
+                '\t' => self.out.push_str("\\t"),
+                '\x08' => self.out.push_str("\\b"),
+                '\x0c' => self.out.push_str("\\f"),
+                '\0'..='\x1f' => {
+                    self.fuel.allocate(6)?;
+                    self.out.push_str(&format!("\\u{:04x}", c as u32));
+                }
+                _ => self.out.push(c),
+            }
+        }
+        self.out.push('"');
+        Ok(())
+    }
+}
+
+/// Reads JSON as Python's `json.loads` does: NaN and Infinity are numbers, integers have any size, a repeated
+/// key keeps its last value.
+pub(crate) fn parse(text: &str, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
+    fuel.spend(text.len() as u64 >> 4)?;
+    let mut reader = Reader { text, at: 0, depth: 0, fuel };
+    reader.blanks();
+    let value = reader.value()?;
+    reader.blanks();
+    match reader.peek() {
+        None => Ok(value),
+        Some(_) => Err(reader.wrong("Extra data")),
+    }
+}
+
+struct Reader<'t, 'p, 'f> {
+    text: &'t str,
+    at: usize,
+    depth: u32,
+    fuel: &'p mut Fuel<'f>,
+}
+
+impl<'t> Reader<'t, '_, '_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    #[cold]
+    fn wrong(&self, what: &str) -> Error {
+        Error::value(format!("{what}: char {}", self.at))
+    }
+
+    fn value(&mut self) -> Result<Value, Error> {
+        match self.peek() {
+            Some(b'"') => self.string().map(Value::str),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'{') => self.nested(Self::object),
+            _ => self.word_or_number(),
+        }
+    }
+
+    fn nested(&mut self, read: fn(&mut Self) -> Result<Value, Error>) -> Result<Value, Error> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Error::limited(
+                LimitKind::Depth,
+                format!("JSON is nested more than {MAX_DEPTH} deep"),
+            ));
+        }
+        self.at += 1;
+        self.blanks();
+        let value = read(self)?;
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn array(&mut self) -> Result<Value, Error> {
+        self.fuel.allocate(64)?;
+        let mut items = Vec::new();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Value::list(items));
+        }
+        loop {
+            self.fuel.allocate(ITEM)?;
+            items.push(self.value()?);
+            self.blanks();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Value::list(items));
+                }
+                _ => return Err(self.wrong("Expecting ',' delimiter")),
+            }
+            self.blanks();
+        }
+    }
+
+    fn object(&mut self) -> Result<Value, Error> {
+        self.fuel.allocate(128)?;
+        let mut map = DictMap::default();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Value::Dict(Dict::new(map)));
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return Err(self.wrong("Expecting property name enclosed in double quotes"));
+            }
+            let key = self.string()?;
+            self.blanks();
+            if self.peek() != Some(b':') {
+                return Err(self.wrong("Expecting ':' delimiter"));
+            }
+            self.at += 1;
+            self.blanks();
+            let value = self.value()?;
+            self.fuel.allocate(DICT_ENTRY)?;
+            map.insert(Key::text(&key), value);
+            self.blanks();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(Value::Dict(Dict::new(map)));
+                }
+                _ => return Err(self.wrong("Expecting ',' delimiter")),
+            }
+            self.blanks();
+        }
+    }
+
+    fn string(&mut self) -> Result<String, Error> {
+        self.at += 1;
+        let mut out = String::new();
+        loop {
+            let rest = self.rest();
+            let Some(end) = rest.find(['"', '\\']) else {
+                return Err(self.wrong("Unterminated string starting"));
+            };
+            let plain = rest.get(..end).unwrap_or_default();
+            if plain.bytes().any(|byte| byte < 0x20) {
+                return Err(self.wrong("Invalid control character"));
+            }
+            self.fuel.allocate(plain.len())?;
+            out.push_str(plain);
+            self.at += end + 1;
+            if rest.as_bytes().get(end) == Some(&b'"') {
+                return Ok(out);
+            }
+            out.push(self.escape()?);
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, Error> {
+        let mark = self.peek();
+        self.at += 1;
+        Ok(match mark {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\x08',
+            Some(b'f') => '\x0c',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                let first = self.four_digits()?;
+                let code = match first {
+                    0xd800..=0xdbff if self.rest().starts_with("\\u") => {
+                        self.at += 2;
+                        let second = self.four_digits()?;
+                        if !(0xdc00..=0xdfff).contains(&second) {
+                            return Err(self.wrong("Unpaired surrogate"));
+                        }
+                        0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)
+                    }
+                    other => other,
+                };
+                char::from_u32(code).ok_or_else(|| self.wrong("Unpaired surrogate"))?
+            }
+            _ => return Err(self.wrong("Invalid \\escape")),
+        })
+    }
+
+    fn four_digits(&mut self) -> Result<u32, Error> {
+        let digits =
+            self.rest().get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let code = code.ok_or_else(|| self.wrong("Invalid \\uXXXX escape"))?;
+        self.at += 4;
+        Ok(code)
+    }
+
+    fn word_or_number(&mut self) -> Result<Value, Error> {
+        let rest = self.rest();
+        let words = [
+            ("null", Value::None),
+            ("true", Value::Bool(true)),
+            ("false", Value::Bool(false)),
+            ("NaN", Value::Float(f64::NAN)),
+            ("Infinity", Value::Float(f64::INFINITY)),
+            ("-Infinity", Value::Float(f64::NEG_INFINITY)),
+        ];
+        if let Some((word, value)) = words.into_iter().find(|(word, _)| rest.starts_with(word)) {
+            self.at += word.len();
+            return Ok(value);
+        }
+        self.number(rest)
+    }
+
+    fn number(&mut self, rest: &str) -> Result<Value, Error> {
+        let bytes = rest.as_bytes();
+        let digits_from = |start: usize| {
+            bytes.get(start..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count()
+        };
+        let sign = usize::from(bytes.first() == Some(&b'-'));
+        let whole = digits_from(sign);
+        if whole == 0 {
+            return Err(self.wrong("Expecting value"));
+        }
+        // A leading zero stands alone; what follows is then extra data.
+        let mut end = sign + if bytes.get(sign) == Some(&b'0') { 1 } else { whole };
+        let mut float = false;
+        if bytes.get(end) == Some(&b'.') && digits_from(end + 1) > 0 {
+            float = true;
+            end += 1 + digits_from(end + 1);
+        }
+        if matches!(bytes.get(end), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+            let count = digits_from(end + 1 + sign);
+            if count > 0 {
+                float = true;
+                end += 1 + sign + count;
+            }
+        }
+        let text = rest.get(..end).unwrap_or_default();
+        self.at += end;
+        if float {
+            return Ok(Value::Float(text.parse().unwrap_or(f64::NAN)));
+        }
+        if let Ok(small) = text.parse::<i64>() {
+            return Ok(Value::Int(small));
+        }
+        if text.len() > crate::lexer::MAX_TEXT_DIGITS {
+            return Err(crate::repr::too_many_digits());
+        }
+        self.fuel.integer(text.len() as u64 * 4)?;
+        BigInt::parse_bytes(text.as_bytes(), 10)
+            .map(Value::integer)
+            .ok_or_else(|| self.wrong("Expecting value"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_survive_the_round_trip() {
+        let json: Json =
+            serde_json::from_str(r#"{"b": 1, "a": [true, null, 1.5, "é", 18446744073709551615, -3]}"#)
+                .unwrap();
+        assert_eq!(Value::from_json(&json).to_json().unwrap(), json);
+    }
+
+    #[test]
+    fn what_json_lacks_is_an_error_and_not_a_guess() {
+        for value in [Value::Float(f64::NAN), Value::bytes(*b"x"), Value::integer(BigInt::from(1u128 << 80))]
+        {
+            assert!(value.to_json().is_err(), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn deep_documents_are_refused() {
+        let limits = Limits::default();
+        let text = "[".repeat(100_000);
+        let error = parse(&text, &mut Fuel::new(&limits)).unwrap_err();
+        assert_eq!(error.limit(), Some(LimitKind::Depth));
+    }
+}

@@ -1,0 +1,182 @@
+//! What operators mean: Python's rules for every pair of types, each paying for its work before doing it.
+//! Numbers, sequences and comparison have a file each; this one chooses among them.
+
+pub(crate) mod compare;
+pub(crate) mod complex;
+pub(crate) mod number;
+pub(crate) mod sequence;
+
+pub(crate) use compare::{contains, equal, key, order, same_range};
+
+use crate::ast::{BinaryOp, UnaryOp};
+use crate::error::Error;
+use crate::fuel::Fuel;
+use crate::types::Type;
+use crate::value::{Dict, KeySet, ObjectData, Set, Value, ViewKind};
+
+/// `left op right`.
+pub(crate) fn binary(op: BinaryOp, left: &Value, right: &Value, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
+    if let Some(result) = number::binary(op, left, right, fuel)? {
+        return Ok(result);
+    }
+    match op {
+        BinaryOp::Add => sequence::concat(left, right, fuel),
+        BinaryOp::Mul => sequence::repeat(left, right, fuel),
+        BinaryOp::Mod => match left {
+            Value::Str(template) => crate::format::percent(template, right, fuel).map(Value::str),
+            _ => Err(unsupported(op, left, right)),
+        },
+        BinaryOp::Or => match (left, right) {
+            (Value::Dict(a), Value::Dict(b)) => merged(a, b, fuel),
+            _ => set_operation(op, left, right, fuel),
+        },
+        BinaryOp::And | BinaryOp::Sub | BinaryOp::Xor => set_operation(op, left, right, fuel),
+        _ => Err(unsupported(op, left, right)),
+    }
+}
+
+#[cold]
+pub(crate) fn unsupported(op: BinaryOp, left: &Value, right: &Value) -> Error {
+    let error = Error::type_(format!(
+        "unsupported operand type(s) for {}: '{}' and '{}'",
+        op.symbol(),
+        left.type_name(),
+        right.type_name()
+    ));
+    match (op, left, right) {
+        (BinaryOp::Add, Value::Str(_), _) | (BinaryOp::Add, _, Value::Str(_)) => {
+            error.with_hint("turn the number into text with str()")
+        }
+        _ => error,
+    }
+}
+
+fn merged(left: &Dict, right: &Dict, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
+    let (left, right) = (left.snapshot(), right.snapshot());
+    fuel.allocate_many(left.len() + right.len(), DICT_ENTRY)?;
+    let mut map = (*left).clone();
+    map.extend(right.iter().map(|(key, value)| (key.clone(), value.clone())));
+    Ok(Value::Dict(Dict::new(map)))
+}
+
+/// What one entry of a dict is counted as, table and all.
+pub(crate) const DICT_ENTRY: usize = 64;
+/// What one member of a set is counted as.
+pub(crate) const SET_ENTRY: usize = 48;
+
+fn set_operation(op: BinaryOp, left: &Value, right: &Value, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
+    let (Some(a), Some(b)) = (as_set(left, fuel)?, as_set(right, fuel)?) else {
+        return Err(unsupported(op, left, right));
+    };
+    let frozen = matches!(left, Value::Set(set) if set.is_frozen());
+    fuel.allocate_many(a.len() + b.len(), SET_ENTRY)?;
+    let result: KeySet = match op {
+        BinaryOp::Or => a.union(&b).cloned().collect(),
+        BinaryOp::And => a.intersection(&b).cloned().collect(),
+        BinaryOp::Sub => a.difference(&b).cloned().collect(),
+        _ => a.symmetric_difference(&b).cloned().collect(),
+    };
+    Ok(Value::Set(Set::new(result, frozen)))
+}
+
+/// Sets, and views of dicts that behave like sets.
+fn as_set(value: &Value, fuel: &mut Fuel<'_>) -> Result<Option<std::sync::Arc<KeySet>>, Error> {
+    match value {
+        Value::Set(set) => Ok(Some(set.snapshot())),
+        Value::Object(object) => match object.data() {
+            ObjectData::View(ViewKind::Keys, dict) => {
+                let map = dict.snapshot();
+                fuel.allocate_many(map.len(), SET_ENTRY)?;
+                Ok(Some(std::sync::Arc::new(map.keys().cloned().collect())))
+            }
+            ObjectData::View(ViewKind::Items, dict) => {
+                let map = dict.snapshot();
+                fuel.allocate_many(map.len(), SET_ENTRY * 2)?;
+                let mut items = KeySet::default();
+                for (key_, value) in map.iter() {
+                    items.insert(key(&Value::tuple(vec![key_.value.clone(), value.clone()]), fuel)?);
+                }
+                Ok(Some(std::sync::Arc::new(items)))
+            }
+            _ => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// `-x`, `+x`, `~x`.
+pub(crate) fn unary(op: UnaryOp, value: &Value, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
+    if let Some(result) = number::unary(op, value, fuel)? {
+        return Ok(result);
+    }
+    let symbol = match op {
+        UnaryOp::Minus => "-",
+        UnaryOp::Plus => "+",
+        UnaryOp::Invert => "~",
+    };
+    Err(Error::type_(format!("bad operand type for unary {symbol}: '{}'", value.type_name())))
+}
+
+/// Python's truth of a value.
+pub(crate) fn truth(value: &Value) -> bool {
+    match value {
+        Value::None | Value::Unbound => false,
+        Value::Bool(flag) => *flag,
+        Value::Int(number) => *number != 0,
+        Value::Float(number) => *number != 0.0,
+        Value::Str(text) => !text.is_empty(),
+        Value::Bytes(bytes) => !bytes.is_empty(),
+        Value::List(list) => !list.is_empty(),
+        Value::Tuple(tuple) => !tuple.is_empty(),
+        Value::Dict(dict) => !dict.is_empty(),
+        Value::Set(set) => !set.is_empty(),
+        Value::Range(range) => range.count() > 0,
+        Value::Big(_) | Value::Ellipsis | Value::Type(_) | Value::Builtin(_) => true,
+        Value::Object(object) => match object.data() {
+            ObjectData::Complex { re, im } => *re != 0.0 || *im != 0.0,
+            ObjectData::View(_, dict) => !dict.is_empty(),
+            _ => true,
+        },
+    }
+}
+
+/// Python's `len`.
+pub(crate) fn length(value: &Value) -> Result<usize, Error> {
+    Ok(match value {
+        Value::Str(text) => text.chars_len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::List(list) => list.len(),
+        Value::Tuple(tuple) => tuple.len(),
+        Value::Dict(dict) => dict.len(),
+        Value::Set(set) => set.len(),
+        Value::Range(range) => usize::try_from(range.count())
+            .ok()
+            .filter(|count| i64::try_from(*count).is_ok())
+            .ok_or_else(|| Error::overflow("Python int too large to convert to C ssize_t"))?,
+        Value::Object(object) => match object.data() {
+            ObjectData::View(_, dict) => dict.len(),
+            _ => return Err(no_length(value)),
+        },
+        _ => return Err(no_length(value)),
+    })
+}
+
+#[cold]
+fn no_length(value: &Value) -> Error {
+    Error::type_(format!("object of type '{}' has no len()", value.type_name()))
+}
+
+/// A value used as a position or count.
+pub(crate) fn index(value: &Value) -> Result<i64, Error> {
+    match value {
+        Value::Int(number) => Ok(*number),
+        Value::Bool(flag) => Ok(i64::from(*flag)),
+        Value::Big(_) => Err(Error::overflow("Python int too large to convert to C ssize_t")),
+        _ => Err(Error::type_(format!("'{}' object cannot be interpreted as an integer", value.type_name()))),
+    }
+}
+
+/// Whether `value` is an instance of `class`.
+pub(crate) fn is_instance(value: &Value, class: Type) -> bool {
+    Type::of(value).derives_from(class)
+}

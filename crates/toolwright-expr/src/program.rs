@@ -1,0 +1,116 @@
+//! What a host works with: compiled programs and scripts, evaluated as often as needed.
+
+use std::sync::Arc;
+
+use crate::ast::{Body, Code, SlotKind};
+use crate::error::Error;
+use crate::eval::Eval;
+use crate::fuel::Limits;
+use crate::host::Scope;
+use crate::lexer::Dialect;
+use crate::parser::Parser;
+use crate::resolve;
+use crate::value::Value;
+
+/// One compiled expression.
+#[derive(Clone)]
+pub struct Program {
+    code: Arc<Code>,
+}
+
+impl Program {
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// When the text is not an expression of the language; the error points at the place.
+    pub fn compile(source: &str) -> Result<Program, Error> {
+        let expr = Parser::new(source, 0, Dialect::Expression)?.program()?;
+        Ok(Program { code: Arc::new(resolve::expression(expr)?) })
+    }
+
+    /// Evaluates the expression with the variables of `scope`.
+    ///
+    /// # Errors
+    /// When the program fails or reaches a limit; the error points at the place.
+    pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
+        let mut eval = Eval::new(&self.code, scope, limits);
+        let value = run(&mut eval, &self.code)?;
+        check_output(&eval, &value)?;
+        Ok(value)
+    }
+
+    /// Names the program takes from its scope, built-ins it uses included.
+    pub fn references(&self) -> impl Iterator<Item = &str> {
+        references(&self.code)
+    }
+}
+
+/// A compiled script: statements whose result is the variable `result`, else what `run()` returns.
+#[derive(Clone)]
+pub struct Script {
+    code: Arc<Code>,
+}
+
+impl Script {
+    /// Compiles a script.
+    ///
+    /// # Errors
+    /// When the text is not a script of the language; the error points at the place.
+    pub fn compile(source: &str) -> Result<Script, Error> {
+        let statements = Parser::new(source, 0, Dialect::Script)?.script()?;
+        Ok(Script { code: Arc::new(resolve::script(statements)?) })
+    }
+
+    /// Runs the script. It works on copies of the variables, in which sets and tuples are lists.
+    ///
+    /// # Errors
+    /// When the script fails, raises, reaches a limit, or leaves neither `result` nor `run()`.
+    pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
+        let mut eval = Eval::new(&self.code, scope, limits);
+        let Body::Block(statements) = &self.code.body else { return Ok(Value::None) };
+        let value = eval.script(statements)?;
+        check_output(&eval, &value)?;
+        Ok(value)
+    }
+
+    /// Names the script takes from its scope, built-ins it uses and names it assigns included.
+    pub fn references(&self) -> impl Iterator<Item = &str> {
+        references(&self.code)
+    }
+}
+
+/// Whether a name is one of the language's built-in functions, types or exception classes.
+pub fn is_builtin(name: &str) -> bool {
+    crate::builtins::lookup(name).is_some()
+}
+
+/// Whether a text can be read as a variable by programs.
+pub fn is_usable_name(name: &str) -> bool {
+    let mut chars = name.chars();
+    let starts = chars.next().is_some_and(crate::lexer::is_name_start);
+    let private = name.starts_with('_') && name != "_";
+    starts && !private && chars.all(crate::lexer::is_name_part) && !crate::lexer::is_word(name)
+}
+
+/// The tables of functions and methods as Markdown, for the reference page.
+pub fn reference_tables() -> String {
+    crate::builtins::reference()
+}
+
+/// Runs the expression of `code` in an evaluation that may have run others before.
+pub(crate) fn run(eval: &mut Eval<'_>, code: &Arc<Code>) -> Result<Value, Error> {
+    let Body::Expr(expr) = &code.body else { return Ok(Value::None) };
+    eval.fuel.spend(code.cost)?;
+    eval.eval(expr)
+}
+
+pub(crate) fn check_output(eval: &Eval<'_>, value: &Value) -> Result<(), Error> {
+    match value {
+        Value::Str(text) => eval.fuel.output(text.len()),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn references(code: &Code) -> impl Iterator<Item = &str> {
+    code.slots.iter().filter(|slot| matches!(slot.kind, SlotKind::Global(_))).map(|slot| &*slot.name)
+}

@@ -1,0 +1,517 @@
+//! Names to slots. Every piece of code (program, function, generator) gets a frame; each name it uses becomes
+//! a number in that frame, and each loop learns what a round of it costs. Nothing is looked up by name later
+//! except variables of the caller's scope, once per evaluation.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::ast::{
+    Argument, Body, Code, CodeParam, Comprehension, DictItem, Expr, FPart, Function, Kind, ParamKind,
+    SlotInfo, SlotKind, Stmt, StmtKind, Target,
+};
+use crate::error::{Error, ErrorKind};
+use crate::value::Value;
+
+/// Completes an expression that stands alone.
+pub(crate) fn expression(mut expr: Expr) -> Result<Code, Error> {
+    let mut resolver = Resolver::default();
+    resolver.frames.push(Frame::new("<expression>"));
+    let info = resolver.expr(&mut expr)?;
+    Ok(resolver.finish(Body::Expr(expr), info.cost))
+}
+
+/// Completes a script: names it assigns are slots as well, filled from the scope before it starts.
+pub(crate) fn script(mut statements: Vec<Stmt>) -> Result<Code, Error> {
+    let mut resolver = Resolver::default();
+    resolver.frames.push(Frame::new("<script>"));
+    resolver.script = true;
+    resolver.block(&mut statements)?;
+    Ok(resolver.finish(Body::Block(statements), 1))
+}
+
+#[derive(Default)]
+struct Resolver {
+    frames: Vec<Frame>,
+    script: bool,
+}
+
+/// One frame under construction.
+struct Frame {
+    name: Arc<str>,
+    slots: Vec<SlotInfo>,
+    /// Names of the whole frame.
+    names: HashMap<Arc<str>, u32>,
+    /// Loop variables of comprehensions being read, innermost last.
+    blocks: Vec<HashMap<Arc<str>, u32>>,
+    captures: Vec<(u32, u32)>,
+    cells: Vec<u32>,
+    /// Blocks of statements around the one being read.
+    nesting: u32,
+    height: u32,
+}
+
+impl Frame {
+    fn new(name: &str) -> Self {
+        Frame {
+            name: Arc::from(name),
+            slots: Vec::new(),
+            names: HashMap::new(),
+            blocks: Vec::new(),
+            captures: Vec::new(),
+            cells: Vec::new(),
+            nesting: 0,
+            height: 1,
+        }
+    }
+
+    fn slot(&mut self, name: &Arc<str>, kind: SlotKind) -> u32 {
+        let index = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        self.slots.push(SlotInfo { name: Arc::clone(name), kind });
+        index
+    }
+
+    fn find(&self, name: &str) -> Option<u32> {
+        self.blocks.iter().rev().find_map(|block| block.get(name)).or_else(|| self.names.get(name)).copied()
+    }
+}
+
+/// What resolving a piece of tree found out about it.
+#[derive(Clone, Copy)]
+struct Info {
+    cost: u64,
+    calls: bool,
+}
+
+impl Info {
+    const LEAF: Info = Info { cost: 1, calls: false };
+
+    fn and(self, other: Info) -> Info {
+        Info { cost: self.cost + other.cost, calls: self.calls || other.calls }
+    }
+
+    fn node(self) -> Info {
+        Info { cost: self.cost + 1, calls: self.calls }
+    }
+
+    fn calling(self) -> Info {
+        Info { cost: self.cost + 2, calls: true }
+    }
+}
+
+impl Resolver {
+    fn finish(&mut self, body: Body, cost: u64) -> Code {
+        let frame = self.frames.pop().unwrap_or_else(|| Frame::new("<empty>"));
+        Code {
+            body,
+            slots: frame.slots,
+            captures: frame.captures,
+            cells: frame.cells,
+            name: frame.name,
+            params: Vec::new(),
+            cost,
+            height: frame.height,
+        }
+    }
+
+    fn top(&mut self) -> Option<&mut Frame> {
+        self.frames.last_mut()
+    }
+
+    /// The slot a name means in the innermost frame.
+    fn lookup(&mut self, name: &Arc<str>) -> u32 {
+        let innermost = self.frames.len().saturating_sub(1);
+        self.lookup_in(innermost, name)
+    }
+
+    fn lookup_in(&mut self, index: usize, name: &Arc<str>) -> u32 {
+        if let Some(slot) = self.frames.get(index).and_then(|frame| frame.find(name)) {
+            return slot;
+        }
+        if index == 0 {
+            let Some(frame) = self.frames.first_mut() else { return 0 };
+            let slot = frame.slot(name, SlotKind::Global(crate::builtins::lookup(name)));
+            frame.names.insert(Arc::clone(name), slot);
+            return slot;
+        }
+        let outer = self.lookup_in(index - 1, name);
+        self.capture(index - 1, outer);
+        let Some(frame) = self.frames.get_mut(index) else { return 0 };
+        let slot = frame.slot(name, SlotKind::Outer);
+        frame.names.insert(Arc::clone(name), slot);
+        frame.captures.push((outer, slot));
+        slot
+    }
+
+    /// Notes that an inner function uses `slot` of frame `index`. Names only read from the scope are copied;
+    /// anything that can be given a value later lives in a cell both frames share.
+    fn capture(&mut self, index: usize, slot: u32) {
+        let script = self.script;
+        let Some(frame) = self.frames.get_mut(index) else { return };
+        let shared = match frame.slots.get(slot as usize).map(|info| &info.kind) {
+            Some(SlotKind::Local) => true,
+            Some(SlotKind::Global(_)) => script,
+            Some(SlotKind::Outer) | None => false,
+        };
+        if shared && !frame.cells.contains(&slot) {
+            frame.cells.push(slot);
+        }
+    }
+
+    fn exprs(&mut self, items: &mut [Expr]) -> Result<Info, Error> {
+        let mut info = Info { cost: 0, calls: false };
+        for item in items {
+            info = info.and(self.expr(item)?);
+        }
+        Ok(info.node())
+    }
+
+    fn expr(&mut self, expr: &mut Expr) -> Result<Info, Error> {
+        let span = expr.span;
+        if let Some(frame) = self.frames.last_mut() {
+            frame.height = frame.height.max(frame.nesting * 2 + u32::from(expr.height));
+        }
+        Ok(match &mut expr.kind {
+            Kind::Const(_) | Kind::Slot(_) => Info::LEAF,
+            Kind::Name(name) => {
+                let name = Arc::clone(name);
+                expr.kind = Kind::Slot(self.lookup(&name));
+                Info::LEAF
+            }
+            Kind::Binary(binary) => self.expr(&mut binary.left)?.and(self.expr(&mut binary.right)?).node(),
+            Kind::Chain(chain) => {
+                let mut info = self.expr(&mut chain.first)?;
+                for (_, operand) in &mut chain.rest {
+                    info = info.and(self.expr(operand)?).node();
+                }
+                info
+            }
+            Kind::Compare(compare) => {
+                self.expr(&mut compare.left)?.and(self.expr(&mut compare.right)?).node()
+            }
+            Kind::Compares(compares) => {
+                let mut info = self.expr(&mut compares.first)?;
+                for (_, operand) in &mut compares.rest {
+                    info = info.and(self.expr(operand)?).node();
+                }
+                info
+            }
+            Kind::Not(value) | Kind::Unary(_, value) | Kind::Starred(value) => self.expr(value)?.node(),
+            Kind::And(items) | Kind::Or(items) => self.exprs(items)?,
+            Kind::List(items) | Kind::Tuple(items) | Kind::Set(items) => self.exprs(items)?,
+            Kind::Conditional(conditional) => {
+                let test = self.expr(&mut conditional.test)?;
+                let then = self.expr(&mut conditional.then)?;
+                test.and(then).and(self.expr(&mut conditional.other)?).node()
+            }
+            Kind::Attribute(attribute) => self.expr(&mut attribute.value)?.node(),
+            Kind::Subscript(subscript) => {
+                self.expr(&mut subscript.value)?.and(self.expr(&mut subscript.index)?).node()
+            }
+            Kind::Slice(parts) => {
+                let mut info = Info::LEAF;
+                for part in parts.iter_mut().flatten() {
+                    info = info.and(self.expr(part)?);
+                }
+                info
+            }
+            Kind::Call(call) => {
+                if let (Kind::Name(name), Some(frame)) = (&call.callee.kind, self.frames.get(1))
+                    && self.script
+                    && *name == frame.name
+                {
+                    return Err(Error::new(ErrorKind::Forbidden, format!("function '{name}' calls itself"))
+                        .at(span)
+                        .with_hint("recursion is not part of the language"));
+                }
+                let mut info = self.expr(&mut call.callee)?;
+                for arg in &mut call.args {
+                    info = info.and(match arg {
+                        Argument::Positional(value)
+                        | Argument::Star(value)
+                        | Argument::Keyword(_, value)
+                        | Argument::DoubleStar(value) => self.expr(value)?,
+                    });
+                }
+                info.calling()
+            }
+            Kind::Dict(items) => {
+                let mut info = Info::LEAF;
+                for item in items {
+                    info = info.and(match item {
+                        DictItem::Pair(key, value) => self.expr(key)?.and(self.expr(value)?),
+                        DictItem::Spread(value) => self.expr(value)?,
+                    });
+                }
+                info
+            }
+            Kind::ListComp(comprehension) | Kind::SetComp(comprehension) | Kind::DictComp(comprehension) => {
+                self.comprehension(comprehension)?
+            }
+            Kind::Generator(comprehension) => self.generator(comprehension)?,
+            Kind::Lambda(function) => self.function(function)?,
+            Kind::FString(parts) => self.fstring(parts)?,
+        })
+    }
+
+    fn fstring(&mut self, parts: &mut [FPart]) -> Result<Info, Error> {
+        let mut info = Info::LEAF;
+        for part in parts {
+            info = info.node();
+            if let FPart::Field(field) = part {
+                info = info.and(self.expr(&mut field.value)?).and(self.fstring(&mut field.spec)?);
+            }
+        }
+        Ok(info)
+    }
+
+    fn comprehension(&mut self, comprehension: &mut Comprehension) -> Result<Info, Error> {
+        let outer = match comprehension.clauses.first_mut() {
+            Some(clause) => self.expr(&mut clause.iter)?,
+            None => Info::LEAF,
+        };
+        let first_slot = self.top().map_or(0, |frame| frame.slots.len());
+        let info = self.loops(comprehension)?;
+        if let Some(frame) = self.top() {
+            // Which loop variables were captured is known only now.
+            let cells = std::mem::take(&mut frame.cells);
+            let is_own = |slot: &u32| {
+                let index = *slot as usize;
+                index >= first_slot
+                    && matches!(frame.slots.get(index), Some(info) if matches!(info.kind, SlotKind::Local))
+            };
+            let (own, rest) = cells.into_iter().partition(is_own);
+            frame.cells = rest;
+            comprehension.cells = own;
+        }
+        Ok(outer.and(Info { cost: 1, calls: info.calls }))
+    }
+
+    /// Clauses and element, the first iterable left out: it belongs to the frame around.
+    fn loops(&mut self, comprehension: &mut Comprehension) -> Result<Info, Error> {
+        if let Some(frame) = self.top() {
+            frame.blocks.push(HashMap::new());
+        }
+        let mut heads = Vec::new();
+        for (index, clause) in comprehension.clauses.iter_mut().enumerate() {
+            let iter = if index > 0 { self.expr(&mut clause.iter)? } else { Info { cost: 0, calls: false } };
+            self.bind_loop(&mut clause.target)?;
+            let mut conditions = Info { cost: 1, calls: false };
+            for condition in &mut clause.conditions {
+                conditions = conditions.and(self.expr(condition)?);
+            }
+            clause.cost = conditions.cost;
+            heads.push((iter, conditions));
+        }
+        let mut body = self.expr(&mut comprehension.element)?;
+        if let Some(value) = &mut comprehension.value {
+            body = body.and(self.expr(value)?);
+        }
+        if let Some(frame) = self.top() {
+            frame.blocks.pop();
+        }
+        // Each round pays for its conditions and for whatever it starts: the next loop, or the element.
+        let mut inner = body;
+        for (clause, (iter, conditions)) in comprehension.clauses.iter_mut().zip(heads).rev() {
+            clause.cost = conditions.cost + inner.cost;
+            clause.pure = !(conditions.calls || inner.calls);
+            inner = Info { cost: iter.cost + 1, calls: conditions.calls || inner.calls || iter.calls };
+        }
+        Ok(inner)
+    }
+
+    fn bind_loop(&mut self, target: &mut Target) -> Result<(), Error> {
+        match target {
+            Target::Name(name, _) => {
+                let name = Arc::clone(name);
+                let Some(frame) = self.top() else { return Ok(()) };
+                let known = frame.blocks.last().and_then(|block| block.get(&name).copied());
+                let slot = known.unwrap_or_else(|| frame.slot(&name, SlotKind::Local));
+                if let Some(block) = frame.blocks.last_mut() {
+                    block.insert(name, slot);
+                }
+                *target = Target::Slot(slot);
+                Ok(())
+            }
+            Target::Tuple(items, _) => items.iter_mut().try_for_each(|item| self.bind_loop(item)),
+            Target::Slot(_) | Target::Item(..) => Ok(()),
+        }
+    }
+
+    fn generator(&mut self, comprehension: &mut Box<Comprehension>) -> Result<Info, Error> {
+        let mut info = Info::LEAF;
+        if let Some(clause) = comprehension.clauses.first_mut() {
+            info = self.expr(&mut clause.iter)?;
+        }
+        self.frames.push(Frame::new("<genexpr>"));
+        let body = self.loops(comprehension)?;
+        let span = comprehension.element.span;
+        let empty = Comprehension {
+            element: Expr { kind: Kind::Const(Value::None), span, height: 1 },
+            value: None,
+            clauses: Box::new([]),
+            cells: Vec::new(),
+            code: None,
+        };
+        let mut inner = std::mem::replace(&mut **comprehension, empty);
+        // The evaluator reads the first iterable from the frame around, so it stays in the outer node.
+        if let Some(clause) = inner.clauses.first_mut() {
+            let placeholder = Expr { kind: Kind::Const(Value::None), span, height: 1 };
+            comprehension.element = std::mem::replace(&mut clause.iter, placeholder);
+        }
+        let code = self.finish(Body::Generator(Box::new(inner)), body.cost);
+        comprehension.code = Some(Arc::new(code));
+        Ok(info.calling())
+    }
+
+    fn function(&mut self, function: &mut Function) -> Result<Info, Error> {
+        let mut info = Info::LEAF;
+        for param in &mut function.params {
+            if let Some(default) = &mut param.default {
+                info = info.and(self.expr(default)?);
+            }
+        }
+        let mut frame = Frame::new(&function.name);
+        let mut params = Vec::new();
+        for param in &function.params {
+            let slot = frame.slot(&param.name, SlotKind::Local);
+            frame.names.insert(Arc::clone(&param.name), slot);
+            let required =
+                param.default.is_none() && matches!(param.kind, ParamKind::Normal | ParamKind::KeywordOnly);
+            params.push(CodeParam { name: Arc::clone(&param.name), slot, kind: param.kind, required });
+        }
+        self.frames.push(frame);
+        let mut body = std::mem::replace(&mut function.body, Body::Taken);
+        let cost = match &mut body {
+            Body::Expr(expr) => self.expr(expr)?.cost,
+            Body::Block(statements) => {
+                self.declare(statements);
+                self.block(statements)?;
+                1
+            }
+            Body::Generator(_) | Body::Taken => 1,
+        };
+        let mut code = self.finish(body, cost + 2);
+        code.params = params;
+        function.code = Some(Arc::new(code));
+        Ok(info.calling())
+    }
+
+    /// Names a function assigns are its own from its first line on.
+    fn declare(&mut self, statements: &[Stmt]) {
+        for statement in statements {
+            match &statement.kind {
+                StmtKind::Assign(targets, _) | StmtKind::Del(targets) => {
+                    targets.iter().for_each(|target| self.declare_target(target));
+                }
+                StmtKind::Augment(target, ..) | StmtKind::Def(_, target) => self.declare_target(target),
+                StmtKind::If(branches, other) => {
+                    branches.iter().for_each(|(_, body)| self.declare(body));
+                    self.declare(other);
+                }
+                StmtKind::For(target, _, body, other) => {
+                    self.declare_target(target);
+                    self.declare(body);
+                    self.declare(other);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn declare_target(&mut self, target: &Target) {
+        match target {
+            Target::Name(name, _) => {
+                let Some(frame) = self.top() else { return };
+                if !frame.names.contains_key(name) {
+                    let slot = frame.slot(name, SlotKind::Local);
+                    frame.names.insert(Arc::clone(name), slot);
+                }
+            }
+            Target::Tuple(items, _) => items.iter().for_each(|item| self.declare_target(item)),
+            Target::Slot(_) | Target::Item(..) => {}
+        }
+    }
+
+    fn block(&mut self, statements: &mut [Stmt]) -> Result<(), Error> {
+        self.nest(1);
+        let result = statements.iter_mut().try_for_each(|statement| self.statement(statement));
+        self.nest(-1);
+        result
+    }
+
+    fn nest(&mut self, change: i32) {
+        if let Some(frame) = self.top() {
+            frame.nesting = frame.nesting.saturating_add_signed(change);
+        }
+    }
+
+    fn statement(&mut self, statement: &mut Stmt) -> Result<(), Error> {
+        let mut cost = 1;
+        match &mut statement.kind {
+            StmtKind::Expr(expr) => cost += self.expr(expr)?.cost,
+            StmtKind::Assign(targets, value) => {
+                cost += self.expr(value)?.cost;
+                for target in targets {
+                    cost += self.target(target)?;
+                }
+            }
+            StmtKind::Augment(target, _, value) => cost += self.expr(value)?.cost + self.target(target)?,
+            StmtKind::If(branches, other) => {
+                for (test, body) in branches {
+                    cost += self.expr(test)?.cost;
+                    self.block(body)?;
+                }
+                self.block(other)?;
+            }
+            StmtKind::For(target, iter, body, other) => {
+                cost += self.expr(iter)?.cost + self.target(target)?;
+                self.block(body)?;
+                self.block(other)?;
+            }
+            StmtKind::Def(function, target) => {
+                self.target(target)?;
+                cost += self.function(function)?.cost;
+            }
+            StmtKind::Return(value) | StmtKind::Raise(value) => {
+                if let Some(value) = value {
+                    cost += self.expr(value)?.cost;
+                }
+            }
+            StmtKind::Assert(test, message) => {
+                cost += self.expr(test)?.cost;
+                if let Some(message) = message {
+                    cost += self.expr(message)?.cost;
+                }
+            }
+            StmtKind::Del(targets) => {
+                for target in targets {
+                    cost += self.target(target)?;
+                }
+            }
+            StmtKind::Break | StmtKind::Continue | StmtKind::Pass => {}
+        }
+        statement.cost = cost;
+        Ok(())
+    }
+
+    fn target(&mut self, target: &mut Target) -> Result<u64, Error> {
+        Ok(match target {
+            Target::Name(name, _) => {
+                let name = Arc::clone(name);
+                *target = Target::Slot(self.lookup(&name));
+                1
+            }
+            Target::Slot(_) => 1,
+            Target::Tuple(items, _) => {
+                let mut cost = 1;
+                for item in items {
+                    cost += self.target(item)?;
+                }
+                cost
+            }
+            Target::Item(subscript, _) => {
+                self.expr(&mut subscript.value)?.and(self.expr(&mut subscript.index)?).cost
+            }
+        })
+    }
+}
