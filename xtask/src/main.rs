@@ -5,20 +5,31 @@ mod test;
 mod vectors;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
 const HELP: &str = "\
 cargo xtask test                     install what the tests need, and run them all
-cargo xtask ci                       format, lints, docs, licences, then the tests
+cargo xtask checks                   format, lints, docs, licences
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)";
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["test", rest @ ..] => test::run(rest),
-        ["ci"] => test::ci(),
+        ["checks"] => test::checks(),
         ["vectors", family, files @ ..] => {
             vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())
         }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything the tests need, then all tests; `cargo xtask ci`: that and every other check.
+//! `cargo xtask test`: everything the tests need, then all tests; `cargo xtask checks`: everything else that must hold.
 
 use std::process::Command;
 
@@ -18,13 +18,12 @@ pub fn run(rest: &[&str]) -> Result<()> {
     }
 }
 
-/// Format, lints, documentation, licences, then the tests.
-pub fn ci() -> Result<()> {
+/// Format, lints, documentation, licences.
+pub fn checks() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     doc()?;
-    deny()?;
-    run(&[])
+    deny()
 }
 
 fn doc() -> Result<()> {

@@ -277,3 +277,49 @@ pub fn panic_error(payload: &(dyn std::any::Any + Send)) -> ToolError {
         .unwrap_or_else(|| "no message".to_owned());
     ToolError::fatal(format!("the tool panicked: {text}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct One {
+        x: i64,
+    }
+
+    fn double() -> ToolDef {
+        ToolDef::typed("double", "Doubles.", |_: ToolContext, one: One| async move { one.x * 2 })
+    }
+
+    #[tokio::test]
+    async fn definitions_are_copied_with_changes() {
+        let changed = double().with_name("f").with_description("d").describe_parameter("x", "the x").unwrap();
+        assert_eq!(
+            changed.spec().parameters,
+            json!({
+                "type": "object", "properties": {"x": {"type": "integer", "description": "the x"}},
+                "required": ["x"], "additionalProperties": false
+            })
+        );
+        assert_eq!((&*changed.spec().name, changed.spec().description.as_str()), ("f", "d"));
+        let again = changed.clone().with_parallel(false);
+        assert_eq!(
+            (&*again.spec().name, again.settings().is_parallel()),
+            ("f", false),
+            "earlier changes stay"
+        );
+        assert!(changed.settings().is_parallel(), "the original is as it was");
+        let error = changed.describe_parameter("q", "no").unwrap_err();
+        assert_eq!(error.message(), "tool `f` has no parameter `q`; it has: x");
+        assert_eq!(again.call(&ToolContext::detached(), json!({"x": 4})).await.unwrap().to_text(), "8");
+    }
+
+    #[tokio::test]
+    async fn the_definition_of_any_tool_can_be_read_back() {
+        let tool: Arc<dyn Tool> = Arc::new(double());
+        let def = ToolDef::of(tool).with_name("twice");
+        assert_eq!(def.spec().parameter_names().collect::<Vec<_>>(), ["x"]);
+        assert_eq!(def.call(&ToolContext::detached(), json!({"x": 2})).await.unwrap().to_text(), "4");
+    }
+}

@@ -140,9 +140,11 @@ impl Toolset {
         self.entries.get(name)
     }
 
-    /// The tool of that name, or an error for the model that names the nearest one.
+    /// The tool of that name, or an error for the model that names the nearest one. The prefixes `functions.` and
+    /// `tools.`, which some models put before every name, are taken off.
     pub fn find(&self, name: &str) -> Result<&Entry, ToolError> {
-        self.entries.get(name).ok_or_else(|| {
+        let bare = || name.strip_prefix("functions.").or_else(|| name.strip_prefix("tools."));
+        self.entries.get(name).or_else(|| self.entries.get(bare()?)).ok_or_else(|| {
             let error = ToolError::invalid(format!("there is no tool `{}`", crate::text::clip(name, 200)));
             match nearest(name, self.names()) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
@@ -304,6 +306,11 @@ mod tests {
         assert_eq!(
             (error.message(), error.hint_text()),
             ("there is no tool `Add`", Some("did you mean `add`?"))
+        );
+        assert!(
+            set.find("functions.add").is_ok()
+                && set.find("tools.sub").is_ok()
+                && set.find("other.add").is_err()
         );
         let far = set.find("zzzzzzz").err().unwrap();
         assert_eq!(far.hint_text(), Some("the tools are: add, sub"));

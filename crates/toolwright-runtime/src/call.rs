@@ -145,7 +145,7 @@ fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {
 }
 
 fn output_limit(run: &RunInner, tools: &Toolset, name: &str) -> usize {
-    tools.get(name).and_then(|entry| entry.tool.settings().max_output).unwrap_or(run.max_output)
+    tools.find(name).ok().and_then(|entry| entry.tool.settings().max_output).unwrap_or(run.max_output)
 }
 
 fn epoch_ms(deadline: Instant) -> u64 {

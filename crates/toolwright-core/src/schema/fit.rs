@@ -1,7 +1,8 @@
 //! Schema-guided reading of values that plainly mean the right thing.
 //!
 //! Only readings that lose nothing are made: text that is a number where a number is wanted, JSON text where a list or
-//! an object is wanted, a number where text is wanted, null for an optional that does not take null. The caller checks
+//! an object is wanted, a number where text is wanted, null for an optional that does not take null, an item twice in a
+//! set. The caller checks
 //! the result against the schema again, so a wrong guess here can only fail, never pass.
 
 use serde_json::{Map, Number, Value};
@@ -61,7 +62,12 @@ impl Fitter<'_> {
                     *number = whole;
                 }
             }
-            Value::Array(items) => self.fit_items(items, map),
+            Value::Array(items) => {
+                self.fit_items(items, map);
+                if map.get("uniqueItems") == Some(&Value::Bool(true)) && !self.only_integers {
+                    dedup(items);
+                }
+            }
             Value::Object(fields) => self.fit_fields(fields, map),
             _ => {}
         }
@@ -146,6 +152,12 @@ impl Fitter<'_> {
     fn resolve(&self, reference: &str) -> Option<&Value> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
+}
+
+/// A set that names an item twice is still that set.
+fn dedup(items: &mut Vec<Value>) {
+    let mut seen = std::collections::HashSet::new();
+    items.retain(|item| seen.insert(crate::tool::canonical_json(item)));
 }
 
 fn kinds(schema: &Map<String, Value>) -> Vec<&str> {

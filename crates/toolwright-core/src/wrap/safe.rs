@@ -37,7 +37,7 @@ fn outcome(result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolErro
             let prefix = match error.kind() {
                 ErrorKind::Parsing => "Invalid input: ",
                 ErrorKind::Timeout => "Operation timed out: ",
-                _ => "",
+                _ => "Unexpected error: ",
             };
             Ok(ToolOutput::json(json!({
                 "success": false,
@@ -65,6 +65,11 @@ mod tests {
             call(|| Err(ToolError::invalid("empty"))).await.unwrap(),
             json!({"success": false, "error": "Invalid input: empty", "error_type": "parsing"})
         );
+        assert_eq!(
+            call(|| Err(ToolError::of(ErrorKind::Timeout, "slow"))).await.unwrap()["error"],
+            json!("Operation timed out: slow")
+        );
+        assert_eq!(call(|| Err(ToolError::new("k"))).await.unwrap()["error"], json!("Unexpected error: k"));
         assert!(call(|| Err(ToolError::fatal("broken"))).await.unwrap_err().is_fatal());
     }
 }

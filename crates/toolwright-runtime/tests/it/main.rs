@@ -18,3 +18,4 @@ mod policies;
 mod properties;
 mod support;
 mod transcripts;
+mod vectors;

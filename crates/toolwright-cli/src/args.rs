@@ -1,0 +1,173 @@
+//! The command line. Every word of help is here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Tools for language models: written once, called safely.
+#[derive(Parser)]
+#[command(name = "toolwright", version, propagate_version = true, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Print answers, and errors, as JSON for programs.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  toolwright ask 'What can you do?'      a model works with the tools (no key needed: the demo model answers)
+  toolwright tools                       the tools there are
+  toolwright call add x=1 y=2            call one of them
+  toolwright doctor                      what works here, and how to get the rest
+
+Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Let a model work with the tools until it has an answer.
+    Ask(Ask),
+    /// Call one tool.
+    #[command(after_help = CALL_EXAMPLES)]
+    Call(Call),
+    /// List the tools, or print their definitions.
+    Tools(Tools),
+    /// Check tools and a policy without running anything.
+    Check(Check),
+    /// Say what works on this machine, and how to get the rest.
+    Doctor,
+    /// Print completions for a shell.
+    #[command(
+        after_help = "Example:\n  toolwright completions bash > ~/.local/share/bash-completion/completions/toolwright"
+    )]
+    Completions(Completions),
+}
+
+const CALL_EXAMPLES: &str = "\
+Arguments are name=value; the tool's schema says whether a value is text, a number, a list or an object. With
+name:=JSON the value is JSON whatever the schema says.
+
+Examples:
+  toolwright call add x=1 y=2
+  toolwright call word_count text='to be or not to be'
+  toolwright call add --args '{\"x\": 1, \"y\": 2}'
+  echo '{\"x\": 1, \"y\": 2}' | toolwright call add --args -";
+
+#[derive(clap::Args)]
+pub struct Ask {
+    /// What to ask.
+    pub prompt: String,
+    /// The model: `scripted/FILE` plays the replies in a YAML file; left out, the built-in demo model answers.
+    #[arg(long, value_name = "VENDOR/MODEL")]
+    pub model: Option<String>,
+    /// Use only the tools that match; `!pattern` takes tools away.
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    pub tools: Vec<String>,
+    /// Stop after so many answers of the model.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub max_turns: u64,
+    /// Approval rules (YAML); left out, tools that change nothing are approved and the rest is asked about.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Record everything that happens in this file.
+    #[arg(long, value_name = "FILE")]
+    pub transcript: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub struct Call {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    #[arg(value_name = "NAME=VALUE")]
+    pub arguments: Vec<String>,
+    /// All arguments as one JSON object; `-` reads it from stdin.
+    #[arg(long, value_name = "JSON")]
+    pub args: Option<String>,
+    /// Stop the call after this long: `30`, `1.5s`, `2m`.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Give back at most so many bytes of text; 0 means everything.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub max_output: usize,
+    /// Save pictures and other files of the result here.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub save_to: PathBuf,
+    /// Record everything that happens in this file.
+    #[arg(long, value_name = "FILE")]
+    pub transcript: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub struct Tools {
+    /// Only the tools that match; `!pattern` takes tools away.
+    pub patterns: Vec<String>,
+    /// Print whole definitions in this form.
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Format {
+    /// Toolwright's own.
+    Json,
+    /// As an MCP server lists them.
+    Mcp,
+    /// As the Anthropic Messages API takes them.
+    Anthropic,
+    /// As the OpenAI Chat Completions API takes them.
+    Openai,
+}
+
+#[derive(clap::Args)]
+pub struct Check {
+    /// A policy to check: a list of approval rules, or Inspect's `approvers`.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub struct Completions {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}
+
+/// Reads `30`, `1.5s`, `200ms`, `2m`, `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.strip_prefix(number).unwrap_or_default();
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{unit}` is not a unit of time; use ms, s, m or h")),
+    };
+    let value: f64 = number.parse().map_err(|_| "write a number and a unit, such as 30s".to_owned())?;
+    let time = Duration::try_from_secs_f64(value * factor).map_err(|error| error.to_string())?;
+    if time.is_zero() { Err("no time at all is too short".to_owned()) } else { Ok(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
+        for bad in ["", "s", "-1s", "5x", "0", "1e400"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Args::command().debug_assert();
+    }
+}

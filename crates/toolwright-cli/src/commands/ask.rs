@@ -1,0 +1,124 @@
+//! `toolwright ask`: a model works with the tools until it has an answer.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use toolwright::{
+    Durability, Event, EventKind, Limits, Loop, Message, Model, Policy, Run, RunEnd, ScriptedModel, ToolCall,
+    call_text, text,
+};
+
+use crate::args::Ask;
+use crate::prompt::{Terminal, printable};
+use crate::report::Usage;
+use crate::{commands, demo};
+
+pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
+    let model = model(what.model.as_deref())?;
+    let tools = commands::tools::chosen(demo::tools()?, &what.tools)?;
+    let limits = Limits { turns: Some(what.max_turns), ..Limits::default() };
+    let mut builder = Run::builder(tools).limits(limits).policy(policy(what.policy.as_deref())?);
+    if let Some(terminal) = Terminal::if_there() {
+        builder = builder.approver(terminal);
+    }
+    if let Some(path) = &what.transcript {
+        builder = builder.transcript(path, [], Durability::Process)?;
+    }
+    if !json {
+        eprintln!("model: {}", model.name());
+        builder = builder.on_event(|event: &Event| show(&event.kind));
+    }
+    let run = builder.build()?;
+    let how = Loop::default();
+    let work = run.generate_loop(&*model, vec![Message::user(&what.prompt)], &how);
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        _ = tokio::signal::ctrl_c() => {
+            run.finish(RunEnd::Cancelled)?;
+            anyhow::bail!("stopped by Ctrl-C");
+        }
+    };
+    let outcome = outcome.map_err(|error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        anyhow::anyhow!("{cause}").context(error.to_string())
+    })?;
+    let end = run.finish(outcome.end.clone().unwrap_or(RunEnd::Done))?;
+    let mut out = std::io::stdout().lock();
+    if json {
+        let answer = serde_json::json!({
+            "answer": outcome.completion(), "end": end, "spent": run.spent(), "messages": outcome.messages
+        });
+        writeln!(out, "{answer}")?;
+    } else {
+        writeln!(out, "{}", outcome.completion())?;
+    }
+    match end {
+        RunEnd::Done => Ok(()),
+        RunEnd::Limit { limit } => anyhow::bail!("{limit}"),
+        RunEnd::Terminated { reason } => anyhow::bail!("the run was ended: {reason}"),
+        RunEnd::Cancelled => anyhow::bail!("the run was cancelled"),
+        RunEnd::Failed { message } => anyhow::bail!("the run failed: {message}"),
+    }
+}
+
+fn model(name: Option<&str>) -> anyhow::Result<Box<dyn Model>> {
+    let Some(name) = name else {
+        eprintln!("no model was named, so the built-in demo model answers: a script, not an intelligence");
+        return Ok(Box::new(demo::model()));
+    };
+    match name.split_once('/') {
+        Some(("scripted", "demo")) => Ok(Box::new(demo::model())),
+        Some(("scripted", path)) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Usage::new(format!("cannot read the script `{path}`: {error}")))?;
+            let model =
+                ScriptedModel::from_yaml(&text).map_err(|error| Usage::new(format!("`{path}`: {error}")))?;
+            Ok(Box::new(model.named(name)))
+        }
+        _ => {
+            let error = Usage::new(format!("there is no model `{}`", printable(name)));
+            Err(error.hint("this version knows `scripted/demo` and `scripted/FILE`").into())
+        }
+    }
+}
+
+fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
+    let Some(path) = path else { return Ok(Policy::cautious()) };
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()));
+    let text = text.map_err(|error| Usage::new(format!("{error:#}")))?;
+    Policy::from_yaml(&text).map_err(|error| Usage::new(format!("`{}`: {error}", path.display())).into())
+}
+
+/// The run as it happens, on stderr.
+fn show(event: &EventKind) {
+    match event {
+        EventKind::MessageAdded { message: Message::Assistant(message) }
+            if !message.tool_calls.is_empty() =>
+        {
+            let said = message.text();
+            if !said.is_empty() {
+                eprintln!("\n{}", printable(&said));
+            }
+        }
+        EventKind::CallStarted { call_id, tool, arguments, parent, .. } => {
+            let indent = if parent.is_some() { "    " } else { "  " };
+            let call = call_text(&ToolCall::new(call_id.clone(), tool.clone(), arguments.clone()));
+            eprintln!("{indent}⏺ {}", printable(&text::clip(&call, 200)));
+        }
+        EventKind::CallDecided { decision, reason, .. } if decision != "approve" => {
+            let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            eprintln!("    {decision}{}", printable(&reason));
+        }
+        EventKind::CallFinished { result, error, .. } => {
+            let line = match (error, result) {
+                (Some(error), _) => format!("{}: {}", error.kind, error.message.replace('\n', " ")),
+                (None, Some(result)) => result.to_text().replace('\n', " "),
+                (None, None) => "no result".to_owned(),
+            };
+            eprintln!("    └ {}", printable(&text::clip(&line, 200)));
+        }
+        EventKind::LimitHit { limit } => eprintln!("{limit}"),
+        _ => {}
+    }
+}

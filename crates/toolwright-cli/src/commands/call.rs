@@ -1,0 +1,151 @@
+//! `toolwright call`: one tool, called by a person, and therefore approved.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::{Map, Value};
+use toolwright::{
+    CallNote, Content, Durability, Event, EventKind, Media, Run, ToolCall, ToolDef, ToolResult, Toolset,
+};
+
+use crate::args::Call;
+use crate::report::{Failed, Usage};
+use crate::{demo, prompt};
+
+pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
+    let tools = with_timeout(demo::tools()?, &what)?;
+    let arguments = arguments(&what)?;
+    let mut builder = Run::builder(tools).max_output(what.max_output);
+    if !json {
+        builder = builder.on_event(|event: &Event| show(&event.kind));
+    }
+    if let Some(path) = &what.transcript {
+        builder = builder.transcript(path, [], Durability::Process)?;
+    }
+    let run = builder.build()?;
+    let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
+    let result = tokio::select! {
+        result = call => result?,
+        _ = tokio::signal::ctrl_c() => {
+            run.cancel();
+            anyhow::bail!("stopped by Ctrl-C");
+        }
+    };
+    if json {
+        println!("{}", serde_json::to_string(&result)?);
+    } else {
+        print(&result, &what.save_to)?;
+    }
+    match result.error {
+        None => Ok(()),
+        Some(error) => Err(Failed(error).into()),
+    }
+}
+
+/// The set in which the called tool has the time-out of the command line.
+fn with_timeout(tools: Toolset, what: &Call) -> anyhow::Result<Toolset> {
+    let Some(timeout) = what.timeout else { return Ok(tools) };
+    let changed = tools.iter().map(|entry| {
+        let tool = ToolDef::of(entry.tool.clone());
+        if *tool.spec().name == *what.tool { tool.with_timeout(timeout) } else { tool }
+    });
+    Ok(changed.into_iter().try_fold(Toolset::new(), Toolset::with)?)
+}
+
+fn arguments(what: &Call) -> anyhow::Result<Value> {
+    let mut arguments = match what.args.as_deref() {
+        None => Map::new(),
+        Some(text) => {
+            let mut text = text.to_owned();
+            if text == "-" {
+                text.clear();
+                std::io::stdin().read_to_string(&mut text).context("cannot read the arguments from stdin")?;
+            }
+            match serde_json::from_str(&text) {
+                Ok(Value::Object(map)) => map,
+                Ok(_) => return Err(Usage::new("--args is JSON, but not an object").into()),
+                Err(error) => return Err(Usage::new(format!("--args is not JSON: {error}")).into()),
+            }
+        }
+    };
+    for pair in &what.arguments {
+        let (name, value) = match (pair.split_once(":="), pair.split_once('=')) {
+            (Some((name, text)), _) if !name.contains('=') => {
+                let value = serde_json::from_str(text);
+                (
+                    name,
+                    value
+                        .map_err(|error| Usage::new(format!("the value of `{name}` is not JSON: {error}")))?,
+                )
+            }
+            (_, Some((name, text))) => (name, Value::String(text.to_owned())),
+            _ => {
+                let error = Usage::new(format!("`{pair}` is not an argument"));
+                return Err(error.hint("write name=value, or name:=JSON").into());
+            }
+        };
+        if arguments.insert(name.to_owned(), value).is_some() {
+            return Err(Usage::new(format!("`{name}` is given twice")).into());
+        }
+    }
+    Ok(Value::Object(arguments))
+}
+
+/// What happens inside the call, on stderr.
+fn show(event: &EventKind) {
+    if let EventKind::CallNoted { note, .. } = event {
+        match note {
+            CallNote::Progress { message: Some(message), .. } | CallNote::Hint { text: message } => {
+                eprintln!("{}", prompt::printable(message));
+            }
+            CallNote::RateLimited { wait } => eprintln!("waiting {wait:.1?} for the rate limit"),
+            CallNote::Retry { attempt, error } => {
+                eprintln!("attempt {attempt} failed: {}", prompt::printable(error))
+            }
+            _ => {}
+        }
+    }
+}
+
+fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for (index, block) in result.content.iter().enumerate() {
+        match block {
+            Content::Text { text, .. } => writeln!(out, "{text}")?,
+            Content::Json { value } => writeln!(out, "{}", serde_json::to_string_pretty(value)?)?,
+            Content::Image(media)
+            | Content::Audio(media)
+            | Content::Video(media)
+            | Content::Document(media) => {
+                let path = folder.join(file_name(result, index, media));
+                let mut file = std::fs::File::create_new(&path)
+                    .with_context(|| format!("cannot save `{}`", path.display()))?;
+                file.write_all(&media.bytes()?)?;
+                eprintln!("saved {}", path.display());
+            }
+            Content::ResourceLink { uri, name, .. } => writeln!(out, "{name}: {uri}")?,
+            _ => {}
+        }
+    }
+    for (key, value) in &result.metadata {
+        eprintln!("{key}: {value}");
+    }
+    Ok(())
+}
+
+/// A name for a file of the result: the tool, the place in the result, an ending that fits the media type.
+fn file_name(result: &ToolResult, index: usize, media: &Media) -> String {
+    let subtype = media.mime_type.rsplit('/').next().unwrap_or_default();
+    let ending: String = subtype
+        .split('+')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(8)
+        .collect();
+    let ending = if ending.is_empty() { "bin".to_owned() } else { ending };
+    let tool: String = result.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!("{tool}-{}.{ending}", index + 1)
+}

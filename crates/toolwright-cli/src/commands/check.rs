@@ -1,0 +1,39 @@
+//! `toolwright check`: everything that can be known before running.
+
+use anyhow::Context as _;
+use toolwright::{Policy, ToolDef};
+
+use crate::args::Check;
+use crate::demo;
+use crate::report::Usage;
+
+pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
+    let tools = demo::tools()?;
+    let mut problems: Vec<String> =
+        tools.iter().flat_map(|entry| demo::problems(&ToolDef::of(entry.tool.clone()))).collect();
+    let mut rules = None;
+    if let Some(path) = &what.policy {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()));
+        match Policy::from_yaml(&text.map_err(|error| Usage::new(format!("{error:#}")))?) {
+            Ok(policy) => rules = Some(policy.rules().len()),
+            Err(error) => {
+                problems
+                    .extend(error.problems().iter().map(|problem| format!("{}: {problem}", path.display())));
+            }
+        }
+    }
+    if json {
+        println!("{}", serde_json::json!({"tools": tools.len(), "rules": rules, "problems": problems}));
+    }
+    if !problems.is_empty() {
+        if !json {
+            problems.iter().for_each(|problem| eprintln!("error: {problem}"));
+        }
+        return Err(Usage::new(format!("{} problems were found", problems.len())).into());
+    }
+    if !json {
+        let rules = rules.map(|count| format!(", {count} rules")).unwrap_or_default();
+        println!("{} tools{rules}: no problems", tools.len());
+    }
+    Ok(())
+}

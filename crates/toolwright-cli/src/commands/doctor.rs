@@ -1,0 +1,107 @@
+//! `toolwright doctor`: what works here, and how to get the rest.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use crate::demo;
+
+/// One thing that was looked at.
+#[derive(serde::Serialize)]
+struct Finding {
+    what: &'static str,
+    works: bool,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+pub async fn run(json: bool) -> anyhow::Result<()> {
+    let mut findings = vec![tools()?, terminal(), transcripts(), keys()];
+    findings.extend([server("llama.cpp server", 8080).await, server("Ollama server", 11434).await]);
+    let mut out = std::io::stdout().lock();
+    if json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&findings)?)?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "toolwright {} on {} {}",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )?;
+    for finding in &findings {
+        let mark = if finding.works { "ok     " } else { "missing" };
+        writeln!(out, "{mark} {:<18} {}", finding.what, finding.found)?;
+        if let Some(fix) = &finding.fix {
+            writeln!(out, "        {:<18} {fix}", "")?;
+        }
+    }
+    Ok(())
+}
+
+fn tools() -> anyhow::Result<Finding> {
+    let count = demo::tools()?.len();
+    Ok(Finding { what: "tools", works: true, found: format!("{count} built in"), fix: None })
+}
+
+fn terminal() -> Finding {
+    let works = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let found = if works {
+        "somebody can be asked for approval"
+    } else {
+        "not a terminal: calls that need approval are refused"
+    };
+    let fix = (!works).then(|| "run it in a terminal, or give rules with --policy".to_owned());
+    Finding { what: "approvals", works, found: found.to_owned(), fix }
+}
+
+fn transcripts() -> Finding {
+    let path = std::env::temp_dir().join(format!("toolwright-doctor-{}", std::process::id()));
+    let written = std::fs::write(&path, "{}\n");
+    let removed = std::fs::remove_file(&path);
+    match written.and(removed) {
+        Ok(()) => {
+            Finding { what: "transcripts", works: true, found: "files can be written".to_owned(), fix: None }
+        }
+        Err(error) => Finding {
+            what: "transcripts",
+            works: false,
+            found: format!("the temporary folder cannot be written: {error}"),
+            fix: Some("set TMPDIR to a folder that can".to_owned()),
+        },
+    }
+}
+
+fn keys() -> Finding {
+    const KEYS: [&str; 5] = [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENROUTER_API_KEY",
+        "AWS_BEARER_TOKEN_BEDROCK",
+    ];
+    let set: Vec<&str> = KEYS
+        .into_iter()
+        .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        .collect();
+    if set.is_empty() {
+        let fix = Some("not needed for the demo model; vendors follow in a later version".to_owned());
+        return Finding { what: "model keys", works: false, found: "no vendor's key is set".to_owned(), fix };
+    }
+    Finding { what: "model keys", works: true, found: set.join(", "), fix: None }
+}
+
+/// Looks for a local model server; nothing is sent.
+async fn server(what: &'static str, port: u16) -> Finding {
+    let address = ("127.0.0.1", port);
+    let connect =
+        tokio::time::timeout(Duration::from_millis(300), tokio::net::TcpStream::connect(address)).await;
+    let works = matches!(connect, Ok(Ok(_)));
+    let found = if works {
+        format!("something listens on port {port}")
+    } else {
+        format!("nothing listens on port {port}")
+    };
+    Finding { what, works, found, fix: None }
+}

@@ -1,0 +1,102 @@
+//! `toolwright tools`: what there is.
+
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+use toolwright::{ToolSpec, Toolset};
+
+use crate::args::{Format, Tools};
+use crate::report::Usage;
+use crate::{demo, prompt};
+
+pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
+    let tools = chosen(demo::tools()?, &what.patterns)?;
+    let mut out = std::io::stdout().lock();
+    let format = what.format.or(json.then_some(Format::Json));
+    let Some(format) = format else {
+        for entry in tools.iter() {
+            let spec = entry.tool.spec();
+            let summary = spec.description.lines().next().unwrap_or_default();
+            writeln!(out, "{:<16} {}", signature_name(spec), prompt::printable(summary))?;
+            for line in parameters(spec) {
+                writeln!(out, "    {line}")?;
+            }
+        }
+        return Ok(());
+    };
+    let definitions: Vec<Value> = tools.specs().iter().map(|spec| definition(spec, format)).collect();
+    writeln!(out, "{}", serde_json::to_string_pretty(&definitions)?)?;
+    Ok(())
+}
+
+/// The tools that match; it is an error to ask for what is not there.
+pub fn chosen(tools: Toolset, patterns: &[String]) -> anyhow::Result<Toolset> {
+    if patterns.is_empty() {
+        return Ok(tools);
+    }
+    let names: Vec<String> = tools.names().map(str::to_owned).collect();
+    let chosen = tools.filtered(patterns);
+    if chosen.is_empty() {
+        let error = Usage::new(format!("no tool matches {}", patterns.join(", ")));
+        return Err(error.hint(format!("the tools are: {}", names.join(", "))).into());
+    }
+    Ok(chosen)
+}
+
+fn signature_name(spec: &ToolSpec) -> &str {
+    &spec.name
+}
+
+/// One line per parameter: name, type, default, description.
+fn parameters(spec: &ToolSpec) -> Vec<String> {
+    let required = spec.parameters.get("required").and_then(Value::as_array);
+    let properties = spec.parameters.get("properties").and_then(Value::as_object);
+    let line = |(name, schema): (&String, &Value)| {
+        let kind = match schema.get("type") {
+            Some(Value::String(kind)) => kind.clone(),
+            Some(Value::Array(kinds)) => {
+                kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
+            }
+            _ => "any".to_owned(),
+        };
+        let needed = required.is_some_and(|names| names.iter().any(|known| known == name));
+        let default = match schema.get("default") {
+            Some(value) => format!(", {value} when left out"),
+            None if needed => String::new(),
+            None => ", optional".to_owned(),
+        };
+        let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        prompt::printable(&format!("{name} ({kind}{default}): {text}"))
+    };
+    properties.into_iter().flatten().map(line).collect()
+}
+
+fn definition(spec: &ToolSpec, format: Format) -> Value {
+    match format {
+        Format::Json => serde_json::to_value(spec).unwrap_or_default(),
+        Format::Mcp => {
+            let hints = &spec.annotations;
+            let mut tool =
+                json!({"name": spec.name, "description": spec.description, "inputSchema": spec.parameters});
+            if let Some(schema) = &spec.output_schema {
+                tool["outputSchema"] = schema.clone();
+            }
+            let annotations = json!({
+                "title": hints.title, "readOnlyHint": hints.read_only, "destructiveHint": hints.destructive,
+                "idempotentHint": hints.idempotent, "openWorldHint": hints.open_world
+            });
+            let said = annotations.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+            let said: serde_json::Map<_, _> = said.map(|(key, value)| (key.clone(), value.clone())).collect();
+            if !said.is_empty() {
+                tool["annotations"] = said.into();
+            }
+            tool
+        }
+        Format::Anthropic => {
+            json!({"name": spec.name, "description": spec.description, "input_schema": spec.parameters})
+        }
+        Format::Openai => json!({"type": "function", "function": {
+            "name": spec.name, "description": spec.description, "parameters": spec.parameters
+        }}),
+    }
+}

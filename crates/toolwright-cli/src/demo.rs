@@ -1,0 +1,143 @@
+//! The built-in tools and the demo model: enough to see everything work without a key, a server or a file.
+
+use std::collections::BTreeMap;
+
+use toolwright::{
+    Annotations, Content, Reply, ScriptedModel, ToolContext, ToolDef, ToolError, ToolOutput, Toolset,
+    ToolsetError, tool,
+};
+
+/// The built-in tools.
+pub fn tools() -> Result<Toolset, ToolsetError> {
+    [add(), word_count(), remember(), chart(), countdown()]
+        .into_iter()
+        .try_fold(Toolset::new(), |set, tool| set.with_from(tool.with_category("demo"), "the program"))
+}
+
+/// Adds two numbers.
+#[tool(read_only)]
+async fn add(
+    /// First number.
+    x: i64,
+    /// Second number.
+    y: i64,
+) -> Result<i64, ToolError> {
+    x.checked_add(y).ok_or_else(|| ToolError::invalid("the sum is too large"))
+}
+
+/// Counts words, and says which are the most frequent.
+#[tool(read_only)]
+fn word_count(
+    /// The text to look at.
+    text: String,
+    /// How many of the most frequent words to list.
+    #[tool(default = 3, min = 0, max = 100)]
+    top: usize,
+) -> BTreeMap<String, serde_json::Value> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    for word in words {
+        *counts.entry(word.to_lowercase()).or_default() += 1;
+    }
+    let total: u64 = counts.values().sum();
+    let mut ranked: Vec<(String, u64)> = counts.into_iter().collect();
+    ranked.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    ranked.truncate(top);
+    BTreeMap::from([("words".to_owned(), total.into()), ("top".to_owned(), serde_json::json!(ranked))])
+}
+
+/// Keeps notes for as long as the run lasts, and reads them back.
+#[tool]
+async fn remember(
+    context: &ToolContext,
+    /// A note to keep; leave it out to only read.
+    note: Option<String>,
+) -> Vec<String> {
+    context.store::<Vec<String>>().update(|notes| {
+        notes.extend(note);
+        notes.clone()
+    })
+}
+
+/// Draws a bar chart as an SVG picture.
+#[tool(read_only)]
+async fn chart(
+    /// The heights of the bars, left to right.
+    #[tool(min_items = 1, max_items = 100)]
+    values: Vec<f64>,
+) -> Result<ToolOutput, ToolError> {
+    let highest = values.iter().copied().fold(f64::MIN, f64::max);
+    if !(highest > 0.0) || values.iter().any(|value| *value < 0.0) {
+        return Err(ToolError::invalid("the heights must not be negative, and one must be above 0"));
+    }
+    let bars: String = values
+        .iter()
+        .enumerate()
+        .map(|(index, value)| {
+            let height = value / highest * 100.0;
+            format!(
+                r##"<rect x="{}" y="{:.1}" width="16" height="{height:.1}" fill="#36c"/>"##,
+                index * 20 + 2,
+                100.0 - height
+            )
+        })
+        .collect();
+    let width = values.len() * 20;
+    let svg = format!(r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="100">{bars}</svg>"#);
+    Ok(ToolOutput::text(format!("a chart of {} bars", values.len()))
+        .with(Content::image("image/svg+xml", svg.as_bytes()))
+        .with_metadata("highest", highest))
+}
+
+/// Waits, counting down aloud. Good for trying time-outs and Ctrl-C.
+#[tool(read_only, timeout = "1h")]
+async fn countdown(
+    context: &ToolContext,
+    /// How many seconds to wait.
+    #[tool(min = 0, max = 3600)]
+    seconds: u32,
+) -> Result<String, ToolError> {
+    for second in 0..seconds {
+        context.progress(f64::from(second), Some(f64::from(seconds)), format!("{} s left", seconds - second));
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    Ok("done".to_owned())
+}
+
+/// The model that answers when no other is named: always the same little story.
+pub fn model() -> ScriptedModel {
+    use serde_json::json;
+    let text = "the quick brown fox jumps over the lazy dog while the cat sleeps";
+    ScriptedModel::new([
+        Reply {
+            text: "I will count the words of a sentence and add two numbers, both at once.".to_owned(),
+            ..Reply::call("word_count", json!({"text": text, "top": 2})).and_call("add", json!({"x": 19, "y": "23"}))
+        },
+        Reply {
+            text: "Now a mistake, to show what happens: I leave out an argument.".to_owned(),
+            ..Reply::call("add", json!({"x": 1}))
+        },
+        Reply {
+            text: "The error told me what was missing. I keep a note of that; this tool changes something, so you are asked.".to_owned(),
+            ..Reply::call("remember", json!({"note": "add needs x and y"}))
+        },
+        Reply::text(
+            "Done: the sentence has 13 words, 19 + 23 is 42, and every call was validated, approved, bounded and recorded. \
+             I am a script, so I say this whatever you ask; `toolwright doctor` shows how to reach a real model.",
+        ),
+    ])
+    .named("scripted/demo")
+}
+
+/// What `toolwright check` says of the built-in tools: nothing, when all is well.
+pub fn problems(tool: &ToolDef) -> Vec<String> {
+    let mut problems = Vec::new();
+    if tool.spec().description.is_empty() {
+        problems.push(format!("tool `{}` has no description", tool.spec().name));
+    }
+    let Annotations { read_only, destructive, .. } = &tool.spec().annotations;
+    if *read_only == Some(true) && *destructive == Some(true) {
+        problems.push(format!("tool `{}` says it changes nothing and that it destroys", tool.spec().name));
+    }
+    problems
+}

@@ -1,0 +1,49 @@
+//! The `toolwright` program. This crate is the only place that prints, prompts, and reads the environment.
+//!
+//! Data goes to stdout, everything else to stderr. Exit 0: done; 1: it ended without success; 2: usage or configuration.
+
+mod args;
+mod commands;
+mod demo;
+mod prompt;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let json = args.json;
+    let outcome = run(args);
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report::print(&error, json);
+            report::exit_code(&error)
+        }
+    }
+}
+
+fn run(args: Args) -> anyhow::Result<()> {
+    match args.command {
+        Command::Completions(what) => return commands::completions::run(&what),
+        Command::Tools(what) => return commands::tools::run(&what, args.json),
+        Command::Check(what) => return commands::check::run(&what, args.json),
+        _ => {}
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        match args.command {
+            Command::Call(what) => commands::call::run(what, args.json).await,
+            Command::Ask(what) => commands::ask::run(what, args.json).await,
+            Command::Doctor => commands::doctor::run(args.json).await,
+            Command::Completions(_) | Command::Tools(_) | Command::Check(_) => Ok(()),
+        }
+    });
+    // Work that was abandoned on a time-out or a Ctrl-C must not keep the program alive.
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,0 +1,74 @@
+//! Errors for the person at the terminal, or as JSON for a program.
+
+use std::process::ExitCode;
+
+use toolwright::{ErrorInfo, ErrorKind, ToolError};
+
+/// A wrong command line, file or environment: exit 2.
+#[derive(Debug)]
+pub struct Usage {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Usage {
+    pub fn new(message: impl Into<String>) -> Self {
+        Usage { message: message.into(), hint: None }
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// A call, or a run, that ended without success: exit 1. The model's view of the error is all there is to say.
+#[derive(Debug)]
+pub struct Failed(pub ErrorInfo);
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// Prints an error: what, the causes, the way out.
+pub fn print(error: &anyhow::Error, json: bool) {
+    if json {
+        eprintln!("{}", info(error).to_json());
+        return;
+    }
+    eprintln!("error: {error}");
+    for cause in error.chain().skip(1) {
+        eprintln!("  because: {cause}");
+    }
+    if let Some(hint) = info(error).hint {
+        eprintln!("\nhint: {hint}");
+    }
+}
+
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<Usage>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+fn info(error: &anyhow::Error) -> ErrorInfo {
+    if let Some(Failed(info)) = error.downcast_ref::<Failed>() {
+        return info.clone();
+    }
+    if let Some(error) = error.downcast_ref::<ToolError>() {
+        return error.info();
+    }
+    let hint = error.downcast_ref::<Usage>().and_then(|usage| usage.hint.clone());
+    let kind = if error.downcast_ref::<Usage>().is_some() { ErrorKind::Parsing } else { ErrorKind::Fatal };
+    ErrorInfo { kind, message: error.to_string(), hint }
+}

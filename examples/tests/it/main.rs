@@ -1,0 +1,26 @@
+//! Every example runs, and prints what it is said to print.
+
+use std::process::Command;
+
+fn check(program: &str, expected: &str) {
+    let output = Command::new(program).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), expected.trim_end());
+}
+
+macro_rules! examples {
+    ($($test:ident: $name:literal)*) => {$(
+        #[test]
+        fn $test() {
+            check(env!(concat!("CARGO_BIN_EXE_", $name)), include_str!(concat!("../expected/", $name, ".txt")));
+        }
+    )*};
+}
+
+examples! {
+    hello_tool: "01_hello_tool"
+    stateful: "02_stateful"
+    composed: "03_composed"
+    multimodal: "04_multimodal"
+    approval: "05_approval"
+}
