@@ -22,6 +22,17 @@ impl Usage {
     }
 }
 
+impl From<ErrorInfo> for Usage {
+    fn from(info: ErrorInfo) -> Self {
+        Usage { message: info.message, hint: info.hint }
+    }
+}
+
+/// A file that was named and cannot be used, with the causes in one line.
+pub fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> Usage {
+    Usage::new(format!("{:#}", anyhow::Error::new(error)))
+}
+
 impl std::fmt::Display for Usage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)

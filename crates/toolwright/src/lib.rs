@@ -51,3 +51,16 @@ pub use toolwright_runtime::*;
 pub mod testkit {
     pub use toolwright_testkit::*;
 }
+
+/// The Rust examples of the README and the guide are tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide/rust-tools.md")]
+    struct RustTools;
+    #[doc = include_str!("../../../docs/guide/policies.md")]
+    struct Policies;
+    #[doc = include_str!("../../../docs/guide/testing.md")]
+    struct Testing;
+}

@@ -11,7 +11,7 @@ use toolwright::{
 
 use crate::args::Ask;
 use crate::prompt::{Terminal, printable};
-use crate::report::Usage;
+use crate::report::{self, Usage};
 use crate::{commands, demo};
 
 pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
@@ -23,7 +23,7 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
         builder = builder.approver(terminal);
     }
     if let Some(path) = &what.transcript {
-        builder = builder.transcript(path, [], Durability::Process)?;
+        builder = builder.transcript(path, [], Durability::Process).map_err(report::unusable)?;
     }
     if !json {
         eprintln!("model: {}", model.name());

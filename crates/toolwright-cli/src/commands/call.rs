@@ -10,18 +10,19 @@ use toolwright::{
 };
 
 use crate::args::Call;
-use crate::report::{Failed, Usage};
+use crate::report::{self, Failed, Usage};
 use crate::{demo, prompt};
 
 pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     let tools = with_timeout(demo::tools()?, &what)?;
+    tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
     let arguments = arguments(&what)?;
     let mut builder = Run::builder(tools).max_output(what.max_output);
     if !json {
         builder = builder.on_event(|event: &Event| show(&event.kind));
     }
     if let Some(path) = &what.transcript {
-        builder = builder.transcript(path, [], Durability::Process)?;
+        builder = builder.transcript(path, [], Durability::Process).map_err(report::unusable)?;
     }
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));

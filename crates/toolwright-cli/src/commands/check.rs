@@ -29,7 +29,12 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
         if !json {
             problems.iter().for_each(|problem| eprintln!("error: {problem}"));
         }
-        return Err(Usage::new(format!("{} problems were found", problems.len())).into());
+        let count = if problems.len() == 1 {
+            "1 problem was".to_owned()
+        } else {
+            format!("{} problems were", problems.len())
+        };
+        return Err(Usage::new(format!("{count} found")).into());
     }
     if !json {
         let rules = rules.map(|count| format!(", {count} rules")).unwrap_or_default();

@@ -2,8 +2,7 @@
 //!
 //! Only readings that lose nothing are made: text that is a number where a number is wanted, JSON text where a list or
 //! an object is wanted, a number where text is wanted, null for an optional that does not take null, an item twice in a
-//! set. The caller checks
-//! the result against the schema again, so a wrong guess here can only fail, never pass.
+//! set. The caller checks the result against the schema again, so a wrong guess here can only fail, never pass.
 
 use serde_json::{Map, Number, Value};
 

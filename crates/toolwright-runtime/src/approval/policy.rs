@@ -47,13 +47,16 @@ impl Ruling<'_> {
 impl Policy {
     /// A policy from rules. Their examples are tried; all problems are reported.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Result<Self, PolicyError> {
-        Self::build(rules, Order::Strictest)
+        Self::build(rules.into_iter().map(Ok), Order::Strictest)
     }
 
-    fn build(rules: impl IntoIterator<Item = Rule>, order: Order) -> Result<Self, PolicyError> {
+    fn build(
+        rules: impl IntoIterator<Item = Result<Rule, String>>,
+        order: Order,
+    ) -> Result<Self, PolicyError> {
         let (mut compiled, mut problems) = (Vec::new(), Vec::new());
         for (index, rule) in rules.into_iter().enumerate() {
-            match CompiledRule::new(rule) {
+            match rule.and_then(CompiledRule::new) {
                 Ok(rule) => compiled.push(rule),
                 Err(problem) => problems.push(format!("rule {}: {problem}", index + 1)),
             }
@@ -75,20 +78,14 @@ impl Policy {
         let one = |problem: String| PolicyError { problems: vec![problem] };
         match value {
             Value::Array(rules) => {
-                let (mut read, mut problems) = (Vec::new(), Vec::new());
-                for (index, rule) in rules.into_iter().enumerate() {
-                    match serde_json::from_value::<Rule>(rule) {
-                        Ok(rule) => read.push(rule),
-                        Err(error) => problems.push(format!("rule {}: {error}", index + 1)),
-                    }
-                }
-                if problems.is_empty() { Self::new(read) } else { Err(PolicyError { problems }) }
+                let read = |rule| serde_json::from_value::<Rule>(rule).map_err(|error| error.to_string());
+                Self::build(rules.into_iter().map(read), Order::Strictest)
             }
             Value::Object(map) if map.contains_key("approvers") => {
                 let file: ApproverFile =
                     serde_json::from_value(Value::Object(map)).map_err(|error| one(error.to_string()))?;
                 let rules = file.approvers.into_iter().filter_map(|entry| entry.into_rule().transpose());
-                Self::build(rules.collect::<Result<Vec<_>, _>>().map_err(one)?, Order::First)
+                Self::build(rules, Order::First)
             }
             _ => Err(one("a policy is a list of rules, or a map with `approvers`".to_owned())),
         }

@@ -1,0 +1,176 @@
+//! The program as a person meets it: command, stdout, stderr, exit code.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+mod mistakes;
+mod pages;
+
+/// Runs the program in an empty folder and shows everything it printed.
+fn show(args: &[&str]) -> String {
+    show_in(tempfile::tempdir().unwrap().path(), args, "")
+}
+
+fn show_in(folder: &Path, args: &[&str], input: &str) -> String {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(args)
+        .current_dir(folder)
+        .env_clear()
+        .env("HOME", folder)
+        .env("COLUMNS", "100")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    let part = |name: &str, bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        if text.is_empty() { String::new() } else { format!("--- {name}\n{}\n", text.trim_end()) }
+    };
+    format!(
+        "$ toolwright {}\n{}{}--- exit {}\n",
+        args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" "),
+        part("stdout", &output.stdout),
+        part("stderr", &output.stderr),
+        output.status.code().map_or("by signal".to_owned(), |code| code.to_string()),
+    )
+}
+
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{arg}'") }
+}
+
+#[test]
+fn tools_are_listed_with_their_parameters() {
+    insta::assert_snapshot!(show(&["tools"]));
+}
+
+#[test]
+fn definitions_come_in_the_forms_others_read() {
+    for format in ["json", "mcp", "anthropic", "openai"] {
+        insta::assert_snapshot!(format!("definition_{format}"), show(&["tools", "add", "--format", format]));
+    }
+}
+
+#[test]
+fn a_call_prints_its_result_and_nothing_else_on_stdout() {
+    insta::assert_snapshot!(show(&["call", "add", "x=1", "y=2"]));
+    insta::assert_snapshot!(show(&["call", "word_count", "text=to be or not to be", "top=1"]));
+    insta::assert_snapshot!(show(&["--json", "call", "add", "--args", "{\"x\": 1, \"y\": 2}"]));
+}
+
+#[test]
+fn arguments_can_come_from_stdin() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!(show_in(
+        folder.path(),
+        &["call", "add", "--args", "-"],
+        "{\"x\": 20, \"y\": 22}"
+    ));
+}
+
+#[test]
+fn pictures_are_saved_and_never_overwrite_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!(show_in(folder.path(), &["call", "chart", "values=[1,2]"], ""));
+    let svg = std::fs::read_to_string(folder.path().join("chart-2.svg")).unwrap();
+    assert!(svg.starts_with("<svg"));
+    insta::assert_snapshot!(show_in(folder.path(), &["call", "chart", "values=[1,2]"], ""));
+}
+
+#[test]
+fn a_time_out_stops_the_call() {
+    let start = std::time::Instant::now();
+    insta::assert_snapshot!(show(&["call", "countdown", "seconds=60", "--timeout", "300ms"]));
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
+}
+
+#[test]
+fn the_demo_model_tells_its_story() {
+    // Two of its calls run at the same time; which ends first is not part of the story.
+    let shown = show(&["ask", "What can you do?"]);
+    let story: Vec<&str> = shown
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("└ 42") && !line.contains("{\"top\""))
+        .collect();
+    insta::assert_snapshot!(story.join("\n"));
+    assert!(shown.contains("    └ 42\n"), "{shown}");
+}
+
+#[test]
+fn an_answer_as_json_is_one_object() {
+    let shown = show(&["ask", "hi", "--json"]);
+    let line = shown.lines().find(|line| line.starts_with('{')).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(answer["end"]["status"], "done");
+    assert_eq!(answer["messages"].as_array().unwrap().len(), 9);
+}
+
+#[test]
+fn a_script_can_be_the_model_and_a_run_can_be_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "- calls: [{tool: remember, arguments: {note: hi}}]\n- {text: Kept., expect: hi}\n";
+    std::fs::write(folder.path().join("replies.yaml"), script).unwrap();
+    std::fs::write(folder.path().join("policy.yaml"), "- {tools: remember, decision: approve}\n").unwrap();
+    let args = [
+        "ask",
+        "go",
+        "--model",
+        "scripted/replies.yaml",
+        "--policy",
+        "policy.yaml",
+        "--transcript",
+        "run.jsonl",
+    ];
+    insta::assert_snapshot!(show_in(folder.path(), &args, ""));
+    let transcript = toolwright::Transcript::load(&folder.path().join("run.jsonl")).unwrap();
+    assert!(transcript.open_calls().is_empty() && transcript.events.len() > 5);
+}
+
+#[test]
+fn a_limit_ends_a_run_with_exit_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "- calls: [{tool: add, arguments: {x: 1, y: 1}}]\n".repeat(5);
+    std::fs::write(folder.path().join("replies.yaml"), script).unwrap();
+    let args = ["ask", "go", "--model", "scripted/replies.yaml", "--max-turns", "2"];
+    insta::assert_snapshot!(show_in(folder.path(), &args, ""));
+}
+
+#[test]
+fn check_and_completions_work() {
+    insta::assert_snapshot!(show(&["check"]));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(show(&["completions", shell]).contains("toolwright"));
+    }
+    assert!(show(&["doctor"]).contains("ok      tools"));
+    assert!(show(&["doctor", "--json"]).contains("\"what\": \"approvals\""));
+}
+
+#[test]
+fn help_teaches() {
+    insta::assert_snapshot!(show(&["--help"]));
+    insta::assert_snapshot!(show(&["call", "--help"]));
+}
+
+#[test]
+fn ctrl_c_stops_a_call_at_once() {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["call", "countdown", "seconds=60"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Wait until it counts, then press Ctrl-C.
+    let mut first = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(process.stderr.as_mut().unwrap()), &mut first)
+        .unwrap();
+    let killed = Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let start = std::time::Instant::now();
+    assert_eq!(process.wait().unwrap().code(), Some(1));
+    assert!(start.elapsed() < std::time::Duration::from_secs(10));
+}

@@ -1,0 +1,37 @@
+//! One mistake of each kind a person makes: what is printed, and the exit code.
+
+use crate::{show, show_in};
+
+#[test]
+fn mistakes_in_calls() {
+    insta::assert_snapshot!(show(&["call", "ad", "x=1"]));
+    insta::assert_snapshot!(show(&["call", "add", "x=one", "z=3"]));
+    insta::assert_snapshot!(show(&["call", "add", "x"]));
+    insta::assert_snapshot!(show(&["call", "add", "x=1", "x=2"]));
+    insta::assert_snapshot!(show(&["call", "add", "x:=[1"]));
+    insta::assert_snapshot!(show(&["call", "add", "--args", "[1]"]));
+    insta::assert_snapshot!(show(&["call", "add", "--args", "{x: 1}"]));
+    insta::assert_snapshot!(show(&["call", "add", "x=9223372036854775807", "y=1"]));
+    insta::assert_snapshot!(show(&["call", "add", "x=1", "--json"]));
+    insta::assert_snapshot!(show(&["call", "chart", "values=[0]"]));
+    insta::assert_snapshot!(show(&["call", "add", "x=1", "y=2", "--timeout", "5x"]));
+    insta::assert_snapshot!(show(&["call", "add", "x=1", "y=2", "--transcript", "no/such/folder/t.jsonl"]));
+}
+
+#[test]
+fn mistakes_in_what_is_asked() {
+    insta::assert_snapshot!(show(&["tools", "nothing_*"]));
+    insta::assert_snapshot!(show(&["ask", "hi", "--model", "gpt-9"]));
+    insta::assert_snapshot!(show(&["ask", "hi", "--model", "scripted/missing.yaml"]));
+    insta::assert_snapshot!(show(&["frobnicate"]));
+}
+
+#[test]
+fn mistakes_in_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = "- {tools: bash, decision: perhaps}\n- {tools: bash, decision: reject, when: {c: 'x*'}, examples: {match: [{c: y}]}}\n";
+    std::fs::write(folder.path().join("policy.yaml"), bad).unwrap();
+    insta::assert_snapshot!(show_in(folder.path(), &["check", "--policy", "policy.yaml"], ""));
+    std::fs::write(folder.path().join("replies.yaml"), "- {txt: hi}\n").unwrap();
+    insta::assert_snapshot!(show_in(folder.path(), &["ask", "x", "--model", "scripted/replies.yaml"], ""));
+}

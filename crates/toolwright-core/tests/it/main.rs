@@ -1,0 +1,3 @@
+//! The contract through its public door.
+
+mod reference;
