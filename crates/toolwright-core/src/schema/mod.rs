@@ -263,6 +263,8 @@ mod tests {
         let list = object(json!({"x": {"type": "array", "items": {"type": "number"}}}));
         check(list.clone(), json!({"x": "[1, 2.5]"}), Ok(json!({"x": [1, 2.5]})));
         check(list, json!({"x": ["1", "2.5"]}), Ok(json!({"x": [1, 2.5]})));
+        let set = object(json!({"x": {"type": "array", "uniqueItems": true}}));
+        check(set, json!({"x": ["b", "a", "a"]}), Ok(json!({"x": ["b", "a"]})));
         check(object(json!({"x": {"type": "boolean"}})), json!({"x": "True"}), Ok(json!({"x": true})));
         check(object(json!({"x": {"type": "string"}})), json!({"x": 5}), Ok(json!({"x": "5"})));
     }

@@ -346,3 +346,77 @@ async fn sources_are_asked_each_time() {
     assert_eq!(run.call(bare("tool_1")).await.unwrap().to_text(), "found");
     assert!(run.call(bare("tool_0")).await.unwrap().is_error());
 }
+
+#[tokio::test(start_paused = true)]
+async fn limits_and_caches_can_be_shared_between_tools() {
+    let limit = toolwright_core::RateLimit::new(2, Duration::from_secs(10));
+    let cache = toolwright_core::Cache::new(Duration::from_secs(60));
+    let named = |name: &'static str| plain(name, move |_| async move { Ok(name.to_owned()) });
+    let set = tools([
+        named("a").rate_limited_by(&limit),
+        named("b").rate_limited_by(&limit),
+        named("c").cached_in(&cache),
+        named("d").cached_in(&cache),
+    ]);
+    let run = Run::builder(set).build().unwrap();
+    let start = tokio::time::Instant::now();
+    for name in ["a", "b", "a"] {
+        run.call(bare(name)).await.unwrap();
+    }
+    assert_eq!(start.elapsed(), Duration::from_secs(10), "the third call of either waits");
+    for name in ["c", "d", "c", "d"] {
+        assert_eq!(
+            run.call(bare(name)).await.unwrap().to_text(),
+            name,
+            "equal arguments of other tools are other results"
+        );
+    }
+    assert_eq!(cache.len(), 2);
+}
+
+#[tokio::test]
+async fn a_call_travels_as_data_and_a_changed_definition_does_not_run() {
+    use toolwright_runtime::{Envelope, Executor, LocalExecutor};
+
+    /// Sends each call through JSON, as a worker elsewhere would get it.
+    struct Elsewhere;
+    impl Executor for Elsewhere {
+        fn is_remote(&self) -> bool {
+            true
+        }
+        fn execute<'a>(
+            &'a self,
+            tools: &'a toolwright_core::Toolset,
+            envelope: Envelope,
+            context: &'a ToolContext,
+        ) -> toolwright_core::BoxFuture<'a, Result<ToolOutput, ToolError>> {
+            let text = serde_json::to_string(&envelope).unwrap();
+            let arrived: Envelope = serde_json::from_str(&text).unwrap();
+            assert_eq!(arrived, envelope);
+            assert!(arrived.idempotency_key.as_ref().is_some_and(|key| key.ends_with("/0")), "{arrived:?}");
+            assert_eq!(arrived.policy.as_deref(), Some("approve_all"));
+            assert!(arrived.deadline_ms.is_some());
+            LocalExecutor.execute(tools, arrived, context)
+        }
+    }
+    let add = add().with_timeout(Duration::from_secs(5));
+    let policy = toolwright_runtime::Policy::approve_all();
+    let run = Run::builder(tools([add.clone()])).executor(Elsewhere).policy(policy).build().unwrap();
+    assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
+
+    let set = tools([add]);
+    let envelope = Envelope {
+        call_id: "1".into(),
+        span: 0,
+        tool: "add".into(),
+        fingerprint: toolwright_core::Fingerprint("another".into()),
+        arguments: json!({"x": 1, "y": 2}),
+        deadline_ms: None,
+        policy: None,
+        idempotency_key: None,
+        trace: std::collections::BTreeMap::new(),
+    };
+    let context = ToolContext::detached();
+    let refused = LocalExecutor.execute(&set, envelope, &context).await.unwrap_err();
+    assert!(refused.is_fatal() && refused.message().contains("changed after it was approved"));
+}
