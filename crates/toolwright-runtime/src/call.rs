@@ -137,7 +137,7 @@ async fn attempt(
     outcome
 }
 
-fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {
+pub(crate) fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {
     run.end(RunEnd::Limit { limit: limit.clone() });
     if let Err(error) = run.events.emit(EventKind::LimitHit { limit: limit.clone() }) {
         run.end(RunEnd::Failed { message: error.message().to_owned() });
@@ -153,14 +153,14 @@ fn epoch_ms(deadline: Instant) -> u64 {
     u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Keeps a call in the list of calls under way.
-struct Active<'a> {
+/// Keeps a call in the list of calls under way, where it can be cancelled.
+pub(crate) struct Active<'a> {
     run: &'a RunInner,
     span: u64,
 }
 
 impl<'a> Active<'a> {
-    fn enter(run: &'a RunInner, span: u64, context: &ToolContext) -> Self {
+    pub(crate) fn enter(run: &'a RunInner, span: u64, context: &ToolContext) -> Self {
         run.active().insert(span, context.clone());
         Active { run, span }
     }

@@ -14,13 +14,13 @@ use toolwright_core::{
 use crate::approval::{Approvals, Policy};
 use crate::events::{EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
-use crate::limits::{LimitScope, Limits, Spent};
+use crate::limits::{Deadline, LimitScope, Limits, Spent};
 use crate::redact::Redactor;
 use crate::render::DEFAULT_MAX_OUTPUT;
 use crate::state::{RunState, STATE_VERSION};
 use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
 use crate::turn::{self, Loop, LoopOutcome, RunError};
-use crate::{batch, call};
+use crate::{batch, call, guard};
 
 /// How deep tools may call tools, unless the run says otherwise.
 pub const DEFAULT_MAX_DEPTH: u32 = 16;
@@ -247,6 +247,34 @@ impl RunInner {
         }
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools.clone();
         Ok(tools)
+    }
+
+    /// Waits for what is not a call, such as a person or a model, unless it is cancelled or the time is up first.
+    pub(crate) async fn unless_stopped<T>(
+        &self,
+        cancel: &CancelToken,
+        deadline: Option<Deadline>,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ToolError> {
+        let (end, limit) = deadline.map_or((None, None), |(end, limit)| (Some(end), limit));
+        let time_is_up = async {
+            match end {
+                Some(end) => tokio::time::sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            () = cancel.cancelled() => Err(guard::cancelled()),
+            () = time_is_up => Err(match limit {
+                Some(limit) => {
+                    call::limit_reached(self, &limit);
+                    limit.into()
+                }
+                None => guard::cancelled(),
+            }),
+        }
     }
 
     pub(crate) fn host(&self) -> Result<Arc<RunInner>, ToolError> {
