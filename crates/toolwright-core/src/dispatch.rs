@@ -80,6 +80,8 @@ pub enum CallNote {
         attempt: u32,
         /// Why.
         error: String,
+        /// How long it is left alone before the next attempt.
+        wait: Duration,
     },
     /// Anything else a tool wants on record.
     Data {

@@ -304,7 +304,7 @@ impl Dispatch for RunInner {
     }
 
     fn note(&self, context: &ToolContext, note: CallNote) {
-        if let CallNote::RateLimited { wait } = &note {
+        if let CallNote::RateLimited { wait } | CallNote::Retry { wait, .. } = &note {
             self.limits.waited(*wait);
         }
         // A note that cannot be recorded ends the run; the call itself learns of it through the cancel.

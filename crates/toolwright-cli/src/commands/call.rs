@@ -101,7 +101,7 @@ fn show(event: &EventKind) {
                 eprintln!("{}", prompt::printable(message));
             }
             CallNote::RateLimited { wait } => eprintln!("waiting {wait:.1?} for the rate limit"),
-            CallNote::Retry { attempt, error } => {
+            CallNote::Retry { attempt, error, .. } => {
                 eprintln!("attempt {attempt} failed: {}", prompt::printable(error))
             }
             _ => {}

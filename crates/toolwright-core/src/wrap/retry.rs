@@ -61,8 +61,9 @@ pub(super) fn wrap(tool: impl Tool + 'static, retry: Retry) -> ToolDef {
             loop {
                 match tool.call(context, arguments.clone()).await {
                     Err(error) if attempt < retry.attempts && may_help(&error) => {
-                        context.note(CallNote::Retry { attempt, error: error.message().to_owned() });
-                        tokio::time::sleep(retry.pause_after(attempt)).await;
+                        let wait = retry.pause_after(attempt);
+                        context.note(CallNote::Retry { attempt, error: error.message().to_owned(), wait });
+                        tokio::time::sleep(wait).await;
                         attempt += 1;
                     }
                     outcome => return outcome,
