@@ -1,5 +1,6 @@
 //! Everything the repository does to itself: tests, vectors, benches.
 
+mod bench;
 mod vectors;
 
 use anyhow::{Result, bail};
@@ -11,6 +12,7 @@ fn main() -> Result<()> {
             let files: Vec<_> = files.iter().map(std::path::PathBuf::from).collect();
             vectors::run(family, &files)
         }
-        _ => bail!("usage: cargo xtask vectors FAMILY FILE..."),
+        ["bench", "expr" | "load"] => bench::expr::run().map(drop),
+        _ => bail!("usage: cargo xtask vectors FAMILY FILE... | bench expr"),
     }
 }

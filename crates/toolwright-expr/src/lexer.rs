@@ -12,6 +12,9 @@ use crate::value::Value;
 /// Sources longer than this are refused before they are read.
 pub(crate) const MAX_SOURCE: usize = 1 << 20;
 
+/// Brackets may be nested this deep.
+const MAX_OPEN: usize = 100;
+
 /// Python's own bound on digits when text becomes an integer or the other way round.
 pub(crate) const MAX_TEXT_DIGITS: usize = 4300;
 
@@ -78,6 +81,8 @@ pub(crate) struct Lexer<'a> {
     indents: Vec<usize>,
     pending_dedents: usize,
     line_start: bool,
+    /// The line end that closes a script without one was given.
+    closed: bool,
 }
 
 const WORDS: &[&str] = &[
@@ -110,6 +115,7 @@ impl<'a> Lexer<'a> {
             indents: vec![0],
             pending_dedents: 0,
             line_start: dialect == Dialect::Script,
+            closed: false,
         })
     }
 
@@ -149,8 +155,8 @@ impl<'a> Lexer<'a> {
     fn at_end(&mut self) -> Token {
         if self.dialect == Dialect::Script {
             // A script may end without a line end; the parser still wants to see one.
-            if !self.line_start && self.open.is_empty() && self.indents.len() > 1 {
-                self.line_start = true;
+            if !self.closed {
+                self.closed = true;
                 return self.token(Tok::Newline, self.at);
             }
             if self.indents.len() > 1 {
@@ -328,7 +334,7 @@ impl<'a> Lexer<'a> {
         self.at += operator.len();
         match operator {
             "(" | "[" | "{" => {
-                if self.open.len() >= 200 {
+                if self.open.len() >= MAX_OPEN {
                     return Err(Error::limited(LimitKind::Depth, "too many nested brackets")
                         .at(Span::new(start, self.at)));
                 }
@@ -657,7 +663,7 @@ impl<'a> Lexer<'a> {
 
     /// Enters the expression of an f-string field: line ends are blanks and `:` starts the format spec.
     pub(crate) fn enter_field(&mut self) -> Result<(), Error> {
-        if self.open.len() >= 200 {
+        if self.open.len() >= MAX_OPEN {
             return Err(Error::limited(LimitKind::Depth, "too many nested brackets"));
         }
         self.open.push('f');
@@ -760,8 +766,11 @@ mod tests {
         let mut all = Vec::new();
         loop {
             let token = lexer.next().unwrap();
-            if token.tok == Tok::End {
-                return all;
+            match token.tok {
+                Tok::End => return all,
+                // The line end that closes the script.
+                Tok::Newline if lexer.closed && lexer.indents.len() == 1 => continue,
+                _ => {}
             }
             all.push(token.tok);
         }

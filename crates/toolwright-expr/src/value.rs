@@ -189,6 +189,12 @@ impl From<bool> for Value {
     }
 }
 
+impl From<i32> for Value {
+    fn from(number: i32) -> Self {
+        Value::Int(i64::from(number))
+    }
+}
+
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
         Value::Int(number)
