@@ -85,18 +85,105 @@ pub(crate) struct Lexer<'a> {
     closed: bool,
 }
 
-const WORDS: &[&str] = &[
-    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
-    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
-    "or", "pass", "raise", "return", "try", "while", "with", "yield", "None", "True", "False",
-];
+/// The language's own words, as the one static text each is known by.
+fn word(text: &str) -> Option<&'static str> {
+    if !(2..=8).contains(&text.len()) {
+        return None;
+    }
+    Some(match text {
+        "and" => "and",
+        "as" => "as",
+        "assert" => "assert",
+        "async" => "async",
+        "await" => "await",
+        "break" => "break",
+        "class" => "class",
+        "continue" => "continue",
+        "def" => "def",
+        "del" => "del",
+        "elif" => "elif",
+        "else" => "else",
+        "except" => "except",
+        "finally" => "finally",
+        "for" => "for",
+        "from" => "from",
+        "global" => "global",
+        "if" => "if",
+        "import" => "import",
+        "in" => "in",
+        "is" => "is",
+        "lambda" => "lambda",
+        "nonlocal" => "nonlocal",
+        "not" => "not",
+        "or" => "or",
+        "pass" => "pass",
+        "raise" => "raise",
+        "return" => "return",
+        "try" => "try",
+        "while" => "while",
+        "with" => "with",
+        "yield" => "yield",
+        "None" => "None",
+        "True" => "True",
+        "False" => "False",
+        _ => return None,
+    })
+}
 
-/// Longest first, so that the first match is the right one.
-const OPERATORS: &[&str] = &[
-    "**=", "//=", "<<=", ">>=", "...", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "->", ":=", "+=",
-    "-=", "*=", "/=", "%=", "@=", "&=", "|=", "^=", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<",
-    ">", "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "=", "!",
-];
+/// The longest operator these bytes begin with.
+fn operator(first: u8, second: u8, third: u8) -> Option<&'static str> {
+    Some(match (first, second, third) {
+        (b'*', b'*', b'=') => "**=",
+        (b'/', b'/', b'=') => "//=",
+        (b'<', b'<', b'=') => "<<=",
+        (b'>', b'>', b'=') => ">>=",
+        (b'.', b'.', b'.') => "...",
+        (b'*', b'*', _) => "**",
+        (b'/', b'/', _) => "//",
+        (b'<', b'<', _) => "<<",
+        (b'>', b'>', _) => ">>",
+        (b'<', b'=', _) => "<=",
+        (b'>', b'=', _) => ">=",
+        (b'=', b'=', _) => "==",
+        (b'!', b'=', _) => "!=",
+        (b'-', b'>', _) => "->",
+        (b':', b'=', _) => ":=",
+        (b'+', b'=', _) => "+=",
+        (b'-', b'=', _) => "-=",
+        (b'*', b'=', _) => "*=",
+        (b'/', b'=', _) => "/=",
+        (b'%', b'=', _) => "%=",
+        (b'@', b'=', _) => "@=",
+        (b'&', b'=', _) => "&=",
+        (b'|', b'=', _) => "|=",
+        (b'^', b'=', _) => "^=",
+        (b'+', ..) => "+",
+        (b'-', ..) => "-",
+        (b'*', ..) => "*",
+        (b'/', ..) => "/",
+        (b'%', ..) => "%",
+        (b'@', ..) => "@",
+        (b'&', ..) => "&",
+        (b'|', ..) => "|",
+        (b'^', ..) => "^",
+        (b'~', ..) => "~",
+        (b'<', ..) => "<",
+        (b'>', ..) => ">",
+        (b'(', ..) => "(",
+        (b')', ..) => ")",
+        (b'[', ..) => "[",
+        (b']', ..) => "]",
+        (b'{', ..) => "{",
+        (b'}', ..) => "}",
+        (b',', ..) => ",",
+        (b':', ..) => ":",
+        (b'.', ..) => ".",
+        (b';', ..) => ";",
+        (b'=', ..) => "=",
+        (b'!', ..) => "!",
+        _ => return None,
+    })
+}
 
 impl<'a> Lexer<'a> {
     pub(crate) fn new(source: &'a str, start: usize, dialect: Dialect) -> Result<Self, Error> {
@@ -175,8 +262,19 @@ impl<'a> Lexer<'a> {
         self.source.get(self.at..).unwrap_or_default()
     }
 
+    #[inline]
     fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        match self.source.as_bytes().get(self.at) {
+            Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
+            Some(_) => self.rest().chars().next(),
+            None => None,
+        }
+    }
+
+    /// A byte further on; zero past the end.
+    #[inline]
+    fn byte_at(&self, ahead: usize) -> u8 {
+        self.source.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
     fn peek_at(&self, ahead: usize) -> Option<char> {
@@ -310,19 +408,19 @@ impl<'a> Lexer<'a> {
                 return self.string(start, &lower);
             }
         }
-        if let Some(word) = WORDS.iter().find(|word| **word == text) {
+        if let Some(word) = word(text) {
             return Ok(self.token(Tok::Word(word), start));
         }
         Ok(self.token(Tok::Name(Arc::from(text)), start))
     }
 
     fn operator(&mut self, start: usize) -> Result<Token, Error> {
-        let rest = self.rest();
         let in_field = self.fields.last() == Some(&self.open.len());
-        let found = if in_field && rest.starts_with(":=") {
+        let (first, second) = (self.byte_at(0), self.byte_at(1));
+        let found = if in_field && (first, second) == (b':', b'=') {
             Some(":")
         } else {
-            OPERATORS.iter().copied().find(|operator| rest.starts_with(operator))
+            operator(first, second, self.byte_at(2))
         };
         let Some(operator) = found else {
             let odd = self.bump().unwrap_or(' ');
@@ -754,7 +852,7 @@ pub(crate) fn is_name_part(c: char) -> bool {
 
 /// Whether the text is one of the language's own words.
 pub(crate) fn is_word(text: &str) -> bool {
-    WORDS.contains(&text)
+    word(text).is_some()
 }
 
 #[cfg(test)]

@@ -436,7 +436,7 @@ impl<'a> Parser<'a> {
         let right = self.climb(COMPARE + 1)?;
         let mut height = first.height.max(right.height);
         let Some(mut next) = self.compare_op()? else {
-            let compare = Compare { op, left: first, right };
+            let compare = Compare { quick: false, op, left: first, right };
             return self.node(Kind::Compare(Box::new(compare)), self.span_from(start), height);
         };
         let mut rest = vec![(op, right)];
@@ -495,7 +495,7 @@ impl<'a> Parser<'a> {
             }
             kind => {
                 let left = Expr { kind, span: left.span, height: left.height };
-                self.node(Kind::Binary(Box::new(Binary { op, left, right })), span, height)
+                self.node(Kind::Binary(Box::new(Binary { quick: false, op, left, right })), span, height)
             }
         }
     }
@@ -565,7 +565,7 @@ impl<'a> Parser<'a> {
         let exponent = self.unary()?;
         self.nesting -= 1;
         let (height, span) = (base.height.max(exponent.height), base.span.to(exponent.span));
-        let binary = Binary { op: BinaryOp::Pow, left: base, right: exponent };
+        let binary = Binary { quick: false, op: BinaryOp::Pow, left: base, right: exponent };
         self.node(Kind::Binary(Box::new(binary)), span, height)
     }
 

