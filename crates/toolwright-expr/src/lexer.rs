@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use num_bigint::BigInt;
+use smallvec::{SmallVec, smallvec};
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 use crate::error::{Error, LimitKind, Span};
@@ -78,7 +79,7 @@ pub(crate) struct Lexer<'a> {
     open: Vec<char>,
     /// Bracket depths at which an f-string expression sits: a `:` there starts its format spec.
     fields: Vec<usize>,
-    indents: Vec<usize>,
+    indents: SmallVec<[usize; 8]>,
     pending_dedents: usize,
     line_start: bool,
     /// The line end that closes a script without one was given.
@@ -199,7 +200,7 @@ impl<'a> Lexer<'a> {
             dialect,
             open: Vec::new(),
             fields: Vec::new(),
-            indents: vec![0],
+            indents: smallvec![0],
             pending_dedents: 0,
             line_start: dialect == Dialect::Script,
             closed: false,
@@ -474,6 +475,9 @@ impl<'a> Lexer<'a> {
     }
 
     fn number(&mut self, start: usize) -> Result<Token, Error> {
+        if let Some(small) = self.small_number() {
+            return Ok(self.token(Tok::Number(Value::Int(small)), start));
+        }
         let rest = self.rest().as_bytes();
         let radix = match (rest.first(), rest.get(1).map(u8::to_ascii_lowercase)) {
             (Some(b'0'), Some(b'x')) => 16,
@@ -491,6 +495,19 @@ impl<'a> Lexer<'a> {
             Some(number) => Ok(self.token(Tok::Number(Value::integer(number)), start)),
             None => Err(self.bad_number(start, "invalid digit in number")),
         }
+    }
+
+    /// A few plain digits, by far the most frequent number.
+    fn small_number(&mut self) -> Option<i64> {
+        let digits = self.rest().bytes().take(18).take_while(u8::is_ascii_digit).count();
+        let next = self.byte_at(digits);
+        let ends = !(next.is_ascii_alphanumeric() || next == b'.' || next == b'_' || !next.is_ascii());
+        if !ends || digits > 1 && self.byte_at(0) == b'0' {
+            return None;
+        }
+        let number = (0..digits).fold(0, |number, at| number * 10 + i64::from(self.byte_at(at) - b'0'));
+        self.at += digits;
+        Some(number)
     }
 
     fn decimal(&mut self, start: usize) -> Result<Token, Error> {

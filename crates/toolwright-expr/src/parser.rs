@@ -786,7 +786,18 @@ impl<'a> Parser<'a> {
     /// One or more adjacent string literals, joined.
     fn strings(&mut self) -> Result<Expr, Error> {
         let start = self.token.span;
-        let mut parts: Vec<FPart> = Vec::new();
+        if let Tok::Str(text) = &mut self.token.tok {
+            let text = std::mem::take(text);
+            self.advance()?;
+            if !matches!(self.token.tok, Tok::Str(_) | Tok::FString(_) | Tok::Bytes(_)) {
+                return Ok(leaf(Kind::Const(Value::str(text)), start));
+            }
+            return self.joined_strings(vec![FPart::Text(Arc::from(text))], start);
+        }
+        self.joined_strings(Vec::new(), start)
+    }
+
+    fn joined_strings(&mut self, mut parts: Vec<FPart>, start: Span) -> Result<Expr, Error> {
         let mut formatted = false;
         let mut height = 0;
         loop {

@@ -96,7 +96,7 @@ impl Eval<'_> {
         'rounds: for item in items {
             self.fuel.spend(clause.cost)?;
             if let Some(place) = self.frame.get_mut(slot as usize) {
-                *place = item.clone();
+                Value::put(place, item.clone());
             }
             for condition in &clause.conditions {
                 if !self.condition(condition)? {

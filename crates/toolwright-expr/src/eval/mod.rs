@@ -60,7 +60,10 @@ impl<'a> Eval<'a> {
     pub(crate) fn eval(&mut self, expr: &Expr) -> Result<Value, Error> {
         match &expr.kind {
             Kind::Const(value) => Ok(value.clone()),
-            Kind::Slot(slot) => self.load(*slot, expr.span),
+            Kind::Slot(slot) => match self.frame.get(*slot as usize) {
+                Some(Value::Int(number)) => Ok(Value::Int(*number)),
+                _ => self.load(*slot, expr.span),
+            },
             Kind::Binary(binary) => self.binary(binary, expr.span),
             Kind::Compare(compare) => self.compare(compare, expr.span).map(Value::Bool),
             Kind::Not(value) => Ok(Value::Bool(!self.condition(value)?)),
