@@ -345,7 +345,7 @@ pub(crate) fn float(number: f64) -> String {
         return if number > 0.0 { "inf".to_owned() } else { "-inf".to_owned() };
     }
     if number != 0.0 && !(1e-4..1e16).contains(&number.abs()) {
-        let text = format!("{number:e}");
+        let text = shortest(number);
         return match text.split_once('e') {
             Some((digits, exponent)) => {
                 let (sign, size) = match exponent.strip_prefix('-') {
@@ -358,10 +358,33 @@ pub(crate) fn float(number: f64) -> String {
         };
     }
     let mut text = number.to_string();
+    if text.len() > 16 {
+        // The same digits as in scientific form, with the point moved back.
+        let exact = shortest(number);
+        let digits = exact.split_once('e').map_or(exact.as_str(), |(digits, _)| digits);
+        let mut digits = digits.bytes().filter(u8::is_ascii_digit);
+        let lead = text.bytes().take_while(|byte| matches!(byte, b'-' | b'0' | b'.')).count();
+        let rest = text.get(lead..).unwrap_or_default().bytes();
+        let moved =
+            rest.map(|byte| if byte == b'.' { '.' } else { char::from(digits.next().unwrap_or(b'0')) });
+        text = format!("{}{}", text.get(..lead).unwrap_or_default(), moved.collect::<String>());
+    }
     if !text.contains('.') {
         text.push_str(".0");
     }
     text
+}
+
+/// The shortest digits that read back, in scientific form. Where two of them are equally near, Python takes
+/// the even one; that can only happen with sixteen digits or more.
+fn shortest(number: f64) -> String {
+    let text = format!("{number:e}");
+    let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    if digits < 16 {
+        return text;
+    }
+    let exact = format!("{number:.*e}", digits - 1);
+    if exact.parse() == Ok(number) { exact } else { text }
 }
 
 fn complex(re: f64, im: f64) -> String {

@@ -11,6 +11,9 @@ use crate::ops::{self, DICT_ENTRY, SET_ENTRY};
 use crate::types::Type;
 use crate::value::{Dict, DictMap, KeySet, Object, ObjectData, Set, Value, lock};
 
+/// What a small object counts as when a list keeps it.
+const OBJECT: usize = 96;
+
 /// Iterators may be stacked (`map` of `zip` of ...) this deep.
 const MAX_STACKED: usize = 40;
 
@@ -217,6 +220,10 @@ impl Eval<'_> {
         if items.len() == items.capacity() {
             self.grow(items)?;
         }
+        // Small objects are not paid for when they are made; once they are kept they count.
+        if matches!(item, Value::Object(_) | Value::Range(_)) {
+            self.fuel.allocate(OBJECT)?;
+        }
         items.push(item);
         Ok(())
     }
@@ -266,7 +273,7 @@ impl Eval<'_> {
 
     #[inline(never)]
     fn next_by_call(&mut self, iter: &mut Iter) -> Result<Option<Value>, Error> {
-        self.fuel.spend(2)?;
+        self.fuel.spend(5)?;
         self.fuel.enter()?;
         let result = self.next_inner(iter);
         self.fuel.leave();

@@ -534,15 +534,16 @@ impl<'a> Eval<'a> {
     fn dict(&mut self, items: &[DictItem]) -> Result<Value, Error> {
         self.fuel.allocate_many(items.len() + 1, ops::DICT_ENTRY)?;
         let mut map = DictMap::with_capacity_and_hasher(items.len(), crate::value::Prehashed);
+        // Everything is evaluated before the first key is hashed, as in Python.
+        let mut pairs: SmallVec<[(Value, Value, Span); 4]> = SmallVec::new();
         for item in items {
             match item {
                 DictItem::Pair(key, value) => {
                     let span = key.span;
-                    let key = self.eval(key)?;
-                    let value = self.eval(value)?;
-                    map.insert(ops::key(&key, &mut self.fuel).map_err(|error| error.at(span))?, value);
+                    pairs.push((self.eval(key)?, self.eval(value)?, span));
                 }
                 DictItem::Spread(source) => {
+                    self.insert_all(&mut map, &mut pairs)?;
                     let value = self.eval(source)?;
                     let Value::Dict(dict) = &value else {
                         return Err(Error::type_(format!("'{}' object is not a mapping", value.type_name()))
@@ -554,7 +555,19 @@ impl<'a> Eval<'a> {
                 }
             }
         }
+        self.insert_all(&mut map, &mut pairs)?;
         Ok(Value::Dict(Dict::new(map)))
+    }
+
+    fn insert_all(
+        &mut self,
+        map: &mut DictMap,
+        pairs: &mut SmallVec<[(Value, Value, Span); 4]>,
+    ) -> Result<(), Error> {
+        for (key, value, span) in pairs.drain(..) {
+            map.insert(ops::key(&key, &mut self.fuel).map_err(|error| error.at(span))?, value);
+        }
+        Ok(())
     }
 
     #[inline(never)]

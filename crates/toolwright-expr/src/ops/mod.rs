@@ -65,14 +65,21 @@ pub(crate) const DICT_ENTRY: usize = 64;
 pub(crate) const SET_ENTRY: usize = 48;
 
 fn set_operation(op: BinaryOp, left: &Value, right: &Value, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
-    let (Some(a), Some(b)) = (as_set(left, fuel)?, as_set(right, fuel)?) else {
+    // A dict beside a view of one counts as its keys.
+    let keys = |value: &Value, other: &Value| match value {
+        Value::Dict(dict) if matches!(other, Value::Object(_)) => crate::eval::view(ViewKind::Keys, dict),
+        _ => value.clone(),
+    };
+    let (Some(a), Some(b)) = (as_set(&keys(left, right), fuel)?, as_set(&keys(right, left), fuel)?) else {
         return Err(unsupported(op, left, right));
     };
     let frozen = matches!(left, Value::Set(set) if set.is_frozen());
     fuel.allocate_many(a.len() + b.len(), SET_ENTRY)?;
     let result: KeySet = match op {
         BinaryOp::Or => a.union(&b).cloned().collect(),
-        BinaryOp::And => a.intersection(&b).cloned().collect(),
+        // Equal members of different type are taken from the smaller side, as Python does.
+        BinaryOp::And if b.len() > a.len() => a.intersection(&b).cloned().collect(),
+        BinaryOp::And => b.intersection(&a).cloned().collect(),
         BinaryOp::Sub => a.difference(&b).cloned().collect(),
         _ => a.symmetric_difference(&b).cloned().collect(),
     };

@@ -1,0 +1,5 @@
+//! The crate seen from outside, in one binary.
+
+mod attacks;
+mod differential;
+mod generate;
