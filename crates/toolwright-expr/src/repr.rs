@@ -214,7 +214,13 @@ impl<'p, 'f> Printer<'p, 'f> {
         self.fuel.allocate(text.len() + 2)?;
         let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
         self.out.push(quote);
-        for c in text.chars() {
+        let mut rest = text;
+        while let Some(at) = rest.find(|c: char| !(' '..='~').contains(&c) || c == quote || c == '\\') {
+            let (plain, special) = rest.split_at(at);
+            self.out.push_str(plain);
+            let mut chars = special.chars();
+            let c = chars.next().unwrap_or(' ');
+            rest = chars.as_str();
             match c {
                 '\\' => self.out.push_str("\\\\"),
                 '\n' => self.out.push_str("\\n"),
@@ -232,6 +238,7 @@ impl<'p, 'f> Printer<'p, 'f> {
                 }
             }
         }
+        self.out.push_str(rest);
         self.out.push(quote);
         Ok(())
     }

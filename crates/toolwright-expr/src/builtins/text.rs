@@ -977,7 +977,8 @@ pub(crate) fn to_ascii_digits(text: &str) -> String {
         .collect()
 }
 
-fn chr(_: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
+fn chr(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
+    eval.fuel.allocate(4)?;
     let code = ops::index(&args.one("chr")?)?;
     let code = u32::try_from(code).ok().filter(|code| *code <= 0x10_ffff);
     let code = code.ok_or_else(|| Error::value("chr() arg not in range(0x110000)"))?;
@@ -1232,7 +1233,7 @@ fn as_text(eval: &mut Eval<'_>, value: &Value, args: Args, name: &str) -> Result
             Value::Tuple(items) => {
                 Value::tuple(items.iter().map(|item| widen_bytes(eval, item)).collect::<Result<Vec<_>, _>>()?)
             }
-            Value::Bytes(_) | Value::Str(_) => widen_bytes(eval, &arg)?,
+            Value::Bytes(_) | Value::Str(_) if name != "splitlines" => widen_bytes(eval, &arg)?,
             _ if name == "join" => {
                 let items = eval.collect_value(&arg)?;
                 Value::list(items.iter().map(|item| widen_bytes(eval, item)).collect::<Result<Vec<_>, _>>()?)

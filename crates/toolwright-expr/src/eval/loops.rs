@@ -221,8 +221,10 @@ impl Eval<'_> {
             self.grow(items)?;
         }
         // Small objects are not paid for when they are made; once they are kept they count.
-        if matches!(item, Value::Object(_) | Value::Range(_)) {
-            self.fuel.allocate(OBJECT)?;
+        match &item {
+            Value::Object(_) | Value::Range(_) => self.fuel.allocate(OBJECT)?,
+            Value::Str(text) if !text.is_ascii() && text.chars_len() == 1 => self.fuel.allocate(OBJECT)?,
+            _ => {}
         }
         items.push(item);
         Ok(())

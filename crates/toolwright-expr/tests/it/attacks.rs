@@ -46,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// A debug build does the same work several times slower.
-const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 100 });
+const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 5_000 } else { 100 });
 const MEMORY: isize = 64 << 20;
 
 /// Runs an attack under the default limits and checks what it cost.

@@ -3,3 +3,5 @@
 mod attacks;
 mod differential;
 mod generate;
+mod properties;
+mod scripts;
