@@ -1,6 +1,7 @@
 //! Everything the repository does to itself: tests, vectors, benches.
 
 mod bench;
+mod seeds;
 mod vectors;
 
 use anyhow::{Result, bail};
@@ -13,6 +14,7 @@ fn main() -> Result<()> {
             vectors::run(family, &files)
         }
         ["bench", "expr" | "load"] => bench::expr::run().map(drop),
-        _ => bail!("usage: cargo xtask vectors FAMILY FILE... | bench expr"),
+        ["fuzz-seeds"] => seeds::run(),
+        _ => bail!("usage: cargo xtask vectors FAMILY FILE... | bench expr | fuzz-seeds"),
     }
 }

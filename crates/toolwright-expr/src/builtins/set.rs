@@ -21,7 +21,7 @@ pub(crate) static METHODS: &[Method] = &[
             set.extend(other.iter().cloned());
         })
     }),
-    method("intersection", "s.intersection(*others)", "Members of all.", |e, s, a| intersection(e, s, a)),
+    method("intersection", "s.intersection(*others)", "Members of all.", intersection),
     method("difference", "s.difference(*others)", "Members the others lack.", |e, s, a| {
         combine(e, s, a, |set, other| {
             set.retain(|key| !other.contains(key));
@@ -31,8 +31,9 @@ pub(crate) static METHODS: &[Method] = &[
         combine(e, s, a, symmetric)
     }),
     method("issubset", "s.issubset(other)", "Whether the other has all members.", |e, s, a| {
-        let (mine, other) = pair(e, s, a, "issubset")?;
-        ops::compare::subset(&mine, &other, &mut e.fuel).map(Value::Bool)
+        let other = a.one("issubset")?;
+        let common = common(e, s, std::slice::from_ref(&other))?;
+        Ok(Value::Bool(common.len() == length(s)))
     }),
     method("issuperset", "s.issuperset(other)", "Whether it has all members of the other.", |e, s, a| {
         let (mine, other) = pair(e, s, a, "issuperset")?;
@@ -109,8 +110,14 @@ pub(crate) static CHANGING_METHODS: &[Method] = &[
 /// iterable, and stops reading an iterable once every member was met.
 fn intersection(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
     args.no_keywords("intersection")?;
+    let result = common(eval, value, &args.positional)?;
+    let frozen = matches!(value, Value::Set(set) if set.is_frozen());
+    Ok(Value::Set(Set::new(result, frozen)))
+}
+
+fn common(eval: &mut Eval<'_>, value: &Value, others: &[Value]) -> Result<KeySet, Error> {
     let mut result = members(eval, value)?;
-    for other in &args.positional {
+    for other in others {
         let mut found = KeySet::default();
         if let Value::Set(other) = other {
             let other = other.snapshot();
@@ -133,8 +140,7 @@ fn intersection(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value,
         }
         result = found;
     }
-    let frozen = matches!(value, Value::Set(set) if set.is_frozen());
-    Ok(Value::Set(Set::new(result, frozen)))
+    Ok(result)
 }
 
 fn symmetric(set: &mut KeySet, other: &KeySet) {

@@ -4,4 +4,5 @@ mod attacks;
 mod differential;
 mod generate;
 mod properties;
+mod reference;
 mod scripts;
