@@ -254,10 +254,7 @@ fn ex_05_deep_and_long_sources_are_refused() {
         }
     }
     assert_eq!(attack(&format!("'{}'", "a".repeat(10 << 20))).unwrap_err().limit(), Some(LimitKind::Source));
-    assert_eq!(
-        attack(&"x.y".repeat(1).replace(".y", &".y".repeat(50_000))).unwrap_err().limit(),
-        Some(LimitKind::Depth)
-    );
+    assert_eq!(attack(&format!("x{}", ".y".repeat(50_000))).unwrap_err().limit(), Some(LimitKind::Depth));
     assert!(attack(&vec!["1"; 30_000].join("+")).is_ok());
     assert!(attack(&vec!["x"; 30_000].join(" and ")).is_ok());
     assert!(attack(&format!("[{}]", vec!["1"; 30_000].join(","))).is_ok());
