@@ -76,21 +76,14 @@ fn definition(spec: &ToolSpec, format: Format) -> Value {
         Format::Json => serde_json::to_value(spec).unwrap_or_default(),
         Format::Mcp => {
             let hints = &spec.annotations;
-            let mut tool =
-                json!({"name": spec.name, "description": spec.description, "inputSchema": spec.parameters});
-            if let Some(schema) = &spec.output_schema {
-                tool["outputSchema"] = schema.clone();
-            }
-            let annotations = json!({
+            let said = json!({
                 "title": hints.title, "readOnlyHint": hints.read_only, "destructiveHint": hints.destructive,
                 "idempotentHint": hints.idempotent, "openWorldHint": hints.open_world
             });
-            let said = annotations.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-            let said: serde_json::Map<_, _> = said.map(|(key, value)| (key.clone(), value.clone())).collect();
-            if !said.is_empty() {
-                tool["annotations"] = said.into();
-            }
-            tool
+            said_only(json!({
+                "name": spec.name, "description": spec.description, "inputSchema": spec.parameters,
+                "outputSchema": spec.output_schema, "annotations": said_only(said)
+            }))
         }
         Format::Anthropic => {
             json!({"name": spec.name, "description": spec.description, "input_schema": spec.parameters})
@@ -98,5 +91,14 @@ fn definition(spec: &ToolSpec, format: Format) -> Value {
         Format::Openai => json!({"type": "function", "function": {
             "name": spec.name, "description": spec.description, "parameters": spec.parameters
         }}),
+    }
+}
+
+/// The object without what was left unsaid: null, or an empty object.
+fn said_only(object: Value) -> Value {
+    let unsaid = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+    match object {
+        Value::Object(map) => Value::Object(map.into_iter().filter(|(_, value)| !unsaid(value)).collect()),
+        other => other,
     }
 }
