@@ -1,23 +1,40 @@
-//! smoke
-use toolwright_core::{ExecRequest, Sandbox};
-use toolwright_sandbox::{Policy, ProcessSandbox};
-fn main() {
+//! The integration tests. They have a `main` of their own because the launcher hook must come first, and because some
+//! of them start this program again: as an ordinary user, as an attacker inside a sandbox, as a runtime to be killed.
+
+mod conformance;
+mod support;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use support::{Case, as_nobody, block_on};
+
+fn main() -> ExitCode {
     toolwright_sandbox::launcher::main_if_launcher();
-    let rt = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    rt.block_on(async {
-        let t = std::time::Instant::now();
-        let sb = ProcessSandbox::open(Policy::private()).await.map_err(|e| format!("{e:?}")).unwrap();
-        println!("open {:?}\n{:?}\nmissing {:?}", t.elapsed(), sb.layers(), sb.missing());
-        for cmd in ["id; ls -la / /dev /tmp . ; cat /proc/self/status | grep -E 'Cap|NoNew|Seccomp'; mount; ps aux; touch x; ls -la x; env", "kill -9 $$", "exit 7"] {
-            let r = sb.exec(ExecRequest::new(["sh", "-c", cmd])).await;
-            match r { Ok(r) => println!("{}\n{}\n{}", r.code, r.stdout, r.stderr), Err(e) => println!("{e:?}") }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, name] = words.as_slice()
+        && first == "run-case"
+    {
+        return support::run_case(&cases(), name);
+    }
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for case in cases() {
+        let Case { name, run, as_users, .. } = case;
+        let nobody_name = name.clone();
+        trials.push(Trial::test(name, move || block_on(run()).map_err(Failed::from)));
+        if as_users && support::is_root() {
+            let inner = nobody_name.clone();
+            trials.push(Trial::test(format!("as_nobody::{nobody_name}"), move || {
+                as_nobody(&inner).map_err(Failed::from)
+            }));
         }
-        let n = 300;
-        let t = std::time::Instant::now();
-        for _ in 0..n { sb.exec(ExecRequest::new(["/bin/true"])).await.unwrap(); }
-        println!("warm {:?}", t.elapsed() / n);
-        let t = std::time::Instant::now();
-        for _ in 0..50 { let sb = ProcessSandbox::open(Policy::private()).await.unwrap(); sb.exec(ExecRequest::new(["/bin/true"])).await.unwrap(); }
-        println!("cold {:?}", t.elapsed() / 50);
-    });
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases.extend(conformance::cases());
+    cases
 }
