@@ -1,7 +1,9 @@
 //! The integration tests. They have a `main` of their own because the launcher hook must come first, and because some
 //! of them start this program again: as an ordinary user, as an attacker inside a sandbox, as a runtime to be killed.
 
+mod attacks;
 mod conformance;
+mod probe;
 mod support;
 
 use std::process::ExitCode;
@@ -17,12 +19,19 @@ fn main() -> ExitCode {
     {
         return support::run_case(&cases(), name);
     }
+    if let [first, name] = words.as_slice()
+        && first == "attack"
+    {
+        probe::main(name);
+    }
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for case in cases() {
-        let Case { name, run, as_users, .. } = case;
+        let Case { name, run, as_users, as_root } = case;
         let nobody_name = name.clone();
-        trials.push(Trial::test(name, move || block_on(run()).map_err(Failed::from)));
+        if as_root || !support::is_root() {
+            trials.push(Trial::test(name, move || block_on(run()).map_err(Failed::from)));
+        }
         if as_users && support::is_root() {
             let inner = nobody_name.clone();
             trials.push(Trial::test(format!("as_nobody::{nobody_name}"), move || {
@@ -36,5 +45,6 @@ fn main() -> ExitCode {
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     cases.extend(conformance::cases());
+    cases.extend(attacks::cases());
     cases
 }

@@ -11,6 +11,7 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) run: Body,
     pub(crate) as_users: bool,
+    pub(crate) as_root: bool,
 }
 
 pub(crate) type Future = Pin<Box<dyn std::future::Future<Output = Result<(), String>> + Send>>;
@@ -21,7 +22,13 @@ impl Case {
     where
         F: std::future::Future<Output = Result<(), String>> + Send + 'static,
     {
-        Case { name: name.into(), run: Arc::new(move || Box::pin(run())), as_users: true }
+        Case { name: name.into(), run: Arc::new(move || Box::pin(run())), as_users: true, as_root: true }
+    }
+
+    /// Never as root: on the host itself it would do harm.
+    pub(crate) fn harmless(mut self) -> Self {
+        self.as_root = false;
+        self
     }
 
     /// Only as whoever runs the tests.
@@ -78,4 +85,16 @@ pub(crate) fn run_case(cases: &[Case], name: &str) -> ExitCode {
 
 pub(crate) fn exe() -> PathBuf {
     std::env::current_exe().expect("the path of this program")
+}
+
+/// A new folder for one test.
+pub(crate) fn folder(what: &str) -> PathBuf {
+    static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let time = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |time| time.subsec_nanos());
+    let path = std::env::temp_dir().join(format!("tw-test-{what}-{}-{count}-{time}", std::process::id()));
+    std::fs::create_dir_all(&path).expect("a folder");
+    path
 }
