@@ -1,0 +1,3 @@
+//! Speed, measured beside a peer in the same run.
+
+pub(crate) mod spawn;
