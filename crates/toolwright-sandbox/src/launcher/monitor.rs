@@ -165,6 +165,9 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
             if sys::read_exact(hold.as_fd(), &mut [0]).is_err() {
                 exit_now(1);
             }
+            if let Err(error) = groups.enter() {
+                fail(control.as_fd(), &format!("control group: {error}"));
+            }
             let start = keeper::Start { setup, plan, identity, binds, guards: &guards.list, layers, missing };
             keeper::run(start, control, watch.as_ref())
         }
