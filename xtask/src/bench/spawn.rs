@@ -11,6 +11,9 @@ use toolwright_sandbox::{Policy, ProcessSandbox};
 
 const ROUNDS: usize = 200;
 
+/// A name, the times taken so far, and the work.
+type Contender<'a> = (&'static str, Vec<Duration>, Box<dyn FnMut() -> Result<()> + 'a>);
+
 /// Prints the table and returns bubblewrap's time divided by ours.
 pub(crate) fn run() -> Result<f64> {
     ensure_bwrap()?;
@@ -22,7 +25,7 @@ pub(crate) fn run() -> Result<f64> {
         let result = runtime.block_on(sandbox.exec(ExecRequest::new(["/bin/true"])))?;
         if result.success() { Ok(()) } else { bail!("/bin/true failed in the sandbox") }
     };
-    let mut work: [(&str, Vec<Duration>, Box<dyn FnMut() -> Result<()> + '_>); 4] = [
+    let mut work: [Contender<'_>; 4] = [
         ("plain fork and exec", Vec::new(), Box::new(|| command("/bin/true", &[]))),
         ("our sandbox, open", Vec::new(), Box::new(|| sandboxed(&sandbox))),
         ("our sandbox, opened for it", Vec::new(), Box::new(|| sandboxed(&open()?))),

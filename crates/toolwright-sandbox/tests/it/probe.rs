@@ -548,7 +548,8 @@ pub(crate) const PROBES: &[Probe] = probes![
             "stdout", "stderr",
         ];
         let odd: Vec<_> = fs::read_dir("/dev")
-            .map_err(|error| error.to_string())?
+            .into_iter()
+            .flatten()
             .flatten()
             .map(|entry| entry.file_name())
             .filter(|name| !allowed.iter().any(|one| name == *one))
