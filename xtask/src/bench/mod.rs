@@ -6,6 +6,7 @@ mod call;
 mod expr;
 mod peer;
 mod schema;
+mod spawn;
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -15,8 +16,13 @@ use serde_json::Value;
 
 type Bench = (&'static str, fn() -> Result<Report>);
 
-const BENCHES: &[Bench] =
-    &[("call", call::run), ("schema", schema::run), ("expr", expr::evaluate), ("load", expr::load)];
+const BENCHES: &[Bench] = &[
+    ("call", call::run),
+    ("schema", schema::run),
+    ("expr", expr::evaluate),
+    ("load", expr::load),
+    ("spawn", spawn::run),
+];
 
 /// What a benchmark found.
 pub struct Report {
