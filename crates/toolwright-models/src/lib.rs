@@ -23,6 +23,7 @@
 //! # }
 //! ```
 
+pub mod dialect;
 mod error;
 mod http;
 mod model;
