@@ -7,10 +7,10 @@
 //!
 //! ```no_run
 //! use toolwright_core::{Message, Model, ModelOptions, ModelRequest, ToolChoice};
-//! use toolwright_models::{Settings, connect};
+//! use toolwright_models::{ModelSettings, connect};
 //!
 //! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
-//! let model = connect("ollama/qwen3", Settings::new(), |name| std::env::var(name).ok())?;
+//! let model = connect("ollama/qwen3", ModelSettings::new(), |name| std::env::var(name).ok())?;
 //! let messages = [Message::user("Say hello.")];
 //! let request = ModelRequest {
 //!     messages: &messages,
@@ -28,15 +28,14 @@ mod error;
 mod http;
 mod model;
 mod registry;
-mod retry;
+pub mod retry;
 mod scripted;
-mod sse;
+pub mod sse;
 pub mod vendor;
 pub mod wire;
 
 pub use http::HttpLimits;
 pub use model::VendorModel;
-pub use registry::{ConnectError, Settings, connect};
-pub use retry::{RetryPolicy, Verdict, verdict};
+pub use registry::{ConnectError, ModelSettings, connect};
+pub use retry::RetryPolicy;
 pub use scripted::{Reply, ScriptError, ScriptedCall, ScriptedModel};
-pub use sse::{SseEvent, SseReader};

@@ -13,7 +13,7 @@ use crate::wire::Wire;
 
 /// What may be said about a connection beyond the model's name. The defaults fit most.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct ModelSettings {
     base_url: Option<String>,
     key: Option<Secret>,
     headers: Vec<(String, Secret)>,
@@ -21,7 +21,7 @@ pub struct Settings {
     retry: RetryPolicy,
 }
 
-impl Settings {
+impl ModelSettings {
     /// Nothing out of the ordinary.
     pub fn new() -> Self {
         Self::default()
@@ -66,19 +66,19 @@ impl Settings {
 /// Makes the model of that name. Nothing is sent yet.
 ///
 /// ```
-/// use toolwright_models::{ConnectError, Settings, connect};
+/// use toolwright_models::{ConnectError, ModelSettings, connect};
 ///
 /// let environment = |name: &str| (name == "ANTHROPIC_API_KEY").then(|| "sk-...".to_owned());
-/// let model = connect("anthropic/claude-sonnet-4-5", Settings::new(), environment)?;
+/// let model = connect("anthropic/claude-sonnet-4-5", ModelSettings::new(), environment)?;
 /// assert_eq!(model.vendor().name, "anthropic");
 ///
-/// let error = connect("openai/gpt-5", Settings::new(), environment).unwrap_err();
+/// let error = connect("openai/gpt-5", ModelSettings::new(), environment).unwrap_err();
 /// assert_eq!(error.to_string(), "`openai/gpt-5` needs a key, and OPENAI_API_KEY is not set");
 /// # Ok::<(), ConnectError>(())
 /// ```
 pub fn connect(
     name: &str,
-    settings: Settings,
+    settings: ModelSettings,
     environment: impl Fn(&str) -> Option<String>,
 ) -> Result<VendorModel, ConnectError> {
     let (vendor, model) = name.split_once('/').unwrap_or((name, ""));
@@ -217,30 +217,30 @@ impl std::error::Error for ConnectError {
 mod tests {
     use super::*;
 
-    fn failing(name: &str, settings: Settings) -> (String, Option<String>) {
+    fn failing(name: &str, settings: ModelSettings) -> (String, Option<String>) {
         let error = connect(name, settings, |_| None).unwrap_err();
         (error.to_string(), error.hint())
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let (text, hint) = failing("antropic/x", Settings::new());
+        let (text, hint) = failing("antropic/x", ModelSettings::new());
         assert_eq!(text, "there is no vendor `antropic`");
         assert_eq!(hint.as_deref(), Some("did you mean `anthropic/...`?"));
-        assert_eq!(failing("anthropic/", Settings::new()).0, "`anthropic` is a vendor, not a model");
-        let (text, hint) = failing("google/g", Settings::new());
+        assert_eq!(failing("anthropic/", ModelSettings::new()).0, "`anthropic` is a vendor, not a model");
+        let (text, hint) = failing("google/g", ModelSettings::new());
         assert_eq!(text, "`google/g` needs a key, and GEMINI_API_KEY or GOOGLE_API_KEY is not set");
         assert!(hint.is_some_and(|hint| hint.contains("GEMINI_API_KEY")));
-        let (text, _) = failing("openai-compatible/m", Settings::new());
+        let (text, _) = failing("openai-compatible/m", ModelSettings::new());
         assert_eq!(
             text,
             "`openai-compatible` needs the address of a server, and TOOLWRIGHT_BASE_URL is not set"
         );
         for url in ["nonsense", "file:///etc/passwd", "http://h/v1?x=1"] {
-            let (text, _) = failing("openai-compatible/m", Settings::new().base_url(url));
+            let (text, _) = failing("openai-compatible/m", ModelSettings::new().base_url(url));
             assert!(text.contains("cannot be used"), "{text}");
         }
-        let (text, _) = failing("ollama/m", Settings::new().base_url("http://me:hunter2@h/v1"));
+        let (text, _) = failing("ollama/m", ModelSettings::new().base_url("http://me:hunter2@h/v1"));
         assert!(!text.contains("hunter2"), "{text}");
     }
 
@@ -252,7 +252,7 @@ mod tests {
                 name if name.ends_with("_API_KEY") => Some("sk-0123456789".to_owned()),
                 _ => None,
             };
-            let model = connect(&format!("{}/a/b", vendor.name), Settings::new(), environment).unwrap();
+            let model = connect(&format!("{}/a/b", vendor.name), ModelSettings::new(), environment).unwrap();
             assert_eq!((model.model.as_str(), model.vendor.name), ("a/b", vendor.name));
             assert!(!format!("{model:?}").contains("0123456789"), "{}", vendor.name);
         }

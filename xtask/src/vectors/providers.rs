@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 use toolwright_core::{Message, ModelOptions, ModelReply, ModelRequest, StopReason, ToolChoice};
 use toolwright_models::dialect::{Dialect, adapt};
+use toolwright_models::retry::verdict;
 use toolwright_models::vendor::find;
-use toolwright_models::verdict;
 use toolwright_models::wire::{Delivery, Target};
 
 use super::Tally;

@@ -12,7 +12,7 @@ pub(super) const ANTHROPIC: Vendor = Vendor {
     key_variables: &["ANTHROPIC_API_KEY"],
     key: Key::Required,
     auth: Auth::Header("x-api-key"),
-    // Served to every model; later versions refuse sampling parameters. `Settings::header` sets another.
+    // Served to every model; later versions refuse sampling parameters. `ModelSettings::header` sets another.
     headers: &[("anthropic-version", "2023-06-01")],
     quirks: Quirks { media: &[Kind::Image, Kind::Document], ..Quirks::USUAL },
 };

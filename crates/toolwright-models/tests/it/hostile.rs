@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use toolwright_core::{Message, Model as _, ModelDelta, ModelError, ModelErrorKind, ModelReply, Secret};
-use toolwright_models::{HttpLimits, RetryPolicy, Settings, VendorModel, connect};
+use toolwright_models::{HttpLimits, ModelSettings, RetryPolicy, VendorModel, connect};
 
 use crate::support::Conversation;
 
@@ -47,7 +47,8 @@ impl Server {
             body: 1 << 20,
             event: 64 << 10,
         };
-        let settings = Settings::new().base_url(&self.url).key(Secret::new(KEY)).limits(limits).retry(retry);
+        let settings =
+            ModelSettings::new().base_url(&self.url).key(Secret::new(KEY)).limits(limits).retry(retry);
         connect(&format!("{vendor}/m"), settings, |_| None).unwrap()
     }
 }
@@ -141,7 +142,7 @@ async fn a_good_server_is_answered_and_sees_the_key_once_where_it_belongs() {
             respond(&mut stream, "200 OK", "", OK);
         }
     });
-    let settings = Settings::new().base_url(&url).key(Secret::new(KEY)).header("x-extra", "1");
+    let settings = ModelSettings::new().base_url(&url).key(Secret::new(KEY)).header("x-extra", "1");
     let model = connect("openai-compatible/m", settings, |_| None).unwrap();
     assert_eq!(ask(&model).await.unwrap().message.text(), "fine");
     let request = seen.recv().unwrap();
@@ -151,7 +152,7 @@ async fn a_good_server_is_answered_and_sees_the_key_once_where_it_belongs() {
     assert_eq!(request.matches(KEY).count(), 1);
 
     let settings =
-        Settings::new().base_url(&url).key(Secret::new(KEY)).header("Anthropic-Version", "2026-10-21");
+        ModelSettings::new().base_url(&url).key(Secret::new(KEY)).header("Anthropic-Version", "2026-10-21");
     let model = connect("anthropic-compatible/m", settings, |_| None).unwrap();
     assert_eq!(ask(&model).await.unwrap_err().kind(), ModelErrorKind::Reply);
     let request = seen.recv().unwrap();
@@ -322,7 +323,7 @@ async fn a_server_that_is_not_there_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let settings = Settings::new().base_url(format!("http://{address}")).retry(QUICK);
+    let settings = ModelSettings::new().base_url(format!("http://{address}")).retry(QUICK);
     let model = connect("ollama/m", settings, |_| None).unwrap();
     check(&ask(&model).await.unwrap_err(), ModelErrorKind::Unavailable, &format!("cannot reach {address}"));
 }

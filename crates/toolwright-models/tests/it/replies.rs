@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_core::{Message, ModelDelta, ModelError, ModelErrorKind, ModelReply, StopReason};
-use toolwright_models::SseReader;
+use toolwright_models::sse::SseReader;
 use toolwright_models::wire::Delivery;
 
 use crate::support::{Conversation, FORMATS, json, target, vendor};
