@@ -2,6 +2,7 @@
 
 mod content;
 mod hostile;
+mod live;
 mod replies;
 mod requests;
 mod support;
