@@ -60,7 +60,9 @@ Examples:
 pub struct Ask {
     /// What to ask.
     pub prompt: String,
-    /// The model: `scripted/FILE` plays the replies in a YAML file; left out, the built-in demo model answers.
+    /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key in the
+    /// vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file; left out, the built-in
+    /// demo model answers.
     #[arg(long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
     /// Use only the tools that match; `!pattern` takes tools away.

@@ -50,7 +50,8 @@ pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use message::{AssistantMessage, Message, ToolCall, ToolResult, Truncation};
 pub use model::{
-    Model, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest, StopReason, ToolChoice, Usage,
+    DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
+    StopReason, ToolChoice, Usage,
 };
 pub use nearest::nearest;
 pub use output::{Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, ToolOutput};

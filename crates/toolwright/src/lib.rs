@@ -29,7 +29,7 @@
 //! | feature | adds |
 //! | --- | --- |
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
-//! | `models` (on) | models to ask, among them the scripted one |
+//! | `models` (on) | models to ask: fifteen vendors over four wire formats, and the scripted one |
 //! | `testkit` | conformance suites and recorded exchanges for your own tests |
 
 #[doc(inline)]
@@ -59,6 +59,8 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../../../docs/guide/rust-tools.md")]
     struct RustTools;
+    #[doc = include_str!("../../../docs/guide/models.md")]
+    struct Models;
     #[doc = include_str!("../../../docs/guide/policies.md")]
     struct Policies;
     #[doc = include_str!("../../../docs/guide/testing.md")]

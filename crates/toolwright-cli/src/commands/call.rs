@@ -27,11 +27,13 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
     let result = tokio::select! {
-        result = call => result?,
+        // The signal comes first, so that it is listened for before any work begins.
+        biased;
         _ = tokio::signal::ctrl_c() => {
             run.cancel();
             anyhow::bail!("stopped by Ctrl-C");
         }
+        result = call => result?,
     };
     if json {
         println!("{}", serde_json::to_string(&result)?);
