@@ -12,9 +12,10 @@ use toolwright_expr::{Limits, Template, Value, Variables};
 
 use super::peer;
 
-const EVALUATIONS: u64 = 20_000;
-const LOADS: u64 = 1_000;
-const ROUNDS: u64 = 5;
+// Rounds are short, so that on a busy machine some of them run undisturbed.
+const EVALUATIONS: u64 = 1_000;
+const LOADS: u64 = 200;
+const ROUNDS: u64 = 60;
 
 /// Prints the table and gives the geometric means of peer time over ours: (evaluate, load and evaluate).
 /// `None` when there is no Python to run the peer with.
