@@ -453,6 +453,14 @@ impl<'a> Parser<'a> {
     }
 
     fn compare_op(&mut self) -> Result<Option<CompareOp>, Error> {
+        let possible = match &self.token.tok {
+            Tok::Op(operator) => matches!(operator.as_bytes().first(), Some(b'=' | b'!' | b'<' | b'>')),
+            Tok::Word(word) => matches!(*word, "in" | "is" | "not"),
+            _ => false,
+        };
+        if !possible {
+            return Ok(None);
+        }
         let op = match &self.token.tok {
             Tok::Op("==") => CompareOp::Eq,
             Tok::Op("!=") => CompareOp::Ne,
@@ -502,6 +510,13 @@ impl<'a> Parser<'a> {
 
     fn binary_op(&self) -> Option<(BinaryOp, u8)> {
         let Tok::Op(operator) = &self.token.tok else { return None };
+        // Most tokens that end an operand are brackets and commas; they are told apart by one byte.
+        if !matches!(
+            operator.as_bytes().first(),
+            Some(b'+' | b'-' | b'*' | b'/' | b'%' | b'|' | b'^' | b'&' | b'<' | b'>' | b'@')
+        ) {
+            return None;
+        }
         Some(match *operator {
             "|" => (BinaryOp::Or, 5),
             "^" => (BinaryOp::Xor, 6),
@@ -521,6 +536,10 @@ impl<'a> Parser<'a> {
 
     /// Prefix operators, then an operand and its power, which binds tighter than they do.
     fn unary(&mut self) -> Result<Expr, Error> {
+        if !matches!(self.token.tok, Tok::Op("-" | "+" | "~")) {
+            let expr = self.postfix()?;
+            return if self.at("**") { self.power(expr) } else { Ok(expr) };
+        }
         let mut prefixes = Vec::new();
         while let Tok::Op(operator @ ("-" | "+" | "~")) = &self.token.tok {
             let op = match *operator {
