@@ -62,7 +62,7 @@ fn watch_runtime() -> Option<OwnedFd> {
 fn local(setup: Setup, control: OwnedFd) -> i32 {
     reply(control.as_fd(), &SetupReply::Ready { layers: Vec::new(), missing: Vec::new() });
     let keeper = Keeper {
-        limits: setup.policy.limits,
+        limits: setup.policy.limits.clone(),
         mode: Mode::Local,
         layers: Vec::new(),
         memory: MemoryLimit::WholeSandbox,
@@ -70,6 +70,10 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
         filter: Vec::new(),
     };
     keeper.serve(&control, watch_runtime().as_ref());
+    // The runtime removes its private folder itself, unless it was killed.
+    if setup.policy.workspace.is_none() {
+        let _ = fs::remove_dir_all(&setup.workspace);
+    }
     0
 }
 
