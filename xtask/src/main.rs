@@ -1,6 +1,7 @@
 //! Everything the repository does to itself: tests, vectors, benchmarks.
 
 mod bench;
+mod seeds;
 mod test;
 mod vectors;
 
@@ -12,7 +13,8 @@ const HELP: &str = "\
 cargo xtask test                     install what the tests need, and run them all
 cargo xtask ci                       format, lints, docs, licences, then the tests
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
-cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)";
+cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
+cargo xtask fuzz-seeds               write the first inputs of the fuzz targets";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -22,7 +24,9 @@ fn main() -> Result<()> {
         ["vectors", family, files @ ..] => {
             vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())
         }
+        ["bench", "expr" | "load"] => bench::expr::run().map(drop),
         ["bench", name] => bench::run(name),
+        ["fuzz-seeds"] => seeds::run(),
         ["help" | "--help" | "-h"] | [] => {
             println!("{HELP}");
             Ok(())

@@ -270,12 +270,12 @@ mod tests {
 
     #[test]
     fn nested_data_is_written_in_blocks() {
-        let inner = Value::dict([("x", Value::Int(1)), ("y", Value::str("yes"))]);
+        let inner = Value::dict([("x", Value::Int(1)), ("z", Value::str("yes"))]);
         let value = Value::dict([
             ("a", Value::list(vec![inner, Value::list(vec![Value::None])])),
             ("e", Value::dict::<&str>([])),
         ]);
-        assert_eq!(shown(value, Some(1)), "a:\n- x: 1\n  y: 'yes'\n- - null\ne: {}\n");
+        assert_eq!(shown(value, Some(1)), "a:\n- x: 1\n  z: 'yes'\n- - null\ne: {}\n");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! One file per benchmark; adding one means adding a file and a line in `BENCHES`.
 
 mod call;
+pub mod expr;
 mod peer;
 mod schema;
 

@@ -29,6 +29,11 @@ pub fn python(environment: &str, packages: &[&str]) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// Like [`python`], for benchmarks that are left out where no Python fits.
+pub fn environment(name: &str, requirement: &str) -> Result<Option<PathBuf>> {
+    if find_python().is_none() { Ok(None) } else { python(name, &[requirement]).map(Some) }
+}
+
 /// A Python of at least 3.12: on the path, or among those of pyenv.
 pub fn find_python() -> Option<PathBuf> {
     let named = ["python3.13", "python3.12", "python3"].map(PathBuf::from);

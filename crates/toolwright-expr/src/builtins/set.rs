@@ -3,6 +3,7 @@
 use super::{Constructor, Method, constructor, method};
 use crate::error::Error;
 use crate::eval::{Args, Eval};
+use crate::iter::Iter;
 use crate::ops::{self, SET_ENTRY};
 use crate::types::Type;
 use crate::value::{KeySet, Set, Value};
@@ -20,11 +21,7 @@ pub(crate) static METHODS: &[Method] = &[
             set.extend(other.iter().cloned());
         })
     }),
-    method("intersection", "s.intersection(*others)", "Members of all.", |e, s, a| {
-        combine(e, s, a, |set, other| {
-            set.retain(|key| other.contains(key));
-        })
-    }),
+    method("intersection", "s.intersection(*others)", "Members of all.", intersection),
     method("difference", "s.difference(*others)", "Members the others lack.", |e, s, a| {
         combine(e, s, a, |set, other| {
             set.retain(|key| !other.contains(key));
@@ -34,8 +31,9 @@ pub(crate) static METHODS: &[Method] = &[
         combine(e, s, a, symmetric)
     }),
     method("issubset", "s.issubset(other)", "Whether the other has all members.", |e, s, a| {
-        let (mine, other) = pair(e, s, a, "issubset")?;
-        ops::compare::subset(&mine, &other, &mut e.fuel).map(Value::Bool)
+        let other = a.one("issubset")?;
+        let common = common(e, s, std::slice::from_ref(&other))?;
+        Ok(Value::Bool(common.len() == length(s)))
     }),
     method("issuperset", "s.issuperset(other)", "Whether it has all members of the other.", |e, s, a| {
         let (mine, other) = pair(e, s, a, "issuperset")?;
@@ -108,6 +106,43 @@ pub(crate) static CHANGING_METHODS: &[Method] = &[
     ),
 ];
 
+/// Keeps what all have. Like Python it takes equal members of different type from the smaller set, or from an
+/// iterable, and stops reading an iterable once every member was met.
+fn intersection(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
+    args.no_keywords("intersection")?;
+    let result = common(eval, value, &args.positional)?;
+    let frozen = matches!(value, Value::Set(set) if set.is_frozen());
+    Ok(Value::Set(Set::new(result, frozen)))
+}
+
+fn common(eval: &mut Eval<'_>, value: &Value, others: &[Value]) -> Result<KeySet, Error> {
+    let mut result = members(eval, value)?;
+    for other in others {
+        let mut found = KeySet::default();
+        if let Value::Set(other) = other {
+            let other = other.snapshot();
+            let (small, large) =
+                if other.len() > result.len() { (&result, &*other) } else { (&*other, &result) };
+            eval.fuel.allocate_many(small.len(), SET_ENTRY)?;
+            found.extend(small.iter().filter(|key| large.contains(*key)).cloned());
+        } else {
+            let mut iter = Iter::over(other)?;
+            while let Some(item) = eval.next(&mut iter)? {
+                let key = ops::key(&item, &mut eval.fuel)?;
+                eval.fuel.allocate(SET_ENTRY)?;
+                if result.contains(&key) {
+                    found.insert(key);
+                    if found.len() >= result.len() {
+                        break;
+                    }
+                }
+            }
+        }
+        result = found;
+    }
+    Ok(result)
+}
+
 fn symmetric(set: &mut KeySet, other: &KeySet) {
     let fresh: Vec<_> = other.iter().filter(|key| !set.contains(*key)).cloned().collect();
     set.retain(|key| !other.contains(key));
@@ -176,8 +211,16 @@ fn pair(eval: &mut Eval<'_>, value: &Value, args: Args, name: &str) -> Result<(K
 }
 
 fn isdisjoint(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
-    let (mine, other) = pair(eval, value, args, "isdisjoint")?;
-    Ok(Value::Bool(mine.iter().all(|key| !other.contains(key))))
+    let other = args.one("isdisjoint")?;
+    let mine = members(eval, value)?;
+    let mut iter = Iter::over(&other)?;
+    while let Some(item) = eval.next(&mut iter)? {
+        eval.fuel.spend(1)?;
+        if mine.contains(&ops::key(&item, &mut eval.fuel)?) {
+            return Ok(Value::Bool(false));
+        }
+    }
+    Ok(Value::Bool(true))
 }
 
 fn change<T>(value: &Value, edit: impl FnOnce(&mut KeySet) -> T) -> Option<T> {
