@@ -215,7 +215,7 @@ impl Builder<'_> {
         };
         let tools = script.references().filter_map(|name| visible.get(name).cloned()).collect();
         let located = self.problems.sources.locate(source_node.place).into();
-        Some(ScriptStep { script: Arc::new(script), tools, place: source_node.place, located })
+        Some(ScriptStep { script: Arc::new(script), tools, located })
     }
 }
 

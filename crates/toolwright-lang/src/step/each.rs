@@ -23,6 +23,9 @@ pub(crate) struct Each {
     pub(crate) located: Arc<str>,
 }
 
+/// The result of one element, and what it stored.
+type Element = (Value, Vec<(Arc<str>, Value)>);
+
 /// What the loop goes over.
 enum Over {
     Items(Arc<Vec<Value>>),
@@ -138,12 +141,11 @@ impl Each {
         frame: &mut Frame<'_>,
         mut elements: impl ExactSizeIterator<Item = Locals> + Send,
     ) -> Result<Vec<Value>, ToolError> {
-        type Done = Result<(Value, Vec<(Arc<str>, Value)>), ToolError>;
         let outer: &Frame<'_> = frame;
         let width = self.parallelism.min(MAX_PARALLEL);
         let count = elements.len();
-        let mut finished: Vec<Option<(Value, Vec<(Arc<str>, Value)>)>> = (0..count).map(|_| None).collect();
-        let mut running: Vec<(usize, BoxFuture<'_, Done>)> = Vec::with_capacity(width);
+        let mut finished: Vec<Option<Element>> = (0..count).map(|_| None).collect();
+        let mut running: Vec<(usize, BoxFuture<'_, Result<Element, ToolError>>)> = Vec::with_capacity(width);
         let mut next = 0;
         poll_fn(|cx| {
             loop {
