@@ -4,6 +4,7 @@
 
 mod call;
 pub mod expr;
+mod flow;
 mod peer;
 mod schema;
 
@@ -15,7 +16,8 @@ use serde_json::Value;
 
 type Bench = (&'static str, fn() -> Result<Report>);
 
-const BENCHES: &[Bench] = &[("call", call::run), ("schema", schema::run)];
+const BENCHES: &[Bench] =
+    &[("call", call::run), ("schema", schema::run), ("flow", flow::flow), ("each", flow::each)];
 
 /// What a benchmark found.
 pub struct Report {

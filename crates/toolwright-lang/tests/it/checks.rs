@@ -26,8 +26,8 @@ tools:
         problems(text),
         [
             "2:1 the file has no key `shered`",
-            "4:30 expected an expression, found the closing brace",
-            "5:42 `text` is no type",
+            "4:32 unexpected `}`",
+            "5:39 `text` is no type",
             "6:26 there is no tool `d`",
             "7:24 `if` of `if` is text, not a boolean",
             "7:36 this is no statement we know",
@@ -66,7 +66,7 @@ tools:
 ";
     assert_eq!(
         found(text),
-        ["error 10:22 nothing defines `coutn`", "error 14:19 `_` has no value here: nothing came before"]
+        ["error 10:23 nothing defines `coutn`", "error 14:19 `_` has no value here: nothing came before"]
     );
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolwright_lang::{Severity, load};
+use toolwright_lang::{Severity, Source, load};
 use toolwright_runtime::Run;
 
 use crate::support::{call, call_shown, host};
@@ -22,13 +22,27 @@ async fn examples_give_what_they_state() {
     }
 }
 
+#[tokio::test]
+async fn the_guide_tells_the_truth() {
+    let page = std::fs::read_to_string(folder().join("../../docs/guide/yaml-tools.md")).unwrap();
+    let blocks: Vec<&str> =
+        page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() > 8);
+    for (index, block) in blocks.iter().enumerate() {
+        run_text(&format!("block {index} of the guide"), block).await;
+    }
+}
+
 async fn run_example(file: &Path) {
-    let shown = file.display();
-    let loaded = load(file, &host()).unwrap_or_else(|problems| panic!("{shown}: {}", problems[0].render()));
+    run_text(&file.display().to_string(), &std::fs::read_to_string(file).unwrap()).await;
+}
+
+async fn run_text(shown: &str, text: &str) {
+    let source = Source::text(shown, text);
+    let loaded = load(source, &host()).unwrap_or_else(|problems| panic!("{shown}: {}", problems[0].render()));
     let problems = loaded.check();
     let errors: Vec<_> = problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{shown}: {}", errors[0].render());
-    let text = std::fs::read_to_string(file).unwrap();
     let mut stated = 0;
     for line in text.lines() {
         let Some((what, rest)) = line.strip_prefix("# ").and_then(|line| line.split_once(": ")) else {

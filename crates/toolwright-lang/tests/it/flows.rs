@@ -211,7 +211,7 @@ async fn errors_tell_what_failed_and_the_operator_where() {
     let raised = toolwright_lang::raised(&error).unwrap();
     assert_eq!(
         (raised.class(), raised.cause(), raised.place()),
-        ("ToolException", Some("ZeroDivisionError"), Some("test.yaml:2:29"))
+        ("ToolException", Some("ZeroDivisionError"), Some("test.yaml:2:27"))
     );
 }
 

@@ -29,6 +29,11 @@ fn the_reference_page_is_fresh() {
     fresh("docs/reference/yaml.md", &reference_page());
 }
 
+fn read(text: &str) -> Value {
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).unwrap()
+}
+
 #[test]
 fn the_schema_takes_what_we_take() {
     let schema = Schema::compile_any(&file_schema()).unwrap();
@@ -36,7 +41,7 @@ fn the_schema_takes_what_we_take() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        let value: Value = serde_saphyr::from_str(&text).unwrap();
+        let value: Value = read(&text);
         assert_eq!(schema.problems(&value), Vec::<String>::new(), "{}", path.display());
     }
     for text in [
@@ -45,7 +50,7 @@ fn the_schema_takes_what_we_take() {
         "cli: {process_input: each, do: {eval: 1}}",
         "tools: [{do: {eval: 1, call: x}, name: t}]",
     ] {
-        let value: Value = serde_saphyr::from_str(text).unwrap();
+        let value: Value = read(text);
         assert!(!schema.problems(&value).is_empty(), "{text}");
     }
 }

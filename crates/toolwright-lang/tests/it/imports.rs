@@ -78,7 +78,7 @@ fn includes_cannot_escape_loop_or_be_missing_when_required() {
     );
     assert!(cycle.problems()[0].contains("includes itself"));
     let missing = Folder::new("missing", &[("main.yaml", "shared: !require gone.yaml\n")]);
-    assert_eq!(missing.problems(), ["1:9 cannot include `gone.yaml`: there is no such file"]);
+    assert_eq!(missing.problems(), ["1:18 cannot include `gone.yaml`: there is no such file"]);
 }
 
 #[cfg(unix)]
