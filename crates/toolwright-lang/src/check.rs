@@ -118,7 +118,7 @@ impl Checker<'_> {
         match name {
             "_" => known.last || known.names.contains("_"),
             "key" if known.key => true,
-            _ => known.names.contains(name) || self.loaded.globals.contains_key(name) || is_builtin(name),
+            _ => known.names.contains(name) || self.loaded.globals.value(name).is_some() || is_builtin(name),
         }
     }
 
@@ -142,7 +142,8 @@ impl Checker<'_> {
     }
 
     fn near(&self, name: &str, known: &Known) -> Option<String> {
-        let names = known.names.iter().chain(self.loaded.globals.keys()).map(|name| &**name);
+        let names =
+            known.names.iter().map(|name| &**name).chain(self.loaded.globals.iter().map(|(name, _)| name));
         nearest(name, names).map(|near| format!("did you mean `{near}`?"))
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolwright_core::{BoxFuture, ErrorKind, ToolContext, ToolError};
-use toolwright_expr::{Limits, Scope, Value};
+use toolwright_expr::{Limits, Scope, Value, Variables};
 
 use crate::error;
 use crate::step::{Body, Statement, Step};
@@ -36,7 +36,7 @@ const GLANCE: u64 = 16;
 const TURN: u64 = 4096;
 
 /// Variables every flow of a file sees: `env` and the shared data.
-pub(crate) type Globals = indexmap::IndexMap<Arc<str>, Value>;
+pub(crate) type Globals = Variables;
 
 /// Variables a caller lends to the flow it calls.
 pub(crate) struct Lent(pub(crate) Vec<(Arc<str>, Value)>);
@@ -87,8 +87,10 @@ pub(crate) struct View<'v> {
     pub(crate) globals: &'v Globals,
 }
 
-impl Scope for View<'_> {
-    fn get(&self, name: &str) -> Option<Value> {
+impl View<'_> {
+    /// What the flow itself knows, without the globals.
+    #[inline]
+    fn own(&self, name: &str) -> Option<Value> {
         if name == "_"
             && let Some(last) = &self.locals.last
         {
@@ -107,7 +109,17 @@ impl Scope for View<'_> {
         {
             return Some(value.clone());
         }
-        self.globals.get(name).cloned()
+        None
+    }
+}
+
+impl Scope for View<'_> {
+    fn get(&self, name: &str) -> Option<Value> {
+        self.own(name).or_else(|| self.globals.get(name))
+    }
+
+    fn get_hashed(&self, name: &str, hash: u64) -> Option<Value> {
+        self.own(name).or_else(|| self.globals.get_hashed(name, hash))
     }
 
     fn names(&self, visit: &mut dyn FnMut(&str)) {
@@ -125,7 +137,7 @@ impl Scope for View<'_> {
         if let Some(lent) = self.lent {
             lent.0.iter().for_each(|(name, _)| visit(name));
         }
-        self.globals.keys().for_each(|name| visit(name));
+        self.globals.names(visit);
     }
 }
 

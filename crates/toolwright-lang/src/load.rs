@@ -177,7 +177,7 @@ impl Loaded {
         }
         let (variables, secrets, env_value) = env::read(&mut problems, &root, host);
         let mut globals = Globals::new();
-        globals.insert("env".into(), env_value);
+        globals.insert("env", env_value);
         let servers = servers(&mut problems, &root, &globals);
         let data = data(&mut problems, &root, &mut globals, host);
         let globals = Arc::new(globals);
@@ -232,12 +232,12 @@ fn data(
         let Some(document) = Document::compile(problems, node) else { continue };
         match evaluate(problems, node, &document, globals, host) {
             Some(value) => {
-                globals.insert(name.clone(), value.clone());
+                globals.insert(&name, value.clone());
                 data.insert(name, value);
             }
             None => {
                 // Later entries that use it should not be blamed as well.
-                globals.insert(name, Value::None);
+                globals.insert(&name, Value::None);
             }
         }
     }

@@ -196,9 +196,12 @@ async fn call(loaded: &Loaded, name: &str, input: Json) -> (Result<ToolOutput, T
     (outcome, shown.lines())
 }
 
+/// The call a line belongs to, and the line.
+type Line = (Option<u64>, String);
+
 /// What a person is shown: one line for each call, in the order they start.
 #[derive(Clone, Default)]
-struct Shown(Arc<Mutex<Vec<(Option<u64>, String)>>>);
+struct Shown(Arc<Mutex<Vec<Line>>>);
 
 impl Shown {
     fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {

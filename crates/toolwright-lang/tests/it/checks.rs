@@ -107,7 +107,6 @@ tools:
             "error 10:21 `double` will refuse this: `v`: \"abc\" is not an integer",
             "warning 10:29 `double` has no parameter `w`",
         ]
-        .map(|line| line.replace("8:23", "8:23"))
     );
 }
 
