@@ -23,6 +23,28 @@ pub fn run() -> Result<()> {
             count += 1;
         }
     }
+    count += files(&root)?;
     println!("{count} seeds written");
     Ok(())
+}
+
+/// Writes one file for each flow vector and each example into the corpus of `yaml_load`.
+fn files(root: &Path) -> Result<usize> {
+    let folder = root.join("fuzz/corpus/yaml_load");
+    std::fs::create_dir_all(&folder)?;
+    let text = std::fs::read_to_string(root.join("testdata/stmt/llm_workers.json"))?;
+    let document: Json = serde_json::from_str(&text)?;
+    let mut count = 0;
+    for vector in document.get("vectors").and_then(Json::as_array).into_iter().flatten() {
+        let id = vector.get("id").and_then(Json::as_str).unwrap_or("unnamed");
+        let Some(yaml) = vector.get("yaml").and_then(Json::as_str) else { continue };
+        std::fs::write(folder.join(id), yaml)?;
+        count += 1;
+    }
+    for entry in std::fs::read_dir(root.join("examples/yaml"))? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), folder.join(entry.file_name()))?;
+        count += 1;
+    }
+    Ok(count)
 }

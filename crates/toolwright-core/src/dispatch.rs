@@ -3,6 +3,8 @@
 //! The runtime implements [`Dispatch`]; the MCP server, YAML flows and tools that call other tools use it, so that
 //! every call takes the same path whoever asks.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,7 @@ use crate::error::ToolError;
 use crate::message::{ToolCall, ToolResult};
 use crate::output::ToolOutput;
 use crate::tool::{BoxFuture, ToolSpec};
+use crate::toolset::Toolset;
 
 /// Runs calls on behalf of others.
 pub trait Dispatch: Send + Sync {
@@ -32,8 +35,32 @@ pub trait Dispatch: Send + Sync {
         call: ToolCall,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
+    /// Like [`invoke`](Self::invoke), for a tool of `tools` that the run itself need not know.
+    fn invoke_in<'a>(
+        &'a self,
+        parent: &'a ToolContext,
+        tools: &'a Toolset,
+        call: ToolCall,
+        manner: Manner,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
     /// Records something that happened inside a call.
     fn note(&self, context: &ToolContext, note: CallNote);
+}
+
+/// How one tool calls another.
+#[derive(Clone, Default)]
+pub struct Manner {
+    /// What a person is shown in place of the tool's own hint; empty text shows nothing.
+    pub hint: Option<Arc<str>>,
+    /// Whatever the caller lends to a tool that knows what to do with it.
+    pub lent: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Manner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manner").field("hint", &self.hint).finish_non_exhaustive()
+    }
 }
 
 /// Something that happened inside a call.

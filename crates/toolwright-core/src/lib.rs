@@ -45,7 +45,7 @@ mod wrap;
 pub use approval::{ApprovalRequest, Approver, Decision};
 pub use context::{CancelToken, RunScope, State, ToolContext};
 pub use definition::{ToolDef, panic_error, run_blocking};
-pub use dispatch::{CallNote, Dispatch};
+pub use dispatch::{CallNote, Dispatch, Manner};
 pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use message::{AssistantMessage, Message, ToolCall, ToolResult, Truncation};
@@ -62,8 +62,8 @@ pub use sandbox::{
 pub use secret::Secret;
 pub use store::{Store, StoreState, Stored};
 pub use tool::{
-    Annotations, BoxFuture, CallView, Fingerprint, ModelInput, Tool, ToolSettings, ToolSpec, ViewContent,
-    ViewFormat, Viewer, canonical_json, empty_parameters,
+    Annotations, BoxFuture, CallView, Fingerprint, ModelInput, Reader, Tool, ToolSettings, ToolSpec,
+    ViewContent, ViewFormat, Viewer, canonical_json, empty_parameters,
 };
 pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};

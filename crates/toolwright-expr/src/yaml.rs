@@ -238,8 +238,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn is_plain(text: &str) -> bool {
-    let words =
-        ["null", "~", "true", "false", "yes", "no", "on", "off", "y", "n", ".nan", ".inf", "-.inf", "+.inf"];
+    let words = ["null", "~", "true", "false", "yes", "no", "on", "off", ".nan", ".inf", "-.inf", "+.inf"];
     let lower = text.to_ascii_lowercase();
     if text.is_empty() || words.contains(&lower.as_str()) || text.starts_with(' ') || text.ends_with(' ') {
         return false;

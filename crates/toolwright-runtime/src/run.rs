@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use serde::{Deserialize, Serialize};
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Approver, BoxFuture, CallNote, CancelToken, Dispatch, Message, Model, RunScope, Sandbox, Secret, Store,
-    ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec, Toolset,
+    Approver, BoxFuture, CallNote, CancelToken, Dispatch, Manner, Message, Model, RunScope, Sandbox, Secret,
+    Store, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec, Toolset,
 };
 
 use crate::approval::{Approvals, Policy};
@@ -300,7 +300,17 @@ impl Dispatch for RunInner {
         parent: &'a ToolContext,
         call: ToolCall,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { call::run_nested(&self.host()?, call, parent).await })
+        Box::pin(async move { call::run_nested(&self.host()?, None, call, parent, Manner::default()).await })
+    }
+
+    fn invoke_in<'a>(
+        &'a self,
+        parent: &'a ToolContext,
+        tools: &'a Toolset,
+        call: ToolCall,
+        manner: Manner,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { call::run_nested(&self.host()?, Some(tools), call, parent, manner).await })
     }
 
     fn note(&self, context: &ToolContext, note: CallNote) {

@@ -4,6 +4,7 @@
 
 mod call;
 mod expr;
+mod flow;
 mod peer;
 mod schema;
 mod spawn;
@@ -21,6 +22,8 @@ const BENCHES: &[Bench] = &[
     ("schema", schema::run),
     ("expr", expr::evaluate),
     ("load", expr::load),
+    ("flow", flow::flow),
+    ("each", flow::each),
     ("spawn", spawn::run),
 ];
 
