@@ -15,7 +15,7 @@ pub(crate) fn example() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap();
     let path = folder.join("examples/everything");
-    assert!(path.exists(), "the example `everything` is not built: {}", path.display());
+    assert!(path.exists(), "the example `everything` is not built: run `cargo test -p toolwright-mcp` without a filter on targets");
     path
 }
 
