@@ -5,9 +5,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolwright_core::{
-    Content, Media, ToolContext, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset, tool,
-};
+use toolwright_core::{Content, Media, ToolContext, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset, tool};
 use toolwright_mcp::Server;
 use toolwright_runtime::Run;
 
@@ -126,7 +124,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         tools = tools.with(tool)?;
     }
     // Enough tools to need several pages.
-    let more: usize = std::env::var("EVERYTHING_MORE_TOOLS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let more: usize =
+        std::env::var("EVERYTHING_MORE_TOOLS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     for index in 0..more {
         let spec = ToolSpec::new(format!("more_{index:04}"), "One of many.");
         tools = tools.with(ToolDef::dynamic(spec, |_, _| async { "ok" }))?;

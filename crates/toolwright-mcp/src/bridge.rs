@@ -43,7 +43,8 @@ fn read_error(output: ToolOutput) -> ToolError {
         empty if empty.is_empty() => "the tool failed and did not say why".to_owned(),
         message => message,
     };
-    let rest: Vec<Content> = output.content.iter().filter(|block| block.as_text().is_none()).cloned().collect();
+    let rest: Vec<Content> =
+        output.content.iter().filter(|block| block.as_text().is_none()).cloned().collect();
     let error = ToolError::new(message);
     if rest.is_empty() { error } else { error.with_partial(ToolOutput::blocks(rest)) }
 }
@@ -227,7 +228,10 @@ mod tests {
         let answer = write_result(result(vec![Content::json(json!({"a": 1}))]), &spec);
         assert_eq!(answer["structuredContent"], json!({"a": 1}));
         assert_eq!(answer["content"], json!([{"type": "text", "text": "{\"a\":1}"}]));
-        assert_eq!(write_result(result(vec![Content::json(json!([1]))]), &spec).get("structuredContent"), None);
+        assert_eq!(
+            write_result(result(vec![Content::json(json!([1]))]), &spec).get("structuredContent"),
+            None
+        );
         spec.output_schema = Some(json!({"type": "integer"}));
         let answer = write_result(result(vec![Content::json(json!(5))]), &spec);
         assert_eq!(answer["structuredContent"], json!({"result": 5}));

@@ -82,11 +82,8 @@ pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
     };
     let raw_id = members.remove("id");
     let id = raw_id.clone().and_then(|id| serde_json::from_value::<Id>(id).ok());
-    let malformed = |problem: &str| Malformed {
-        code: INVALID_REQUEST,
-        problem: problem.to_owned(),
-        id: id.clone(),
-    };
+    let malformed =
+        |problem: &str| Malformed { code: INVALID_REQUEST, problem: problem.to_owned(), id: id.clone() };
     if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(malformed("`jsonrpc` must be \"2.0\""));
     }

@@ -43,7 +43,5 @@ pub use protocol::{
     Hints, Implementation, LATEST_SESSION_VERSION, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition,
 };
 pub use server::Server;
-pub use source::{
-    DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus,
-};
+pub use source::{DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus};
 pub use transport::stdio::{DEFAULT_ENVIRONMENT, ServerCommand};

@@ -177,10 +177,9 @@ impl McpServer {
         let seen = self.inner.seen();
         let status = match (&seen.client, &seen.failure) {
             (Some(client), _) => match client.closed() {
-                None => ServerStatus::Started {
-                    pid: client.pid(),
-                    version: client.greeting().version.clone(),
-                },
+                None => {
+                    ServerStatus::Started { pid: client.pid(), version: client.greeting().version.clone() }
+                }
                 Some(why) => ServerStatus::Failed { why: why.to_string() },
             },
             (None, Some(why)) => ServerStatus::Failed { why: why.to_string() },
@@ -189,7 +188,11 @@ impl McpServer {
         ServerState {
             status,
             starts: seen.starts,
-            tools: seen.offered.iter().map(|(tool, _)| format!("{}{}", self.inner.prefix, tool.name)).collect(),
+            tools: seen
+                .offered
+                .iter()
+                .map(|(tool, _)| format!("{}{}", self.inner.prefix, tool.name))
+                .collect(),
             suspended: seen.suspended.clone(),
             left_out: seen.left_out.clone(),
         }
@@ -231,8 +234,8 @@ impl McpServer {
         for (definition, hash) in offered {
             let remote = definition.name.clone();
             let tool = self.inner.tool(definition, hash);
-            let grown =
-                tool.and_then(|tool| tools.clone().with_from(tool, &origin).map_err(|error| error.to_string()));
+            let grown = tool
+                .and_then(|tool| tools.clone().with_from(tool, &origin).map_err(|error| error.to_string()));
             match grown {
                 Ok(grown) => tools = grown,
                 Err(problem) => left_out.push((remote, problem)),
@@ -496,8 +499,10 @@ impl Inner {
     }
 
     fn tool(self: &Arc<Self>, definition: ToolDefinition, hash: String) -> Result<McpTool, String> {
-        let mut spec =
-            ToolSpec::new(format!("{}{}", self.prefix, definition.name), definition.description.unwrap_or_default());
+        let mut spec = ToolSpec::new(
+            format!("{}{}", self.prefix, definition.name),
+            definition.description.unwrap_or_default(),
+        );
         let mut annotations = definition.annotations.as_ref().map(Annotations::from).unwrap_or_default();
         annotations.title = annotations.title.or(definition.title);
         if !self.trusted {
@@ -562,7 +567,13 @@ impl Tool for McpTool {
         Box::pin(async move {
             let client = self.server.session().await?;
             // A server that was started again may have changed since the model was told of the tool.
-            if !self.server.seen().offered.iter().any(|(tool, hash)| tool.name == self.remote && *hash == self.hash) {
+            if !self
+                .server
+                .seen()
+                .offered
+                .iter()
+                .any(|(tool, hash)| tool.name == self.remote && *hash == self.hash)
+            {
                 return Err(ToolError::of(
                     ErrorKind::Approval,
                     format!("the definition of `{}` changed; it waits for approval", self.spec.name),
@@ -586,7 +597,8 @@ impl McpTool {
             let problems = schema.problems(value);
             if !problems.is_empty() {
                 let problems = toolwright_core::text::clip(&problems.join("; "), 1000);
-                let message = format!("the result of `{}` is not what its schema says: {problems}", self.spec.name);
+                let message =
+                    format!("the result of `{}` is not what its schema says: {problems}", self.spec.name);
                 return Err(ToolError::new(message).with_partial(ToolOutput::blocks(output.content)));
             }
         }

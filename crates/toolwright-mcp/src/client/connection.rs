@@ -87,7 +87,10 @@ impl Connection {
         let line = jsonrpc::request(&Id::Number(id), method, params);
         if line.len() > jsonrpc::MAX_MESSAGE_BYTES {
             let most = jsonrpc::MAX_MESSAGE_BYTES;
-            return Err(McpError::new(McpErrorKind::Limit, format!("the request is larger than {most} bytes")));
+            return Err(McpError::new(
+                McpErrorKind::Limit,
+                format!("the request is larger than {most} bytes"),
+            ));
         }
         let exchange = async {
             // A server that does not read its input fills the pipe; the time-out covers that too.
@@ -127,7 +130,11 @@ impl Connection {
 
     /// Ends the session because it is no longer needed.
     pub(crate) fn end(&self) {
-        if self.reason.set(McpError::new(McpErrorKind::Closed, "connection closed: it was ended here")).is_ok() {
+        if self
+            .reason
+            .set(McpError::new(McpErrorKind::Closed, "connection closed: it was ended here"))
+            .is_ok()
+        {
             self.polite.store(true, Ordering::Release);
         }
         self.closed.cancel();
@@ -143,10 +150,7 @@ impl Connection {
     }
 
     pub(crate) fn why_closed(&self) -> McpError {
-        self.reason
-            .get()
-            .cloned()
-            .unwrap_or_else(|| McpError::new(McpErrorKind::Closed, "connection closed"))
+        self.reason.get().cloned().unwrap_or_else(|| McpError::new(McpErrorKind::Closed, "connection closed"))
     }
 
     pub(crate) fn heard(&self) -> u64 {
@@ -172,7 +176,8 @@ impl Connection {
                 Ok(Line::Whole(line)) => line,
                 Ok(Line::TooLong) => {
                     let most = jsonrpc::MAX_MESSAGE_BYTES;
-                    let message = format!("connection closed: the server sent a line of more than {most} bytes");
+                    let message =
+                        format!("connection closed: the server sent a line of more than {most} bytes");
                     return McpError::new(McpErrorKind::Limit, message);
                 }
                 Ok(Line::End) | Err(_) => return McpError::new(McpErrorKind::Closed, "connection closed"),

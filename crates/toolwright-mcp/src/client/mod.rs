@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use toolwright_core::{ToolError, ToolOutput, text};
 
-pub use self::connection::{OnLog, OnProgress};
 use self::connection::{Connection, set_meta};
+pub use self::connection::{OnLog, OnProgress};
 use crate::bridge;
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{METHOD_NOT_FOUND, UNSUPPORTED_VERSION};
@@ -182,7 +182,8 @@ impl Client {
             }
             let Some(next) = page.next_cursor else { return Ok(listing) };
             if seen_cursors.contains(&next) || seen_cursors.len() >= MAX_PAGES {
-                let message = format!("the list of tools does not end after {} pages", seen_cursors.len() + 1);
+                let message =
+                    format!("the list of tools does not end after {} pages", seen_cursors.len() + 1);
                 return Err(McpError::new(McpErrorKind::Limit, message));
             }
             seen_cursors.push(next.clone());
@@ -206,12 +207,10 @@ impl Client {
         drop(abandoned);
         match answer {
             Ok(result) => bridge::read_result(result),
-            Err(error) if error.kind() == McpErrorKind::Timeout => {
-                Err(ToolError::of(
-                    toolwright_core::ErrorKind::Timeout,
-                    format!("the tool `{name}` did not answer within {timeout:?} and was cancelled"),
-                ))
-            }
+            Err(error) if error.kind() == McpErrorKind::Timeout => Err(ToolError::of(
+                toolwright_core::ErrorKind::Timeout,
+                format!("the tool `{name}` did not answer within {timeout:?} and was cancelled"),
+            )),
             Err(error) => Err(error.into()),
         }
     }
@@ -282,13 +281,17 @@ impl Drop for Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("greeting", &self.greeting).field("pid", &self.pid).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("greeting", &self.greeting)
+            .field("pid", &self.pid)
+            .finish_non_exhaustive()
     }
 }
 
 fn read_initialize(answer: Value) -> Result<Greeting, McpError> {
-    let answer: InitializeResult = serde_json::from_value(answer)
-        .map_err(|error| McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}")))?;
+    let answer: InitializeResult = serde_json::from_value(answer).map_err(|error| {
+        McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}"))
+    })?;
     if !SESSION_VERSIONS.contains(&answer.protocol_version.as_str()) {
         let version = text::clip(&answer.protocol_version, 100);
         return Err(McpError::new(McpErrorKind::Protocol, format!("it speaks revision `{version}` only")));
@@ -302,8 +305,9 @@ fn read_initialize(answer: Value) -> Result<Greeting, McpError> {
 }
 
 fn read_discover(answer: Value) -> Result<Greeting, McpError> {
-    let answer: DiscoverResult = serde_json::from_value(answer)
-        .map_err(|error| McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}")))?;
+    let answer: DiscoverResult = serde_json::from_value(answer).map_err(|error| {
+        McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}"))
+    })?;
     if !answer.supported_versions.iter().any(|version| version == STATELESS_VERSION) {
         let versions = text::clip(&answer.supported_versions.join(", "), 200);
         return Err(McpError::new(McpErrorKind::Protocol, format!("it speaks revisions {versions} only")));
@@ -370,7 +374,8 @@ impl Drop for Abandoned<'_> {
             // Any answer, an error too, is a sign of life.
             let _ = connection.request("ping", Value::Null, silence, None).await;
             if connection.heard() == heard {
-                let message = format!("connection closed: the server said nothing for {silence:?} and was ended");
+                let message =
+                    format!("connection closed: the server said nothing for {silence:?} and was ended");
                 connection.close(McpError::new(McpErrorKind::Closed, message));
             }
         });

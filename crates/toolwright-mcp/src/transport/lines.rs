@@ -30,7 +30,12 @@ pub(crate) struct LineReader<R> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(crate) fn new(input: R, limit: usize) -> Self {
-        LineReader { input: BufReader::with_capacity(32 * 1024, input), limit, line: Vec::new(), skipping: false }
+        LineReader {
+            input: BufReader::with_capacity(32 * 1024, input),
+            limit,
+            line: Vec::new(),
+            skipping: false,
+        }
     }
 
     /// The next line. Line ends may be `\n` or `\r\n`; a byte order mark is no part of the line. What stands at the end

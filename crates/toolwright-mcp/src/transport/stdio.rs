@@ -15,7 +15,18 @@ use tokio::process::{Child, Command};
 /// The variables a server is given unless told otherwise: what programs need to find their files and speak the
 /// user's language, and nothing that is likely to be a secret.
 pub const DEFAULT_ENVIRONMENT: [&str; 12] = [
-    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "SYSTEMROOT",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "SYSTEMROOT",
 ];
 
 /// The variable that marks every process of a server.

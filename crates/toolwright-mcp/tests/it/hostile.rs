@@ -8,7 +8,7 @@ use toolwright_core::{ErrorKind, ToolCall, ToolResult, ToolSource as _, Toolset}
 use toolwright_mcp::{Client, ClientOptions, McpErrorKind, McpServer, ServerStatus};
 use toolwright_runtime::Run;
 
-use crate::support::{Log, everything, eventually, is_running, script, server};
+use crate::support::{Log, eventually, everything, is_running, script, server};
 
 /// Calls `add` of a scripted server. Afterwards nothing of the server is left.
 async fn call(body: &str) -> ToolResult {
@@ -57,7 +57,9 @@ const OK: &str = r#"'{"content":[{"type":"text","text":"ok"}]}'"#;
 
 #[tokio::test]
 async fn a_command_that_does_not_exist() {
-    let error = Client::start(&toolwright_mcp::ServerCommand::new("/no/such/program"), ClientOptions::default()).await;
+    let error =
+        Client::start(&toolwright_mcp::ServerCommand::new("/no/such/program"), ClientOptions::default())
+            .await;
     assert_eq!(error.unwrap_err().kind(), McpErrorKind::Start);
 }
 
@@ -68,7 +70,7 @@ async fn death_before_the_greeting() {
 
 #[tokio::test]
 async fn silence_at_the_start() {
-    check_start("forever", "did not answer `initialize`").await;
+    check_start("hang", "did not answer `initialize`").await;
 }
 
 #[tokio::test]
@@ -84,8 +86,11 @@ async fn a_greeting_that_is_none() {
 
 #[tokio::test]
 async fn a_server_that_refuses() {
-    check_start(r#"read l; say '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"go away"}}'; forever"#, "go away")
-        .await;
+    check_start(
+        r#"read l; say '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"go away"}}'; forever"#,
+        "go away",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -110,14 +115,22 @@ forever"#,
 
 #[tokio::test]
 async fn death_in_the_middle_of_a_call() {
-    check_error("init; tools 2; read l; exit 3", ErrorKind::Unknown, "connection closed: the server ended (exit status: 3)")
-        .await;
+    check_error(
+        "init; tools 2; read l; exit 3",
+        ErrorKind::Unknown,
+        "connection closed: the server ended (exit status: 3)",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn death_in_the_middle_of_a_line() {
-    check_error(r#"init; tools 2; read l; printf '{"jsonrpc":"2.0","id":3,"res'; exit"#, ErrorKind::Unknown, "connection closed")
-        .await;
+    check_error(
+        r#"init; tools 2; read l; printf '{"jsonrpc":"2.0","id":3,"res'; exit"#,
+        ErrorKind::Unknown,
+        "connection closed",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -163,7 +176,12 @@ read l; answer 5 '{{"content":[{{"type":"text","text":"second"}}]}}'; forever"#
 
 #[tokio::test]
 async fn a_line_without_end() {
-    check_error("init; tools 2; read l; exec cat /dev/zero", ErrorKind::OutputLimit, "more than 16777216 bytes").await;
+    check_error(
+        "init; tools 2; read l; exec cat /dev/zero",
+        ErrorKind::OutputLimit,
+        "more than 16777216 bytes",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -179,7 +197,9 @@ async fn a_line_that_is_too_long() {
 #[tokio::test]
 async fn json_as_deep_as_a_well() {
     check_answer(
-        &format!("init; tools 2; read l; head -c 1000000 /dev/zero | tr '\\0' '['; echo; answer 3 {OK}; forever"),
+        &format!(
+            "init; tools 2; read l; head -c 1000000 /dev/zero | tr '\\0' '['; echo; answer 3 {OK}; forever"
+        ),
         "ok",
     )
     .await;
@@ -188,12 +208,15 @@ async fn json_as_deep_as_a_well() {
 #[tokio::test]
 async fn json_of_very_many_values() {
     let many = r#"printf '{"jsonrpc":"2.0","id":3,"result":['; yes 0, | head -n 3000000 | tr -d '\n'; printf '0]}\n'"#;
-    check_error(&format!("init; tools 2; read l; {many}; forever"), ErrorKind::Timeout, "did not answer").await;
+    check_error(&format!("init; tools 2; read l; {many}; forever"), ErrorKind::Timeout, "did not answer")
+        .await;
 }
 
 #[tokio::test]
 async fn garbage_between_messages() {
-    let body = format!("echo hello; init; echo '{{'; tools 2; read l; printf '\\377\\376\\n\\n   \\n'; echo null; answer 3 {OK}; forever");
+    let body = format!(
+        "echo hello; init; echo '{{'; tools 2; read l; printf '\\377\\376\\n\\n   \\n'; echo null; answer 3 {OK}; forever"
+    );
     check_answer(&body, "ok").await;
 }
 
@@ -222,7 +245,10 @@ async fn answers_under_wrong_ids() {
 #[tokio::test]
 async fn the_same_answer_twice() {
     let again = r#"'{"content":[{"type":"text","text":"again"}]}'"#;
-    let server = server(&format!("init; tools 2; read l; answer 3 {OK}; answer 3 {again}; read l; answer 4 {OK}; forever")).build();
+    let server = server(&format!(
+        "init; tools 2; read l; answer 3 {OK}; answer 3 {again}; read l; answer 4 {OK}; forever"
+    ))
+    .build();
     let run = Run::builder(Toolset::new()).source(server).build().unwrap();
     for id in ["1", "2"] {
         assert_eq!(run.call(ToolCall::new(id, "add", json!({}))).await.unwrap().to_text(), "ok");
@@ -241,15 +267,28 @@ async fn a_result_and_an_error_at_once() {
 
 #[tokio::test]
 async fn neither_a_result_nor_an_error() {
-    check_error(r#"init; tools 2; read l; say '{"jsonrpc":"2.0","id":3}'; forever"#, ErrorKind::Unknown, "neither").await;
-    check_error(r#"init; tools 2; read l; answer 3 '"text"'; forever"#, ErrorKind::Unknown, "is not one").await;
-    check_error(r#"init; tools 2; read l; answer 3 '{"content":"text"}'; forever"#, ErrorKind::Unknown, "is not one").await;
+    check_error(
+        r#"init; tools 2; read l; say '{"jsonrpc":"2.0","id":3}'; forever"#,
+        ErrorKind::Unknown,
+        "neither",
+    )
+    .await;
+    check_error(r#"init; tools 2; read l; answer 3 '"text"'; forever"#, ErrorKind::Unknown, "is not one")
+        .await;
+    check_error(
+        r#"init; tools 2; read l; answer 3 '{"content":"text"}'; forever"#,
+        ErrorKind::Unknown,
+        "is not one",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn errors_of_the_protocol_keep_their_meaning() {
     let refuse = |code: i64| {
-        format!(r#"init; tools 2; read l; say '{{"jsonrpc":"2.0","id":3,"error":{{"code":{code},"message":"said so"}}}}'; forever"#)
+        format!(
+            r#"init; tools 2; read l; say '{{"jsonrpc":"2.0","id":3,"error":{{"code":{code},"message":"said so"}}}}'; forever"#
+        )
     };
     check_error(&refuse(-32602), ErrorKind::Parsing, "said so").await;
     check_error(&refuse(-32603), ErrorKind::Unknown, "said so").await;
@@ -260,7 +299,11 @@ async fn errors_of_the_protocol_keep_their_meaning() {
 #[tokio::test]
 async fn a_flood_of_notifications() {
     let note = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":3,"progress":1,"message":"more"}}"#;
-    check_answer(&format!("init; tools 2; read l; yes '{note}' | head -n 20000; answer 3 {OK}; forever"), "ok").await;
+    check_answer(
+        &format!("init; tools 2; read l; yes '{note}' | head -n 20000; answer 3 {OK}; forever"),
+        "ok",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -284,7 +327,11 @@ answer 3 {OK}; forever"#
 #[tokio::test]
 async fn a_flood_of_requests_that_never_reads_the_answers() {
     let request = r#"{"jsonrpc":"2.0","id":"r","method":"sampling/createMessage","params":{}}"#;
-    check_answer(&format!("init; tools 2; read l; yes '{request}' | head -n 10000; answer 3 {OK}; forever"), "ok").await;
+    check_answer(
+        &format!("init; tools 2; read l; yes '{request}' | head -n 10000; answer 3 {OK}; forever"),
+        "ok",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -302,7 +349,7 @@ answer 3 {OK}; forever"#
 
 #[tokio::test]
 async fn a_server_that_never_reads() {
-    let server = server("init; tools 2; forever").timeout(Duration::from_millis(500)).build();
+    let server = server("init; tools 2; hang").timeout(Duration::from_millis(500)).build();
     server.tools().await.unwrap();
     let pid = pid(&server).unwrap();
     let run = Run::builder(Toolset::new()).source(server).build().unwrap();
@@ -344,7 +391,18 @@ init; tools 2; forever"##;
     let named: Vec<String> = server.state().left_out.into_iter().map(|(name, _)| name).collect();
     assert_eq!(
         named,
-        ["add", "a tool without a name", "a tool without a name", "a b", "x\\u{202e}y", "", "list", "text", "far", "bad_output"]
+        [
+            "add",
+            "a tool without a name",
+            "a tool without a name",
+            "a b",
+            "x\\u{202e}y",
+            "",
+            "list",
+            "text",
+            "far",
+            "bad_output"
+        ]
     );
     // Nothing of a schema is lost on the way.
     let fine = &tools.get("fine").unwrap().tool.spec().parameters;
@@ -373,7 +431,11 @@ init; tools 2; forever"#,
     let server = server(&body).build();
     server.tools().await.unwrap();
     let pids = || -> Vec<u32> {
-        std::fs::read_to_string(&note).unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
+        std::fs::read_to_string(&note)
+            .unwrap_or_default()
+            .lines()
+            .filter_map(|line| line.parse().ok())
+            .collect()
     };
     eventually("all have started", || pids().len() == 4).await;
     assert!(pids().into_iter().all(is_running));
@@ -415,7 +477,8 @@ async fn stderr_is_told_line_by_line_however_much_there_is() {
 async fn a_server_that_keeps_dying_is_started_again_with_growing_pauses() {
     let server = server("init; tools 2; read l; exit 1").first_pause(Duration::from_millis(400)).build();
     let run = Run::builder(Toolset::new()).source(server.clone()).build().unwrap();
-    let call = async |id: &str| run.call(ToolCall::new(id, "add", json!({}))).await.unwrap().error.unwrap().message;
+    let call =
+        async |id: &str| run.call(ToolCall::new(id, "add", json!({}))).await.unwrap().error.unwrap().message;
     assert!(call("1").await.contains("exit status: 1"));
     // The first restart comes at once, the second after a pause.
     assert!(call("2").await.contains("exit status: 1"));
@@ -440,7 +503,9 @@ async fn a_failing_server_leaves_the_others_alone_unless_it_is_required() {
 
 #[tokio::test]
 async fn a_flood_from_one_server_does_not_hold_up_another() {
-    let flood = server("init; tools 2; read l; exec yes '{\"jsonrpc\":\"2.0\",\"method\":\"x\"}'").prefix("flood_").build();
+    let flood = server("init; tools 2; read l; exec yes '{\"jsonrpc\":\"2.0\",\"method\":\"x\"}'")
+        .prefix("flood_")
+        .build();
     let good = McpServer::builder("good", everything()).tools(["add"]).build();
     let run = Run::builder(Toolset::new()).source(flood).source(good).build().unwrap();
     let (flooded, sum) = tokio::join!(run.call(ToolCall::new("1", "flood_add", json!({}))), async {

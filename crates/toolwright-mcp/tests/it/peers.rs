@@ -30,7 +30,8 @@ async fn check_official_client(test: &str, mode: &str) {
     let Some(python) = python(test) else { return };
     let mut command = tokio::process::Command::new(python);
     command.arg(beside("official_client.py")).arg(example()).arg(mode).kill_on_drop(true);
-    let output = tokio::time::timeout(Duration::from_secs(60), command.output()).await.expect("in time").unwrap();
+    let output =
+        tokio::time::timeout(Duration::from_secs(60), command.output()).await.expect("in time").unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     let tools = seen.as_object_mut().unwrap().remove("tools").unwrap();

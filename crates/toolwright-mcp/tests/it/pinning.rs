@@ -35,13 +35,19 @@ fn json_value() -> impl Strategy<Value = Value> {
 fn definition() -> impl Strategy<Value = Value> {
     let schema = || prop::collection::btree_map("[a-z$]{1,6}", json_value(), 0..4);
     let hints = prop::collection::btree_map(
-        prop_oneof![Just("readOnlyHint"), Just("destructiveHint"), Just("idempotentHint"), Just("openWorldHint")],
+        prop_oneof![
+            Just("readOnlyHint"),
+            Just("destructiveHint"),
+            Just("idempotentHint"),
+            Just("openWorldHint")
+        ],
         any::<bool>(),
         0..4,
     );
     ("[a-z_]{1,12}", "\\PC{0,20}", schema(), prop::option::of(schema()), hints).prop_map(
         |(name, description, input, output, hints)| {
-            let mut tool = json!({"name": name, "description": description, "inputSchema": input, "annotations": hints});
+            let mut tool =
+                json!({"name": name, "description": description, "inputSchema": input, "annotations": hints});
             if let Some(output) = output {
                 tool["outputSchema"] = json!(output);
             }
@@ -54,7 +60,9 @@ fn definition() -> impl Strategy<Value = Value> {
 fn places(value: &Value, at: &mut Vec<String>, out: &mut Vec<Vec<String>>) {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), value)).collect(),
-        Value::Array(items) => items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect()
+        }
         _ => Vec::new(),
     };
     for (step, child) in children {
@@ -101,9 +109,9 @@ fn change(definition: &Value, pick: usize, how: u8, other: &Value) -> Value {
 
 fn reversed(value: &Value) -> Value {
     match value {
-        Value::Object(map) => {
-            Value::Object(map.iter().rev().map(|(key, value)| (key.clone(), reversed(value))).collect::<Map<_, _>>())
-        }
+        Value::Object(map) => Value::Object(
+            map.iter().rev().map(|(key, value)| (key.clone(), reversed(value))).collect::<Map<_, _>>(),
+        ),
         Value::Array(items) => items.iter().map(reversed).collect::<Vec<_>>().into(),
         other => other.clone(),
     }
@@ -174,7 +182,8 @@ async fn only_what_the_lock_approved_is_offered() {
 
     let same = server("init; tools 2; forever").pinning(Pinning::Locked(lock.clone())).build();
     assert_eq!(same.tools().await.unwrap().names().collect::<Vec<_>>(), ["add"]);
-    let another = server("init; tools 2; forever # not the same command").pinning(Pinning::Locked(lock)).build();
+    let another =
+        server("init; tools 2; forever # not the same command").pinning(Pinning::Locked(lock)).build();
     assert!(another.tools().await.unwrap().is_empty());
     assert!(another.state().suspended[0].changes[0].starts_with("server.command"));
 }

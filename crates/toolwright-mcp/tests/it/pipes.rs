@@ -8,7 +8,7 @@ use toolwright_core::{Content, ErrorKind, Media, ToolCall, ToolSource as _, Tool
 use toolwright_mcp::{Client, ClientOptions, McpServer, ServerStatus};
 use toolwright_runtime::{Event, EventKind, Policy, Run};
 
-use crate::support::{everything, eventually, is_running};
+use crate::support::{eventually, everything, is_running};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -99,7 +99,8 @@ async fn progress_grows_and_is_told_while_the_call_runs() {
     let client = client().await;
     let seen: Arc<Mutex<Vec<(f64, Option<f64>, Option<String>)>>> = Arc::default();
     let noting = seen.clone();
-    let on_progress = Arc::new(move |done, total, message| noting.lock().unwrap().push((done, total, message)));
+    let on_progress =
+        Arc::new(move |done, total, message| noting.lock().unwrap().push((done, total, message)));
     client.call_tool("test_tool_with_progress", json!({}), SOON, Some(on_progress)).await.unwrap();
     let seen: Vec<f64> = seen.lock().unwrap().iter().map(|(done, ..)| *done).collect();
     assert_eq!(seen, [0.0, 50.0, 100.0]);
@@ -113,7 +114,8 @@ async fn a_call_that_is_dropped_or_late_is_cancelled_at_the_server() {
         let witness = folder.path().join(way);
         let arguments = json!({"seconds": 600, "witness": witness.to_str()});
         if way == "late" {
-            let late = client.call_tool("wait", arguments, Duration::from_millis(200), None).await.unwrap_err();
+            let late =
+                client.call_tool("wait", arguments, Duration::from_millis(200), None).await.unwrap_err();
             assert_eq!(late.kind(), ErrorKind::Timeout);
         } else {
             let call = client.call_tool("wait", arguments, SOON, None);
@@ -150,7 +152,8 @@ async fn a_large_text_and_a_long_call_arrive_whole() {
     assert_eq!(large.unwrap().to_text().len(), 5_000_000);
     let long = client.call_tool("wait", json!({"seconds": 2}), SOON, None).await.unwrap();
     assert_eq!(long.to_text(), "waited");
-    let too_large = client.call_tool("echo", json!({"text": "0123456789", "times": 2_000_000}), SOON, None).await;
+    let too_large =
+        client.call_tool("echo", json!({"text": "0123456789", "times": 2_000_000}), SOON, None).await;
     assert!(too_large.unwrap_err().message().contains("larger than"));
 }
 
@@ -158,12 +161,17 @@ async fn a_large_text_and_a_long_call_arrive_whole() {
 async fn a_servers_tools_join_a_run_and_take_its_whole_path() {
     let notes: Arc<Mutex<Vec<f64>>> = Arc::default();
     let noting = notes.clone();
-    let server = McpServer::builder("everything", everything()).tools(["add", "test_*", "!*audio*"]).prefix("e_").build();
+    let server = McpServer::builder("everything", everything())
+        .tools(["add", "test_*", "!*audio*"])
+        .prefix("e_")
+        .build();
     assert_eq!(server.state().status, ServerStatus::Configured);
     let run = Run::builder(Toolset::new())
         .source(server.clone())
         .on_event(move |event: &Event| {
-            if let EventKind::CallNoted { note: toolwright_core::CallNote::Progress { done, .. }, .. } = &event.kind {
+            if let EventKind::CallNoted { note: toolwright_core::CallNote::Progress { done, .. }, .. } =
+                &event.kind
+            {
                 noting.lock().unwrap().push(*done);
             }
         })
@@ -194,7 +202,11 @@ async fn a_server_cannot_talk_its_way_past_a_policy() {
         let builder = McpServer::builder("everything", everything());
         let server = if trusted { builder.trust_annotations() } else { builder }.build();
         let run = Run::builder(Toolset::new()).source(server).policy(Policy::cautious()).build().unwrap();
-        run.call(ToolCall::new("1", "add", json!({"x": 1, "y": 1}))).await.unwrap().error.map(|error| error.kind)
+        run.call(ToolCall::new("1", "add", json!({"x": 1, "y": 1})))
+            .await
+            .unwrap()
+            .error
+            .map(|error| error.kind)
     };
     assert_eq!(calls(false).await, Some(ErrorKind::Approval));
     assert_eq!(calls(true).await, None);

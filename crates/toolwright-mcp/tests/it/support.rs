@@ -15,11 +15,15 @@ pub(crate) fn example() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap();
     let path = folder.join("examples/everything");
-    assert!(path.exists(), "the example `everything` is not built: run `cargo test -p toolwright-mcp` without a filter on targets");
+    assert!(
+        path.exists(),
+        "the example `everything` is not built: run `cargo test -p toolwright-mcp` without a filter on targets"
+    );
     path
 }
 
-/// A server written in shell. `$init` answers `initialize` and reads `initialized`.
+/// A server written in shell: `init` answers `initialize` and reads `initialized`, `forever` reads without answering
+/// until its input ends, `hang` does not even read.
 pub(crate) fn script(body: &str) -> ServerCommand {
     let prelude = r#"
 say() { printf '%s\n' "$1"; }
@@ -27,7 +31,8 @@ answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 init() { read -r line; answer 1 '{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"script","version":"1"}}'; read -r line; }
 ADD='{"name":"add","description":"Adds.","inputSchema":{"type":"object"}}'
 tools() { read -r line; answer "$1" "{\"tools\":[$ADD]}"; }
-forever() { while :; do sleep 1; done; }
+forever() { cat > /dev/null; }
+hang() { while :; do sleep 0.1; done; }
 "#;
     ServerCommand::new("/bin/sh").args(["-c".to_owned(), format!("{prelude}\n{body}")])
 }

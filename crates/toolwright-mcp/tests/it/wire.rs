@@ -72,7 +72,10 @@ async fn each_revision_is_agreed_on_and_others_get_the_newest() {
     let (mut raw, answer) = Raw::initialized("1999-01-01").await;
     assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(answer["result"]["capabilities"], json!({"tools": {}}));
-    assert_eq!(raw.ask("initialize", json!({"protocolVersion": "2025-11-25"})).await["error"]["code"], -32600);
+    assert_eq!(
+        raw.ask("initialize", json!({"protocolVersion": "2025-11-25"})).await["error"]["code"],
+        -32600
+    );
 }
 
 #[tokio::test]
@@ -87,7 +90,8 @@ async fn a_session_begins_with_initialize_but_ping_is_always_answered() {
 async fn older_clients_get_no_words_they_do_not_know() {
     let (mut raw, _) = Raw::initialized("2024-11-05").await;
     let answer = raw.ask("tools/call", json!({"name": "test_multiple_content_types"})).await;
-    let kinds: Vec<_> = answer["result"]["content"].as_array().unwrap().iter().map(|b| b["type"].clone()).collect();
+    let kinds: Vec<_> =
+        answer["result"]["content"].as_array().unwrap().iter().map(|b| b["type"].clone()).collect();
     assert_eq!(kinds, ["text", "image", "resource", "resource", "text"]);
     assert_eq!(answer["result"].get("structuredContent"), None);
     let sound = raw.ask("tools/call", json!({"name": "test_audio_content"})).await;
@@ -182,7 +186,10 @@ async fn an_id_in_use_is_refused_and_a_cancelled_call_gets_no_answer() {
     raw.write(slow).await;
     let refused = raw.read().await;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("s"), &json!(-32600)));
-    raw.write(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n").await;
+    raw.write(
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n",
+    )
+    .await;
     raw.write(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"nobody\"}}\n")
         .await;
     assert_eq!(raw.ask("ping", json!({})).await["id"], 1);
