@@ -70,4 +70,7 @@ mod pages {
     struct Policies;
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;
+    #[cfg(feature = "mcp")]
+    #[doc = include_str!("../../../docs/guide/mcp.md")]
+    struct Mcp;
 }

@@ -3,6 +3,7 @@
 //! One file per benchmark; adding one means adding a file and a line in `BENCHES`.
 
 mod call;
+mod mcp;
 mod peer;
 mod schema;
 
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 type Bench = (&'static str, fn() -> Result<Report>);
 
-const BENCHES: &[Bench] = &[("call", call::run), ("schema", schema::run)];
+const BENCHES: &[Bench] = &[("call", call::run), ("mcp", mcp::run), ("schema", schema::run)];
 
 /// What a benchmark found.
 pub struct Report {
