@@ -28,6 +28,23 @@ pub trait Dispatch: Send + Sync {
     /// Runs a call from outside; the result is bounded, ready for a model.
     fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 
+    /// Like [`dispatch`](Self::dispatch), and tells `watch` what happens inside the call. The call's id must be one
+    /// that no other call under way has. A host that cannot be watched runs the call all the same.
+    fn dispatch_watched<'a>(
+        &'a self,
+        call: ToolCall,
+        watch: Watch,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        let _ = watch;
+        self.dispatch(call)
+    }
+
+    /// Tells the calls with that id to stop; says whether there was one.
+    fn cancel(&self, call_id: &str) -> bool {
+        let _ = call_id;
+        false
+    }
+
     /// Runs a call that a tool makes; the output is whole, and the call is recorded under its parent.
     fn invoke<'a>(
         &'a self,
@@ -62,6 +79,9 @@ impl std::fmt::Debug for Manner {
         f.debug_struct("Manner").field("hint", &self.hint).finish_non_exhaustive()
     }
 }
+
+/// Is told what happens inside one call, on the thread where it happens: it must be quick.
+pub type Watch = Arc<dyn Fn(&CallNote) + Send + Sync>;
 
 /// Something that happened inside a call.
 #[non_exhaustive]

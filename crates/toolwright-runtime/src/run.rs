@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
     Approver, BoxFuture, CallNote, CancelToken, Dispatch, Manner, Message, Model, RunScope, Sandbox, Secret,
-    Store, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec, Toolset,
+    Store, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec, Toolset, Watch,
 };
 
 use crate::approval::{Approvals, Policy};
@@ -61,6 +61,8 @@ pub(crate) struct RunInner {
     pub(crate) max_depth: u32,
     /// Calls under way, so that one can be cancelled by its id.
     active: Mutex<HashMap<u64, ToolContext>>,
+    /// Who wants to be told what happens inside a call, by its id.
+    watches: Mutex<HashMap<Arc<str>, Watch>>,
     end: Mutex<Option<RunEnd>>,
 }
 
@@ -168,12 +170,7 @@ impl Run {
 
     /// Stops the calls with that id; says whether there was one.
     pub fn cancel_call(&self, call_id: &str) -> bool {
-        let active = self.inner.active();
-        let found: Vec<ToolContext> =
-            active.values().filter(|context| **context.call_id() == *call_id).cloned().collect();
-        drop(active);
-        found.iter().for_each(ToolContext::stop);
-        !found.is_empty()
+        self.inner.cancel(call_id)
     }
 
     /// The ids of the calls under way.
@@ -230,6 +227,10 @@ impl RunInner {
 
     pub(crate) fn active(&self) -> std::sync::MutexGuard<'_, HashMap<u64, ToolContext>> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watches(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Watch>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn current_tools(&self) -> Toolset {
@@ -295,6 +296,26 @@ impl Dispatch for RunInner {
         Box::pin(async move { call::run_call(&self.host()?, call, None).await })
     }
 
+    fn dispatch_watched<'a>(
+        &'a self,
+        call: ToolCall,
+        watch: Watch,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move {
+            let _watched = Watched::enter(self, call.id.clone(), watch);
+            call::run_call(&self.host()?, call, None).await
+        })
+    }
+
+    fn cancel(&self, call_id: &str) -> bool {
+        let active = self.active();
+        let found: Vec<ToolContext> =
+            active.values().filter(|context| **context.call_id() == *call_id).cloned().collect();
+        drop(active);
+        found.iter().for_each(ToolContext::stop);
+        !found.is_empty()
+    }
+
     fn invoke<'a>(
         &'a self,
         parent: &'a ToolContext,
@@ -317,11 +338,34 @@ impl Dispatch for RunInner {
         if let CallNote::RateLimited { wait } | CallNote::Retry { wait, .. } = &note {
             self.limits.waited(*wait);
         }
+        let watch = self.watches().get(context.call_id()).cloned();
+        if let Some(watch) = watch {
+            watch(&note);
+        }
         // A note that cannot be recorded ends the run; the call itself learns of it through the cancel.
         if let Err(error) = self.events.emit(EventKind::CallNoted { span: context.span(), note }) {
             self.end(RunEnd::Failed { message: error.message().to_owned() });
             self.cancel.cancel();
         }
+    }
+}
+
+/// Keeps a watch for as long as its call runs.
+struct Watched<'a> {
+    run: &'a RunInner,
+    call_id: Arc<str>,
+}
+
+impl<'a> Watched<'a> {
+    fn enter(run: &'a RunInner, call_id: Arc<str>, watch: Watch) -> Self {
+        run.watches().insert(call_id.clone(), watch);
+        Watched { run, call_id }
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.run.watches().remove(&self.call_id);
     }
 }
 
@@ -497,6 +541,7 @@ impl RunBuilder {
             max_output: self.max_output,
             max_depth: self.max_depth,
             active: Mutex::default(),
+            watches: Mutex::default(),
             end: Mutex::default(),
         });
         let stamps = inner.current_tools();

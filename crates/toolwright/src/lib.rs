@@ -30,6 +30,7 @@
 //! | --- | --- |
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
 //! | `models` (on) | models to ask: fifteen vendors over four wire formats, and the scripted one |
+//! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
 //! | `testkit` | conformance suites and recorded exchanges for your own tests |
 
 #[doc(inline)]
@@ -45,6 +46,12 @@ pub use toolwright_models::*;
 #[cfg(feature = "runtime")]
 #[doc(inline)]
 pub use toolwright_runtime::*;
+
+/// MCP, as client and as server.
+#[cfg(feature = "mcp")]
+pub mod mcp {
+    pub use toolwright_mcp::*;
+}
 
 /// For testing your own tools, models and executors.
 #[cfg(feature = "testkit")]
@@ -65,4 +72,7 @@ mod pages {
     struct Policies;
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;
+    #[cfg(feature = "mcp")]
+    #[doc = include_str!("../../../docs/guide/mcp.md")]
+    struct Mcp;
 }

@@ -5,6 +5,7 @@
 mod call;
 mod expr;
 mod flow;
+mod mcp;
 mod peer;
 mod schema;
 mod spawn;
@@ -25,6 +26,7 @@ const BENCHES: &[Bench] = &[
     ("flow", flow::flow),
     ("each", flow::each),
     ("spawn", spawn::run),
+    ("mcp", mcp::run),
 ];
 
 /// What a benchmark found.

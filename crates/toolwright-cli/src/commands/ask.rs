@@ -100,7 +100,7 @@ fn model(name: Option<&str>) -> anyhow::Result<Box<dyn Model>> {
     }
 }
 
-fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
+pub fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
     let Some(path) = path else { return Ok(Policy::cautious()) };
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()));
     let text = text.map_err(|error| Usage::new(format!("{error:#}")))?;

@@ -16,7 +16,7 @@ use crate::{demo, prompt};
 pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     let tools = with_timeout(demo::tools()?, &what)?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
-    let arguments = arguments(&what)?;
+    let arguments = arguments(what.args.as_deref(), &what.arguments)?;
     let mut builder = Run::builder(tools).max_output(what.max_output);
     if !json {
         builder = builder.on_event(|event: &Event| show(&event.kind));
@@ -56,8 +56,9 @@ fn with_timeout(tools: Toolset, what: &Call) -> anyhow::Result<Toolset> {
     Ok(changed.into_iter().try_fold(Toolset::new(), Toolset::with)?)
 }
 
-fn arguments(what: &Call) -> anyhow::Result<Value> {
-    let mut arguments = match what.args.as_deref() {
+/// The arguments of a call: one JSON object, and what single arguments add to it.
+pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> {
+    let mut arguments = match args {
         None => Map::new(),
         Some(text) => {
             let mut text = text.to_owned();
@@ -72,7 +73,7 @@ fn arguments(what: &Call) -> anyhow::Result<Value> {
             }
         }
     };
-    for pair in &what.arguments {
+    for pair in pairs {
         let (name, value) = match (pair.split_once(":="), pair.split_once('=')) {
             (Some((name, text)), _) if !name.contains('=') => {
                 let value = serde_json::from_str(text);
@@ -96,7 +97,7 @@ fn arguments(what: &Call) -> anyhow::Result<Value> {
 }
 
 /// What happens inside the call, on stderr.
-fn show(event: &EventKind) {
+pub fn show(event: &EventKind) {
     if let EventKind::CallNoted { note, .. } = event {
         match note {
             CallNote::Progress { message: Some(message), .. } | CallNote::Hint { text: message } => {
@@ -111,7 +112,7 @@ fn show(event: &EventKind) {
     }
 }
 
-fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
+pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for (index, block) in result.content.iter().enumerate() {
         match block {

@@ -5,4 +5,6 @@ pub mod call;
 pub mod check;
 pub mod completions;
 pub mod doctor;
+pub mod mcp;
+pub mod serve;
 pub mod tools;

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use toolwright::mcp::ToolDefinition;
 use toolwright::{ToolSpec, Toolset};
 
 use crate::args::{Format, Tools};
@@ -74,31 +75,12 @@ fn parameters(spec: &ToolSpec) -> Vec<String> {
 fn definition(spec: &ToolSpec, format: Format) -> Value {
     match format {
         Format::Json => serde_json::to_value(spec).unwrap_or_default(),
-        Format::Mcp => {
-            let hints = &spec.annotations;
-            let said = json!({
-                "title": hints.title, "readOnlyHint": hints.read_only, "destructiveHint": hints.destructive,
-                "idempotentHint": hints.idempotent, "openWorldHint": hints.open_world
-            });
-            said_only(json!({
-                "name": spec.name, "description": spec.description, "inputSchema": spec.parameters,
-                "outputSchema": spec.output_schema, "annotations": said_only(said)
-            }))
-        }
+        Format::Mcp => serde_json::to_value(ToolDefinition::of(spec)).unwrap_or_default(),
         Format::Anthropic => {
             json!({"name": spec.name, "description": spec.description, "input_schema": spec.parameters})
         }
         Format::Openai => json!({"type": "function", "function": {
             "name": spec.name, "description": spec.description, "parameters": spec.parameters
         }}),
-    }
-}
-
-/// The object without what was left unsaid: null, or an empty object.
-fn said_only(object: Value) -> Value {
-    let unsaid = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-    match object {
-        Value::Object(map) => Value::Object(map.into_iter().filter(|(_, value)| !unsaid(value)).collect()),
-        other => other,
     }
 }

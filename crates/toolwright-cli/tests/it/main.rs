@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+mod mcp;
 mod mistakes;
 mod pages;
 
