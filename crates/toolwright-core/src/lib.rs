@@ -54,7 +54,10 @@ pub use model::{
 };
 pub use nearest::nearest;
 pub use output::{Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, ToolOutput};
-pub use sandbox::{Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, Sandbox};
+pub use sandbox::{
+    Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
+    ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
+};
 pub use secret::Secret;
 pub use store::{Store, StoreState, Stored};
 pub use tool::{

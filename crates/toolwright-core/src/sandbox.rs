@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::error::ToolError;
+use crate::error::{ErrorKind, ToolError};
 use crate::tool::BoxFuture;
 
 /// The most output of one stream that [`Sandbox::exec`] keeps.
@@ -26,6 +27,31 @@ pub trait Sandbox: Send + Sync {
     ///
     /// Expected errors: `timeout` and `output_limit` (both with the partial output), `permission`, `file_not_found`.
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>>;
+
+    /// Runs a command to its end like [`Sandbox::exec`], handing output to `sink` as it arrives.
+    ///
+    /// The result is the same as without a sink. A backend that cannot stream hands everything over at the end.
+    fn exec_live<'a>(
+        &'a self,
+        command: ExecRequest,
+        sink: &'a dyn OutputSink,
+    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        Box::pin(async move {
+            let result = self.exec(command).await?;
+            sink.output(OutputStream::Stdout, result.stdout.as_bytes());
+            sink.output(OutputStream::Stderr, result.stderr.as_bytes());
+            Ok(result)
+        })
+    }
+
+    /// Starts a long-lived process and returns its streams; dropping the [`SandboxProcess`] stops it and all it started.
+    ///
+    /// Expected errors: `permission`, `file_not_found`, and `sandbox_unavailable` where the backend has no such thing.
+    fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
+        let _ = command;
+        let message = format!("the `{}` sandbox cannot keep processes running", self.kind());
+        Box::pin(async move { Err(ToolError::of(ErrorKind::SandboxUnavailable, message)) })
+    }
 
     /// Writes a file, making its parent folders. Expected errors: `permission`, `is_a_directory`.
     fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>>;
@@ -139,6 +165,105 @@ impl ExecResult {
     pub fn success(&self) -> bool {
         self.code == 0
     }
+}
+
+/// Which stream output came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    /// Standard output, or the terminal of a process that has one.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl OutputStream {
+    /// The wire name, as in a [`CallNote::Output`](crate::CallNote::Output).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OutputStream::Stdout => "stdout",
+            OutputStream::Stderr => "stderr",
+        }
+    }
+}
+
+/// Receives output while a command runs. Closures are sinks.
+pub trait OutputSink: Send + Sync {
+    /// Takes one piece, as it was read; a piece may end inside a character. Must not block.
+    fn output(&self, stream: OutputStream, bytes: &[u8]);
+}
+
+impl<F: Fn(OutputStream, &[u8]) + Send + Sync> OutputSink for F {
+    fn output(&self, stream: OutputStream, bytes: &[u8]) {
+        self(stream, bytes);
+    }
+}
+
+/// A process to start with [`Sandbox::spawn`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnRequest {
+    /// What to run. `input` and `timeout` are not used: the caller owns the streams and the time.
+    pub exec: ExecRequest,
+    /// A terminal of this size in place of the three pipes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
+}
+
+impl SpawnRequest {
+    /// A process with pipes.
+    pub fn piped(exec: ExecRequest) -> Self {
+        SpawnRequest { exec, terminal: None }
+    }
+
+    /// A process with a terminal of its own.
+    pub fn with_terminal(exec: ExecRequest, rows: u16, columns: u16) -> Self {
+        SpawnRequest { exec, terminal: Some(TerminalSize { rows, columns }) }
+    }
+}
+
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub columns: u16,
+}
+
+/// A running process and its streams. With a terminal, `stdin` and `stdout` are its two directions and `stderr` is empty.
+pub struct SandboxProcess {
+    /// What the process reads; dropping it is end of input.
+    pub stdin: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    /// What the process writes.
+    pub stdout: Option<Box<dyn AsyncRead + Send + Unpin>>,
+    /// What the process writes to standard error.
+    pub stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
+    /// How to signal, wait for and stop it.
+    pub handle: Box<dyn ProcessHandle>,
+}
+
+impl std::fmt::Debug for SandboxProcess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SandboxProcess").field("layers", &self.handle.layers()).finish_non_exhaustive()
+    }
+}
+
+/// Control over a running process. Dropping it stops the process and everything it started.
+pub trait ProcessHandle: Send + Sync {
+    /// Waits for the end. The code is minus the signal number when a signal ended it; asking again gives the same answer.
+    fn wait<'a>(&'a self) -> BoxFuture<'a, Result<i32, ToolError>>;
+
+    /// Stops the process and everything it started, and waits until all of it is gone.
+    fn kill<'a>(&'a self) -> BoxFuture<'a, ()>;
+
+    /// Sends a signal to the process group in the foreground, for example 2 for an interrupt.
+    fn signal<'a>(&'a self, signal: i32) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Changes the size of the terminal; without one this does nothing.
+    fn resize(&self, size: TerminalSize) -> Result<(), ToolError>;
+
+    /// The protections that are on.
+    fn layers(&self) -> &[String];
 }
 
 /// How a person can log in to a sandbox.

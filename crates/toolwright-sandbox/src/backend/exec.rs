@@ -1,0 +1,277 @@
+//! Runs one job to its end: feeds it, drains it in bounded memory, and keeps its time.
+//!
+//! The sequence: submit, hear that it started, then pump the streams until the job reports its end or the time is up.
+//! The report comes after everything the command started is dead, so draining ends by itself; a cap guards it anyway.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::time::Instant;
+use toolwright_core::{
+    ErrorKind, ExecResult, MAX_EXEC_OUTPUT, OutputSink, OutputStream, ToolError, ToolOutput,
+};
+
+use crate::capture::{Capture, Captured};
+use crate::files;
+use crate::launcher::client::{Line, Session, nothing, unavailable};
+use crate::launcher::wire::{Command, Event, Job, Stage, Work};
+use crate::sys;
+
+/// How long the end of a killed tree is waited for.
+const KILL_PATIENCE: Duration = Duration::from_millis(380);
+/// How long draining may take after the end.
+const DRAIN_PATIENCE: Duration = Duration::from_millis(100);
+/// Pipes wider than the default mean fewer wake-ups under a flood.
+const PIPE_BYTES: i32 = 256 * 1024;
+const CHUNK: usize = 64 * 1024;
+
+/// How a job went.
+pub(crate) enum Finish {
+    /// It ended by itself.
+    Ended(i32),
+    /// It never ran, or its file work failed.
+    Failed(Stage, i32),
+    /// It was stopped because its time was up.
+    TimedOut,
+}
+
+/// The streams between us and a job.
+struct Streams {
+    stdin: Option<pipe::Sender>,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
+}
+
+fn streams(piped_input: bool) -> std::io::Result<(Streams, [OwnedFd; 3])> {
+    let mut stdin = None;
+    let theirs_in = if piped_input {
+        let (read, write) = sys::pipe()?;
+        stdin = Some(pipe::Sender::from_owned_fd(write)?);
+        read
+    } else {
+        nothing()?
+    };
+    let (stdout, theirs_out) = sys::pipe()?;
+    let (stderr, theirs_err) = sys::pipe()?;
+    sys::widen_pipe(std::os::fd::AsFd::as_fd(&stdout), PIPE_BYTES);
+    let ours = Streams {
+        stdin,
+        stdout: pipe::Receiver::from_owned_fd(stdout)?,
+        stderr: pipe::Receiver::from_owned_fd(stderr)?,
+    };
+    Ok((ours, [theirs_in, theirs_out, theirs_err]))
+}
+
+/// Runs a job. `take` receives every piece of output.
+pub(crate) async fn run(
+    session: &Session,
+    job: &Job,
+    input: Option<&[u8]>,
+    deadline: Option<Instant>,
+    mut take_out: impl FnMut(&[u8]),
+    mut take_err: impl FnMut(&[u8]),
+) -> Result<Finish, ToolError> {
+    let (ours, theirs) =
+        streams(input.is_some()).map_err(|error| unavailable("could not make pipes").with_source(error))?;
+    let mut line = session.submit(job, theirs).await?;
+    let Streams { stdin, stdout, stderr } = ours;
+    let pump = async {
+        tokio::join!(
+            feed(stdin, input.unwrap_or_default()),
+            drain(stdout, &mut take_out),
+            drain(stderr, &mut take_err)
+        )
+    };
+    tokio::pin!(pump);
+    let time_up = async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(time_up);
+
+    let mut pumped = false;
+    let finish = {
+        let end = wait_for_end(&mut line);
+        tokio::pin!(end);
+        loop {
+            // The clock and the end come first: output that never pauses must not starve them.
+            tokio::select! {
+                biased;
+                finish = &mut end => break Some(finish?),
+                () = &mut time_up => break None,
+                _ = &mut pump, if !pumped => pumped = true,
+            }
+        }
+    };
+    let finish = match finish {
+        Some(finish) => finish,
+        None => {
+            let _ = line.order(Command::Kill).await;
+            let gone = async {
+                let end = wait_for_end(&mut line);
+                tokio::pin!(end);
+                loop {
+                    tokio::select! {
+                        biased;
+                        _ = &mut end => break,
+                        _ = &mut pump, if !pumped => pumped = true,
+                    }
+                }
+            };
+            let _ = tokio::time::timeout(KILL_PATIENCE, gone).await;
+            Finish::TimedOut
+        }
+    };
+    if !pumped {
+        let _ = tokio::time::timeout(DRAIN_PATIENCE, &mut pump).await;
+    }
+    Ok(finish)
+}
+
+async fn wait_for_end(line: &mut Line) -> Result<Finish, ToolError> {
+    loop {
+        match line.event().await? {
+            Event::Started => {}
+            Event::Failed(stage, code) => return Ok(Finish::Failed(stage, code)),
+            Event::Ended(code) => return Ok(Finish::Ended(code)),
+        }
+    }
+}
+
+async fn feed(stdin: Option<pipe::Sender>, input: &[u8]) {
+    if let Some(mut stdin) = stdin {
+        // A program may stop reading whenever it likes.
+        let _ = stdin.write_all(input).await;
+    }
+}
+
+async fn drain(mut from: pipe::Receiver, take: &mut impl FnMut(&[u8])) {
+    let mut buffer = vec![0; CHUNK];
+    while let Ok(count) = from.read(&mut buffer).await {
+        match buffer.get(..count) {
+            Some([]) | None => break,
+            Some(bytes) => take(bytes),
+        }
+    }
+}
+
+/// Runs a command and turns the outcome into a result or one of the expected errors.
+pub(crate) async fn command(
+    session: &Session,
+    job: &Job,
+    input: Option<&[u8]>,
+    timeout: Option<Duration>,
+    sink: Option<&dyn OutputSink>,
+    layers: &[String],
+) -> Result<ExecResult, ToolError> {
+    let mut stdout = Capture::new(MAX_EXEC_OUTPUT);
+    let mut stderr = Capture::new(MAX_EXEC_OUTPUT);
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let tell = |stream, bytes: &[u8]| {
+        if let Some(sink) = sink {
+            sink.output(stream, bytes);
+        }
+    };
+    let finish = run(
+        session,
+        job,
+        input,
+        deadline,
+        |bytes| {
+            stdout.push(bytes);
+            tell(OutputStream::Stdout, bytes);
+        },
+        |bytes| {
+            stderr.push(bytes);
+            tell(OutputStream::Stderr, bytes);
+        },
+    )
+    .await?;
+    let (stdout, stderr) = (stdout.finish(), stderr.finish());
+    match finish {
+        Finish::Ended(code) if stdout.omitted + stderr.omitted > 0 => {
+            let message = format!(
+                "the output limit of {} MiB was exceeded; {} bytes were left out",
+                MAX_EXEC_OUTPUT >> 20,
+                stdout.omitted + stderr.omitted
+            );
+            Err(ToolError::of(ErrorKind::OutputLimit, message).with_partial(partial(
+                stdout,
+                stderr,
+                Some(code),
+            )))
+        }
+        Finish::Ended(code) => {
+            Ok(ExecResult { code, stdout: stdout.text, stderr: stderr.text, layers: layers.to_vec() })
+        }
+        Finish::TimedOut => {
+            let seconds = timeout.unwrap_or_default().as_secs_f64();
+            let message = format!("the command was stopped after its time of {seconds} s was up");
+            Err(ToolError::of(ErrorKind::Timeout, message).with_partial(partial(stdout, stderr, None)))
+        }
+        Finish::Failed(stage, errno) => Err(failure(job, stage, errno)),
+    }
+}
+
+/// What a model gets to see of a command that did not end well.
+fn partial(stdout: Captured, stderr: Captured, code: Option<i32>) -> ToolOutput {
+    let mut text = stdout.text.clone();
+    if !text.is_empty() && !text.ends_with('\n') && !stderr.text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&stderr.text);
+    let omitted = stdout.omitted + stderr.omitted;
+    ToolOutput::text(text).with_structured(serde_json::json!({
+        "code": code, "stdout": stdout.text, "stderr": stderr.text, "omitted_bytes": omitted,
+    }))
+}
+
+/// The expected error behind an errno of a job.
+pub(crate) fn failure(job: &Job, stage: Stage, errno: i32) -> ToolError {
+    let source = std::io::Error::from_raw_os_error(errno);
+    let subject = match (&job.work, stage) {
+        (_, Stage::Cwd) => format!("`{}`", job.cwd.display()),
+        (Work::Exec { command }, _) => {
+            let name: String =
+                command.first().map(String::as_str).unwrap_or_default().chars().take(200).collect();
+            format!("`{}`", name.escape_debug())
+        }
+        (Work::Read { path, .. } | Work::Write { path }, _) => format!("`{}`", path.display()),
+    };
+    if stage == Stage::Setup {
+        let error = match errno {
+            libc::EAGAIN | libc::ENOMEM => {
+                ToolError::of(ErrorKind::Limit, "no process can be started: the sandbox's limit is reached")
+            }
+            _ => unavailable("a protection could not be put on"),
+        };
+        return error.with_source(source);
+    }
+    let (kind, what) = match errno {
+        libc::ENOENT => (ErrorKind::FileNotFound, "does not exist"),
+        libc::ENOTDIR if stage == Stage::Cwd => (ErrorKind::FileNotFound, "is not a folder"),
+        libc::ENOTDIR => (ErrorKind::FileNotFound, "goes through something that is not a folder"),
+        libc::EACCES | libc::EPERM if stage == Stage::Exec => (ErrorKind::Permission, "may not be executed"),
+        libc::EACCES | libc::EPERM => (ErrorKind::Permission, "is not permitted"),
+        libc::EROFS => (ErrorKind::Permission, "is read-only"),
+        libc::EBUSY | libc::ETXTBSY => (ErrorKind::Permission, "cannot be replaced"),
+        libc::ENOEXEC => (ErrorKind::Permission, "is not a program"),
+        libc::EISDIR => (ErrorKind::IsADirectory, "is a folder"),
+        libc::E2BIG => (ErrorKind::Parsing, "has more arguments than the system allows"),
+        libc::ENAMETOOLONG => (ErrorKind::Parsing, "is too long a name"),
+        libc::EINVAL => (ErrorKind::Parsing, "is not a usable name"),
+        libc::ELOOP => (ErrorKind::Permission, "goes round in links"),
+        libc::ENOSPC | libc::EDQUOT => {
+            (ErrorKind::Limit, "does not fit: the space of the sandbox is used up")
+        }
+        libc::EAGAIN | libc::ENOMEM => (ErrorKind::Limit, "cannot run: a limit of the sandbox is reached"),
+        files::NOT_A_FILE => (ErrorKind::Permission, "is not a regular file"),
+        files::TOO_LARGE => (ErrorKind::OutputLimit, "is larger than may be read"),
+        _ => (ErrorKind::Fatal, "failed in an unexpected way"),
+    };
+    ToolError::of(kind, format!("{subject} {what}")).with_source(source)
+}

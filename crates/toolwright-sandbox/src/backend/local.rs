@@ -1,0 +1,93 @@
+//! The `local` sandbox: no isolation at all, for work that is trusted. Chosen by name, never as a fallback.
+//!
+//! It shares the path of the `process` sandbox for starting, draining and stopping: a job adopts every orphan of its
+//! command and kills the whole tree at the end.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toolwright_core::{
+    BoxFuture, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest, ToolError,
+};
+
+use super::shared::{self, Seat};
+use crate::launcher::wire::{Mode, Setup};
+use crate::policy::Policy;
+
+/// Runs commands as the caller, in a folder, with a rebuilt environment and a bounded life.
+#[derive(Debug, Clone)]
+pub struct LocalSandbox {
+    seat: Seat,
+    _private: Option<Arc<Private>>,
+}
+
+/// A private folder that goes with the last user of it.
+#[derive(Debug)]
+struct Private(std::path::PathBuf);
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl LocalSandbox {
+    /// Starts a launcher without layers. Of the policy only workspace, environment and time limit are used.
+    pub async fn open(policy: Policy) -> Result<Self, ToolError> {
+        let mut private = None;
+        let workspace = match &policy.workspace {
+            Some(path) => shared::real(path)?,
+            None => {
+                let path = shared::private_folder()?;
+                private = Some(Arc::new(Private(path.clone())));
+                path
+            }
+        };
+        let setup = Setup {
+            mode: Mode::Local,
+            policy: policy.clone(),
+            workspace: workspace.clone(),
+            without: Vec::new(),
+        };
+        let session = Seat::start(setup).await?;
+        let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
+        let user = std::env::var("USER").unwrap_or_else(|_| crate::sys::effective_ids().0.to_string());
+        let seat = Seat { session: Arc::new(session), policy, workspace, home, user, layers: Vec::new() };
+        Ok(LocalSandbox { seat, _private: private })
+    }
+
+    /// The folder commands run in.
+    pub fn workspace(&self) -> &Path {
+        &self.seat.workspace
+    }
+}
+
+impl Sandbox for LocalSandbox {
+    fn kind(&self) -> &str {
+        "local"
+    }
+
+    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        Box::pin(self.seat.exec(command, None))
+    }
+
+    fn exec_live<'a>(
+        &'a self,
+        command: ExecRequest,
+        sink: &'a dyn OutputSink,
+    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        Box::pin(self.seat.exec(command, Some(sink)))
+    }
+
+    fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
+        Box::pin(self.seat.spawn(command))
+    }
+
+    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.seat.write_file(path, contents))
+    }
+
+    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        Box::pin(self.seat.read_file(path))
+    }
+}

@@ -1,0 +1,7 @@
+//! The places a command can run in, one file each. They share one path for starting, watching and stopping.
+
+pub(crate) mod exec;
+pub(crate) mod local;
+pub(crate) mod process;
+mod shared;
+mod spawn;

@@ -1,0 +1,115 @@
+//! The `process` sandbox: namespaces, a view of its own, filters and limits, with no daemon and no other program.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toolwright_core::{
+    BoxFuture, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest, ToolError,
+};
+
+use super::shared::{self, Seat};
+use crate::launcher::wire::{Mode, Setup};
+use crate::layer::identity;
+use crate::layer::view::PRIVATE_WORKSPACE;
+use crate::policy::{Layer, Policy};
+
+/// A sandbox made of kernel features. Files in its private folders last as long as it does; dropping it ends everything
+/// in it.
+///
+/// ```no_run
+/// use toolwright_core::{ExecRequest, Sandbox};
+/// use toolwright_sandbox::{Policy, ProcessSandbox};
+///
+/// # async fn example() -> Result<(), toolwright_core::ToolError> {
+/// let sandbox = ProcessSandbox::open(Policy::for_workspace("/srv/app")).await?;
+/// let result = sandbox.exec(ExecRequest::new(["ls", "-la"])).await?;
+/// assert!(result.layers.contains(&"seccomp".to_owned()));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ProcessSandbox {
+    seat: Seat,
+}
+
+impl ProcessSandbox {
+    /// Builds a sandbox from a policy, or says with `sandbox_unavailable` what is in the way.
+    pub async fn open(policy: Policy) -> Result<Self, ToolError> {
+        Self::open_without(policy, &[]).await
+    }
+
+    /// A sandbox with some layers left out, to measure what the others hold. The policy must not require them.
+    #[doc(hidden)]
+    pub async fn open_without(policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
+        policy.check()?;
+        let (workspace, inside) = match &policy.workspace {
+            Some(path) => {
+                let path = shared::real(path)?;
+                (path.clone(), path)
+            }
+            None => {
+                let path = shared::private_folder()?;
+                let viewed = !without.contains(&Layer::MountNamespace);
+                (path.clone(), if viewed { PRIVATE_WORKSPACE.into() } else { path })
+            }
+        };
+        let setup =
+            Setup { mode: Mode::Isolated, policy: policy.clone(), workspace, without: without.to_vec() };
+        let session = Seat::start(setup).await?;
+        let layers = shared::layer_names(&session);
+        Ok(ProcessSandbox {
+            seat: Seat {
+                session: Arc::new(session),
+                policy,
+                workspace: inside,
+                home: identity::HOME.to_owned(),
+                user: identity::NAME.to_owned(),
+                layers,
+            },
+        })
+    }
+
+    /// The workspace as commands see it.
+    pub fn workspace(&self) -> &Path {
+        &self.seat.workspace
+    }
+
+    /// The layers that are on.
+    pub fn layers(&self) -> &[Layer] {
+        &self.seat.session.layers
+    }
+
+    /// The layers that are not on, and why.
+    pub fn missing(&self) -> &[(Layer, String)] {
+        &self.seat.session.missing
+    }
+}
+
+impl Sandbox for ProcessSandbox {
+    fn kind(&self) -> &str {
+        "process"
+    }
+
+    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        Box::pin(self.seat.exec(command, None))
+    }
+
+    fn exec_live<'a>(
+        &'a self,
+        command: ExecRequest,
+        sink: &'a dyn OutputSink,
+    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        Box::pin(self.seat.exec(command, Some(sink)))
+    }
+
+    fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
+        Box::pin(self.seat.spawn(command))
+    }
+
+    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.seat.write_file(path, contents))
+    }
+
+    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        Box::pin(self.seat.read_file(path))
+    }
+}

@@ -1,0 +1,178 @@
+//! What the backends that use our own launcher have in common: requests become jobs, jobs become results.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use toolwright_core::{
+    ErrorKind, ExecRequest, ExecResult, MAX_READ_FILE, OutputSink, SandboxProcess, SpawnRequest, ToolError,
+    ToolOutput,
+};
+
+use super::exec::{self, Finish};
+use super::spawn;
+use crate::env;
+use crate::launcher::client::{Session, unavailable};
+use crate::launcher::wire::{Job, Setup, Work};
+use crate::policy::Policy;
+
+/// How long reading or writing a file may take.
+const FILE_PATIENCE: Duration = Duration::from_secs(120);
+
+/// A started launcher with the names it goes by inside.
+#[derive(Debug, Clone)]
+pub(crate) struct Seat {
+    pub(crate) session: Arc<Session>,
+    pub(crate) policy: Policy,
+    /// The workspace as commands see it.
+    pub(crate) workspace: PathBuf,
+    pub(crate) home: String,
+    pub(crate) user: String,
+    pub(crate) layers: Vec<String>,
+}
+
+impl Seat {
+    /// Starts the launcher off the async threads.
+    pub(crate) async fn start(setup: Setup) -> Result<Session, ToolError> {
+        tokio::task::spawn_blocking(move || Session::start(&setup))
+            .await
+            .map_err(|error| unavailable("the start was interrupted").with_source(error))?
+    }
+
+    fn job(&self, request: &ExecRequest, look_up: impl Fn(&str) -> Option<String>) -> Result<Job, ToolError> {
+        if let Some(user) = request.user.as_deref().filter(|user| *user != self.user) {
+            let message =
+                format!("cannot run as `{}`: there is only the user `{}`", user.escape_debug(), self.user);
+            return Err(ToolError::of(ErrorKind::Permission, message));
+        }
+        if request.command.is_empty() {
+            return Err(ToolError::invalid("the command is empty"));
+        }
+        let texts = request.command.iter().chain(request.env.keys()).chain(request.env.values());
+        if texts.chain(&request.cwd).any(|text| text.contains('\0')) {
+            return Err(ToolError::invalid("a command, variable or folder cannot contain a NUL byte"));
+        }
+        if let Some(name) = request.env.keys().find(|name| name.is_empty() || name.contains('=')) {
+            return Err(ToolError::invalid(format!(
+                "`{}` is not the name of a variable",
+                name.escape_debug()
+            )));
+        }
+        let env = env::build(&self.policy.env, &request.env, &self.home, &self.user, look_up);
+        Ok(Job {
+            work: Work::Exec { command: request.command.clone() },
+            cwd: request.cwd.as_ref().map_or(self.workspace.clone(), |cwd| self.workspace.join(cwd)),
+            env: env.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            terminal: None,
+        })
+    }
+
+    /// The time a command gets: what it asks for, at most what the policy gives.
+    fn timeout(&self, asked: Option<Duration>) -> Option<Duration> {
+        let most = self.policy.limits.timeout_seconds.map(Duration::from_secs);
+        [asked, most].into_iter().flatten().min()
+    }
+
+    pub(crate) async fn exec(
+        &self,
+        request: ExecRequest,
+        sink: Option<&dyn OutputSink>,
+    ) -> Result<ExecResult, ToolError> {
+        let job = self.job(&request, look_up)?;
+        let timeout = self.timeout(request.timeout);
+        exec::command(&self.session, &job, request.input.as_deref(), timeout, sink, &self.layers).await
+    }
+
+    pub(crate) async fn spawn(&self, request: SpawnRequest) -> Result<SandboxProcess, ToolError> {
+        let mut job = self.job(&request.exec, look_up)?;
+        job.terminal = request.terminal;
+        spawn::start(self.session.clone(), job, self.layers.clone()).await
+    }
+
+    fn file_job(&self, path: &str, work: impl FnOnce(PathBuf) -> Work) -> Result<Job, ToolError> {
+        if path.is_empty() || path.contains('\0') {
+            return Err(ToolError::invalid("a path cannot be empty or contain a NUL byte"));
+        }
+        Ok(Job {
+            work: work(PathBuf::from(path)),
+            cwd: self.workspace.clone(),
+            env: Vec::new(),
+            terminal: None,
+        })
+    }
+
+    pub(crate) async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+        let job = self.file_job(path, |path| Work::Write { path })?;
+        let deadline = Some(Instant::now() + FILE_PATIENCE);
+        match exec::run(&self.session, &job, Some(contents), deadline, |_| {}, |_| {}).await? {
+            Finish::Ended(0) => Ok(()),
+            other => Err(file_failure(&job, other)),
+        }
+    }
+
+    pub(crate) async fn read_file(&self, path: &str) -> Result<Vec<u8>, ToolError> {
+        let job = self.file_job(path, |path| Work::Read { path, limit: MAX_READ_FILE as u64 })?;
+        let deadline = Some(Instant::now() + FILE_PATIENCE);
+        let mut contents = Vec::new();
+        let take = |bytes: &[u8]| {
+            // The worker keeps the limit; this end does not take its word for it.
+            let room = MAX_READ_FILE - contents.len().min(MAX_READ_FILE);
+            contents.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        };
+        match exec::run(&self.session, &job, None, deadline, take, |_| {}).await? {
+            Finish::Ended(0) => Ok(contents),
+            other => {
+                let error = file_failure(&job, other);
+                Err(match error.kind() {
+                    ErrorKind::OutputLimit => {
+                        error.with_partial(ToolOutput::text(String::from_utf8_lossy(&contents)))
+                    }
+                    _ => error,
+                })
+            }
+        }
+    }
+}
+
+fn file_failure(job: &Job, finish: Finish) -> ToolError {
+    match finish {
+        Finish::Failed(stage, errno) => exec::failure(job, stage, errno),
+        Finish::TimedOut => ToolError::of(ErrorKind::Timeout, "reading or writing the file took too long"),
+        Finish::Ended(code) if code == -libc::SIGXFSZ => {
+            ToolError::of(ErrorKind::Limit, "the file is larger than the sandbox allows")
+        }
+        Finish::Ended(_) => unavailable("the sandbox ended while the file was being read or written"),
+    }
+}
+
+/// The one place where a backend reads the caller's environment, name by name.
+fn look_up(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// A new private folder for a sandbox without a workspace of its own.
+pub(crate) fn private_folder() -> Result<PathBuf, ToolError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let path = std::env::temp_dir().join(format!("toolwright-{:016x}", crate::sys::random_u64()));
+    std::fs::DirBuilder::new()
+        .mode(0o700)
+        .create(&path)
+        .map_err(|error| unavailable("cannot make a private workspace").with_source(error))?;
+    Ok(path)
+}
+
+/// The names of layers, as results carry them.
+pub(crate) fn layer_names(session: &Session) -> Vec<String> {
+    session.layers.iter().map(|layer| layer.as_str().to_owned()).collect()
+}
+
+/// A workspace path without links, so that inside and outside agree on its name.
+pub(crate) fn real(path: &Path) -> Result<PathBuf, ToolError> {
+    let path = std::fs::canonicalize(path)
+        .map_err(|error| unavailable(format!("`{}` cannot be used", path.display())).with_source(error))?;
+    if path.is_dir() {
+        return Ok(path);
+    }
+    Err(unavailable(format!("`{}` is not a folder", path.display())))
+}

@@ -1,0 +1,213 @@
+//! Long-lived processes: shells, servers, anything whose streams the caller keeps.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::unix::pipe;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{Mutex, watch};
+use toolwright_core::{BoxFuture, ProcessHandle, SandboxProcess, TerminalSize, ToolError};
+
+use super::exec::failure;
+use crate::launcher::client::{Session, nothing, unavailable};
+use crate::launcher::wire::{Command, Event, Job};
+use crate::sys;
+
+/// Starts a job and hands its streams out.
+pub(crate) async fn start(
+    session: Arc<Session>,
+    job: Job,
+    layers: Vec<String>,
+) -> Result<SandboxProcess, ToolError> {
+    let broken = |error: io::Error| unavailable("could not make the streams").with_source(error);
+    let mut ours = None;
+    let theirs = if job.terminal.is_some() {
+        [nothing().map_err(broken)?, nothing().map_err(broken)?, nothing().map_err(broken)?]
+    } else {
+        let ((stdin, write), (read_out, stdout), (read_err, stderr)) =
+            (|| Ok((sys::pipe()?, sys::pipe()?, sys::pipe()?)))().map_err(broken)?;
+        ours = Some((write, read_out, read_err));
+        [stdin, stdout, stderr]
+    };
+    let mut line = session.submit(&job, theirs).await?;
+    let master = match line.event_with_fd().await? {
+        (Event::Started, master) => master,
+        (Event::Failed(stage, errno), _) => return Err(failure(&job, stage, errno)),
+        (Event::Ended(_), _) => return Err(unavailable("the process ended before it started")),
+    };
+    let (reports, orders) = line.into_stream().into_split();
+    let (tell, status) = watch::channel(None);
+    let listener = tokio::spawn(listen(reports, tell));
+
+    let mut terminal = None;
+    let (stdin, stdout, stderr) = match (ours, master) {
+        (Some((stdin, stdout, stderr)), _) => {
+            let stdin = pipe::Sender::from_owned_fd(stdin).map_err(broken)?;
+            let stdout = pipe::Receiver::from_owned_fd(stdout).map_err(broken)?;
+            let stderr = pipe::Receiver::from_owned_fd(stderr).map_err(broken)?;
+            let stdin: Box<dyn AsyncWrite + Send + Unpin> = Box::new(stdin);
+            let stdout: Box<dyn AsyncRead + Send + Unpin> = Box::new(stdout);
+            let stderr: Box<dyn AsyncRead + Send + Unpin> = Box::new(stderr);
+            (Some(stdin), Some(stdout), Some(stderr))
+        }
+        (None, Some(master)) => {
+            sys::set_nonblocking(master.as_fd(), true).map_err(broken)?;
+            terminal = Some(master.try_clone().map_err(broken)?);
+            let copy = master.try_clone().map_err(broken)?;
+            let stdin: Box<dyn AsyncWrite + Send + Unpin> = Box::new(Terminal::new(copy).map_err(broken)?);
+            let stdout: Box<dyn AsyncRead + Send + Unpin> = Box::new(Terminal::new(master).map_err(broken)?);
+            (Some(stdin), Some(stdout), None)
+        }
+        (None, None) => return Err(unavailable("the terminal did not arrive")),
+    };
+    let handle = Handle { orders: Mutex::new(orders), status, terminal, layers, listener, _session: session };
+    Ok(SandboxProcess { stdin, stdout, stderr, handle: Box::new(handle) })
+}
+
+/// How a process ended: its code, or that the sandbox was lost.
+type Status = Option<Result<i32, ()>>;
+
+async fn listen(mut reports: OwnedReadHalf, tell: watch::Sender<Status>) {
+    let mut bytes = [0; Event::SIZE];
+    let status = loop {
+        if reports.read_exact(&mut bytes).await.is_err() {
+            break Err(());
+        }
+        match Event::decode(bytes) {
+            Some(Event::Started) => {}
+            Some(Event::Ended(code)) => break Ok(code),
+            Some(Event::Failed(..)) | None => break Err(()),
+        }
+    };
+    tell.send_replace(Some(status));
+}
+
+struct Handle {
+    orders: Mutex<OwnedWriteHalf>,
+    status: watch::Receiver<Status>,
+    terminal: Option<OwnedFd>,
+    layers: Vec<String>,
+    listener: tokio::task::JoinHandle<()>,
+    /// The sandbox lives as long as its processes.
+    _session: Arc<Session>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Both halves of the line must go for the job to see that nobody listens any more.
+        self.listener.abort();
+    }
+}
+
+impl Handle {
+    async fn ended(&self) -> Result<i32, ToolError> {
+        let mut status = self.status.clone();
+        let seen = status.wait_for(Option::is_some).await.ok().and_then(|status| *status);
+        match seen {
+            Some(Ok(code)) => Ok(code),
+            Some(Err(())) | None => Err(unavailable("the sandbox ended while the process was running")),
+        }
+    }
+
+    async fn order(&self, command: Command) -> Result<(), ToolError> {
+        let sent = self.orders.lock().await.write_all(&command.encode()).await;
+        sent.map_err(|error| ToolError::new("the process has ended").with_source(error))
+    }
+}
+
+impl ProcessHandle for Handle {
+    fn wait<'a>(&'a self) -> BoxFuture<'a, Result<i32, ToolError>> {
+        Box::pin(self.ended())
+    }
+
+    fn kill<'a>(&'a self) -> BoxFuture<'a, ()> {
+        Box::pin(async {
+            let _ = self.order(Command::Kill).await;
+            let _ = tokio::time::timeout(std::time::Duration::from_millis(500), self.ended()).await;
+        })
+    }
+
+    fn signal<'a>(&'a self, signal: i32) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let number = u8::try_from(signal).ok().filter(|number| (1..=64).contains(number));
+            let number = number.ok_or_else(|| ToolError::invalid(format!("there is no signal {signal}")))?;
+            self.order(Command::Signal(number)).await
+        })
+    }
+
+    fn resize(&self, size: TerminalSize) -> Result<(), ToolError> {
+        match &self.terminal {
+            Some(terminal) => Ok(sys::set_terminal_size(terminal.as_fd(), size.rows, size.columns)?),
+            None => Ok(()),
+        }
+    }
+
+    fn layers(&self) -> &[String] {
+        &self.layers
+    }
+}
+
+/// The master side of a terminal. It reports an error once its last user is gone; that is its end of file.
+struct Terminal {
+    fd: AsyncFd<OwnedFd>,
+}
+
+impl Terminal {
+    fn new(fd: OwnedFd) -> io::Result<Self> {
+        // SAFETY: `OwnedFd` keeps the same descriptor open for as long as it is registered, and gives it to nobody else.
+        Ok(Terminal { fd: unsafe { AsyncFd::register(fd) }? })
+    }
+}
+
+impl AsyncRead for Terminal {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = match self.fd.poll_read_ready(cx) {
+                Poll::Ready(ready) => ready?,
+                Poll::Pending => return Poll::Pending,
+            };
+            let space = buffer.initialize_unfilled();
+            match ready.try_io(|fd| sys::read(fd.get_ref().as_fd(), space)) {
+                Ok(Ok(count)) => {
+                    buffer.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Err(error)) if error.raw_os_error() == Some(libc::EIO) => return Poll::Ready(Ok(())),
+                Ok(Err(error)) => return Poll::Ready(Err(error)),
+                Err(_would_block) => {}
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Terminal {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            let mut ready = match self.fd.poll_write_ready(cx) {
+                Poll::Ready(ready) => ready?,
+                Poll::Pending => return Poll::Pending,
+            };
+            match ready.try_io(|fd| sys::write_once(fd.get_ref().as_fd(), bytes)) {
+                Ok(result) => return Poll::Ready(result),
+                Err(_would_block) => {}
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,122 @@
+//! Reading and writing one file, run where the commands of a sandbox run: a path can lead nowhere a command could not
+//! go, so links and races inside the sandbox gain nothing.
+//!
+//! Only regular files are read, decided on the opened descriptor. A file is replaced as a whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::launcher::wire::Work;
+use crate::sys;
+
+/// Not a regular file.
+pub(crate) const NOT_A_FILE: i32 = libc::EOPNOTSUPP;
+/// Larger than may be read.
+pub(crate) const TOO_LARGE: i32 = libc::EFBIG;
+
+/// How much of a file that is too large is still sent.
+const SAMPLE: u64 = 1024 * 1024;
+
+/// Does the file work of a job between the standard streams.
+pub(crate) fn serve(work: &Work) -> io::Result<()> {
+    // The worker owns its streams; they end with the process.
+    let (input, output) = (io::stdin(), io::stdout());
+    match work {
+        Work::Read { path, limit } => {
+            let mut output = File::from(output.as_fd().try_clone_to_owned()?);
+            read(path, *limit, &mut output)
+        }
+        Work::Write { path } => {
+            let mut input = File::from(input.as_fd().try_clone_to_owned()?);
+            write(path, &mut input)
+        }
+        Work::Exec { .. } => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+    }
+}
+
+/// Sends a file, at most `limit` bytes of it. Never blocks on a pipe or a device.
+pub(crate) fn read(path: &Path, limit: u64, output: &mut dyn Write) -> io::Result<()> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let mut file = match file {
+        // A socket in the file system.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Err(own(NOT_A_FILE)),
+        other => other?,
+    };
+    let about = file.metadata()?;
+    if about.is_dir() {
+        return Err(own(libc::EISDIR));
+    }
+    if !about.is_file() {
+        return Err(own(NOT_A_FILE));
+    }
+    if about.len() > limit {
+        io::copy(&mut (&mut file).take(SAMPLE.min(limit)), output)?;
+        return Err(own(TOO_LARGE));
+    }
+    // Counted by what arrives, not by what `stat` said: files grow, and those in `/proc` say 0.
+    io::copy(&mut (&mut file).take(limit), output)?;
+    match file.read(&mut [0])? {
+        0 => Ok(()),
+        _ => Err(own(TOO_LARGE)),
+    }
+}
+
+/// Replaces a file, making its folders. Readers see the old contents or the new, never a mix.
+pub(crate) fn write(path: &Path, input: &mut dyn Read) -> io::Result<()> {
+    let target = resolve(path)?;
+    let folder = target.parent().map_or(Path::new("/"), |folder| folder);
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    fs::create_dir_all(folder)?;
+    let mode = match fs::metadata(&target) {
+        Ok(about) if about.is_dir() => return Err(own(libc::EISDIR)),
+        Ok(about) if !about.is_file() => return Err(own(NOT_A_FILE)),
+        Ok(about) => {
+            // Replacing needs only rights on the folder; a file that cannot be written must still refuse.
+            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&target)?;
+            about.mode() & 0o777
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0o644,
+        Err(error) => return Err(error),
+    };
+    let name = format!(".toolwright-{:016x}.tmp", sys::random_u64());
+    let temporary = folder.join(name);
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
+    let mut file = match made {
+        Ok(file) => file,
+        // A single writable file in a folder that is not: it can only be written in place.
+        Err(error)
+            if target.exists()
+                && matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                ) =>
+        {
+            let mut file = OpenOptions::new().write(true).truncate(true).open(&target)?;
+            return io::copy(input, &mut file).map(drop);
+        }
+        Err(error) => return Err(error),
+    };
+    let written = io::copy(input, &mut file)
+        .and_then(|_| file.set_permissions(PermissionsExt::from_mode(mode)))
+        .and_then(|()| file.sync_data())
+        .and_then(|()| fs::rename(&temporary, &target));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Follows links to the file that is meant, which need not exist.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        other => other,
+    }
+}
+
+fn own(errno: i32) -> io::Error {
+    io::Error::from_raw_os_error(errno)
+}

@@ -1,0 +1,189 @@
+//! The runtime's end: starts launchers, sends jobs, and listens to them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use toolwright_core::{ErrorKind, ToolError};
+
+use super::wire::{self, Event, Job, MAX_SETUP, Setup, SetupReply};
+use crate::policy::Layer;
+use crate::sys::{self, socket};
+
+/// How long a launcher may take to build its sandbox.
+const PATIENCE_MS: i32 = 20_000;
+
+/// A running launcher and its sandbox. Dropping it ends both.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Gone only while dropping.
+    control: Option<OwnedFd>,
+    child: Mutex<Option<Child>>,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) missing: Vec<(Layer, String)>,
+}
+
+impl Session {
+    /// Starts a launcher and waits until its sandbox is ready. Blocks for some milliseconds.
+    pub(crate) fn start(setup: &Setup) -> Result<Session, ToolError> {
+        let program = super::program().ok_or_else(|| {
+            unavailable("this program does not call `toolwright_sandbox::launcher::main_if_launcher()`")
+                .hint("call it first in `main`, or name a launcher with `launcher::use_program`")
+        })?;
+        let text = serde_json::to_vec(setup).map_err(|error| broken("write the setup", error))?;
+        if text.len() > MAX_SETUP {
+            return Err(unavailable("the policy is too large"));
+        }
+        let (control, theirs) = socket::packet_pair().map_err(|error| broken("make a socket", error))?;
+        let child = Command::new(program)
+            .arg0(super::NAME)
+            .env_clear()
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .current_dir("/")
+            .spawn()
+            .map_err(|error| broken("start the launcher", error))?;
+        let mut session = Session {
+            control: Some(control),
+            child: Mutex::new(Some(child)),
+            layers: Vec::new(),
+            missing: Vec::new(),
+        };
+        socket::send(session.control()?, &text, &[]).map_err(|error| broken("reach the launcher", error))?;
+        match session.hear() {
+            Ok(SetupReply::Ready { layers, missing }) => {
+                session.layers = layers;
+                session.missing = missing;
+                sys::set_nonblocking(session.control()?, true)
+                    .map_err(|error| broken("use the socket", error))?;
+                Ok(session)
+            }
+            Ok(SetupReply::Failed { message }) => {
+                Err(unavailable(format!("the sandbox cannot be set up: {message}")))
+            }
+            Err(error) => Err(broken("hear from the launcher", error)),
+        }
+    }
+
+    fn control(&self) -> Result<BorrowedFd<'_>, ToolError> {
+        self.control.as_ref().map(|control| control.as_fd()).ok_or_else(lost)
+    }
+
+    fn hear(&self) -> io::Result<SetupReply> {
+        let control = self.control().map_err(io::Error::other)?;
+        let [ready] = sys::poll([(control, libc::POLLIN)], Some(PATIENCE_MS))?;
+        if ready == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let mut buffer = vec![0; MAX_SETUP];
+        let (count, _) = socket::receive(control, &mut buffer)?;
+        Ok(serde_json::from_slice(buffer.get(..count).unwrap_or_default())?)
+    }
+
+    /// Sends a job on its way with its three streams.
+    pub(crate) async fn submit(&self, job: &Job, stdio: [OwnedFd; 3]) -> Result<Line, ToolError> {
+        let body = serde_json::to_vec(job).map_err(|error| broken("write the job", error))?;
+        if body.len() > wire::MAX_JOB {
+            return Err(ToolError::invalid("the command and its environment are too large"));
+        }
+        let (ours, theirs) = socket::stream_pair().map_err(|error| broken("make a socket", error))?;
+        let [stdin, stdout, stderr] = &stdio;
+        let fds = [theirs.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        for wait in (0..).map(Duration::from_millis) {
+            match socket::send(self.control()?, b"job", &fds) {
+                Ok(_) => break,
+                // Many at once: the keeper forks them one after the other.
+                Err(error)
+                    if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ETOOMANYREFS))
+                        && wait < Duration::from_millis(150) =>
+                {
+                    tokio::time::sleep(wait).await;
+                }
+                Err(error) => return Err(unavailable("the sandbox is gone").with_source(error)),
+            }
+        }
+        drop((theirs, stdio));
+        sys::set_nonblocking(ours.as_fd(), true).map_err(|error| broken("use the socket", error))?;
+        let mut stream =
+            UnixStream::from_std(ours.into()).map_err(|error| broken("use the socket", error))?;
+        let mut message = (body.len() as u32).to_le_bytes().to_vec();
+        message.extend_from_slice(&body);
+        // A job that already failed has hung up; its report is still there to be read.
+        match stream.write_all(&message).await {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(broken("send the job", error)),
+            _ => Ok(Line { stream }),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().map(Option::take).unwrap_or_default();
+        let Some(mut child) = child else { return };
+        // Hanging up is the order to stop. The launcher ends within milliseconds; collecting it must not block here.
+        self.control = None;
+        let _ = std::thread::Builder::new().name("sandbox-reaper".to_owned()).spawn(move || child.wait());
+    }
+}
+
+/// The line to one job. Dropping it stops the job and everything it started.
+#[derive(Debug)]
+pub(crate) struct Line {
+    stream: UnixStream,
+}
+
+impl Line {
+    /// The next report; a lost line is an error.
+    pub(crate) async fn event(&mut self) -> Result<Event, ToolError> {
+        let mut bytes = [0; Event::SIZE];
+        let heard = self.stream.read_exact(&mut bytes).await;
+        heard.ok().and_then(|_| Event::decode(bytes)).ok_or_else(lost)
+    }
+
+    /// The next report, with the descriptor that may come with it.
+    pub(crate) async fn event_with_fd(&mut self) -> Result<(Event, Option<OwnedFd>), ToolError> {
+        let mut bytes = [0; Event::SIZE];
+        let (count, mut fds) = self
+            .stream
+            .async_io(Interest::READABLE, || socket::receive(self.stream.as_fd(), &mut bytes))
+            .await
+            .map_err(|_| lost())?;
+        let event = (count == Event::SIZE).then(|| Event::decode(bytes)).flatten();
+        Ok((event.ok_or_else(lost)?, fds.pop()))
+    }
+
+    /// Orders something.
+    pub(crate) async fn order(&mut self, command: wire::Command) -> io::Result<()> {
+        self.stream.write_all(&command.encode()).await
+    }
+
+    /// Both directions, to be used apart.
+    pub(crate) fn into_stream(self) -> UnixStream {
+        self.stream
+    }
+}
+
+fn lost() -> ToolError {
+    unavailable("the sandbox ended while the command was running")
+}
+
+/// An error of the sandbox itself.
+pub(crate) fn unavailable(message: impl Into<String>) -> ToolError {
+    ToolError::of(ErrorKind::SandboxUnavailable, message)
+}
+
+fn broken(what: &str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ToolError {
+    unavailable(format!("could not {what}")).with_source(error)
+}
+
+/// Standard input at its end.
+pub(crate) fn nothing() -> io::Result<OwnedFd> {
+    Ok(File::options().read(true).write(true).open("/dev/null")?.into())
+}

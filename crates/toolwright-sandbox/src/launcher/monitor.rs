@@ -1,0 +1,184 @@
+//! The monitor: prepares what needs the caller's rights, starts the keeper, waits, and cleans up after it.
+
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+use super::keeper::{self, Keeper};
+use super::wire::{MAX_SETUP, Mode, Setup, SetupReply};
+use crate::layer::cgroup::Groups;
+use crate::layer::guard::Guards;
+use crate::layer::identity::Identity;
+use crate::layer::view::{Plan, detach_binds};
+use crate::policy::Layer;
+use crate::rlimit::MemoryLimit;
+use crate::sys::process::{self, Side, exit_now, fork};
+use crate::sys::{self, socket};
+
+/// Runs a launcher from its first message to its end.
+pub(super) fn run() -> ! {
+    process::set_name(c"tw-monitor");
+    // The control socket is standard input; nothing else of the caller is needed or wanted.
+    let _ = sys::close_from(3);
+    let control = sys::own(0);
+    let _ = process::new_session();
+    process::set_umask(0o022);
+    // In a shortage of memory, sandboxes go before the programs that use them.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    let mut buffer = vec![0; MAX_SETUP];
+    let setup: Setup = match socket::receive(control.as_fd(), &mut buffer) {
+        Ok((count, _)) if count > 0 => {
+            match serde_json::from_slice(buffer.get(..count).unwrap_or_default()) {
+                Ok(setup) => setup,
+                Err(error) => fail(control.as_fd(), &format!("unreadable setup: {error}")),
+            }
+        }
+        _ => exit_now(1),
+    };
+    drop(buffer);
+    let code = match setup.mode {
+        Mode::Local => local(setup, control),
+        Mode::Isolated => isolated(setup, control),
+    };
+    exit_now(code)
+}
+
+pub(super) fn reply(control: BorrowedFd<'_>, reply: &SetupReply) {
+    if let Ok(text) = serde_json::to_vec(reply) {
+        let _ = socket::send(control, &text, &[]);
+    }
+}
+
+fn fail(control: BorrowedFd<'_>, message: &str) -> ! {
+    reply(control, &SetupReply::Failed { message: message.to_owned() });
+    exit_now(1)
+}
+
+/// A descriptor that tells when the runtime is gone even if some other process still holds its sockets.
+fn watch_runtime() -> Option<OwnedFd> {
+    process::watch(std::os::unix::process::parent_id() as i32).ok()
+}
+
+fn local(setup: Setup, control: OwnedFd) -> i32 {
+    reply(control.as_fd(), &SetupReply::Ready { layers: Vec::new(), missing: Vec::new() });
+    let keeper = Keeper {
+        limits: setup.policy.limits,
+        mode: Mode::Local,
+        layers: Vec::new(),
+        memory: MemoryLimit::WholeSandbox,
+        ruleset: None,
+        filter: Vec::new(),
+    };
+    keeper.serve(&control, watch_runtime().as_ref());
+    0
+}
+
+fn isolated(setup: Setup, control: OwnedFd) -> i32 {
+    match start(&setup, &control) {
+        Ok(running) => {
+            drop(control);
+            // From here on only the keeper answers. Everything below it is gone when it is.
+            let _ = process::wait(running.keeper, true);
+            drop(running);
+            if setup.policy.workspace.is_none() {
+                let _ = fs::remove_dir_all(&setup.workspace);
+            }
+            0
+        }
+        Err(message) => {
+            if setup.policy.workspace.is_none() {
+                let _ = fs::remove_dir_all(&setup.workspace);
+            }
+            fail(control.as_fd(), &message)
+        }
+    }
+}
+
+struct Running {
+    keeper: i32,
+    _guards: Guards,
+    _groups: Groups,
+}
+
+fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
+    let off = |layer: Layer| setup.without.contains(&layer);
+    if off(Layer::UserNamespace) {
+        return Err("user_namespace: left out".to_owned());
+    }
+    let about = fs::metadata(&setup.workspace).map_err(|error| format!("workspace: {error}"))?;
+    let plan = Plan::make(&setup.policy, &setup.workspace).map_err(|error| error.to_string())?;
+    let mut identity = Identity::choose((about.uid(), about.gid()));
+    let mut missing = Vec::new();
+
+    let mut binds = None;
+    if !off(Layer::MountNamespace) {
+        match identity.mount_namespace() {
+            Ok(None) => {}
+            Ok(Some(owners)) => match detach_binds(&plan.binds, Some(owners.as_fd())) {
+                Ok(mounts) => binds = Some(mounts),
+                Err(reason) => {
+                    identity = identity.without_mapping();
+                    missing.push((Layer::OrdinaryUser, reason));
+                }
+            },
+            Err(error) => return Err(format!("user_namespace: {error}")),
+        }
+    }
+    let guards = if off(Layer::MountNamespace) {
+        Guards::default()
+    } else {
+        Guards::prepare(&setup.workspace, &setup.policy.protect)?
+    };
+    let (groups, more) = Groups::create(&setup.policy.limits);
+    missing.extend(more);
+    let watch = watch_runtime();
+
+    let mut flags = libc::CLONE_NEWUSER;
+    let mut layers = vec![Layer::UserNamespace];
+    for (layer, flag) in [
+        (Layer::MountNamespace, libc::CLONE_NEWNS),
+        (Layer::PidNamespace, libc::CLONE_NEWPID),
+        (Layer::NetNamespace, libc::CLONE_NEWNET),
+        (Layer::IpcNamespace, libc::CLONE_NEWIPC),
+        (Layer::UtsNamespace, libc::CLONE_NEWUTS),
+        (Layer::CgroupNamespace, libc::CLONE_NEWCGROUP),
+    ] {
+        if off(layer) {
+            missing.push((layer, "left out".to_owned()));
+        } else {
+            flags |= flag;
+            layers.push(layer);
+        }
+    }
+    if identity.uid != 0 {
+        layers.push(Layer::OrdinaryUser);
+    }
+    layers.extend(&groups.layers);
+
+    let (hold, release) = sys::pipe().map_err(|error| error.to_string())?;
+    let side = fork(flags)
+        .map_err(|error| format!("namespaces: {error} (are user namespaces allowed for this user?)"))?;
+    let pid = match side {
+        Side::Child => {
+            drop(release);
+            if sys::read_exact(hold.as_fd(), &mut [0]).is_err() {
+                exit_now(1);
+            }
+            let start = keeper::Start { setup, plan, identity, binds, guards: &guards.list, layers, missing };
+            keeper::run(start, control, watch.as_ref())
+        }
+        Side::Parent(pid) => pid,
+    };
+    drop(hold);
+    let prepared = identity
+        .write_maps(pid)
+        .and_then(|()| groups.admit(pid))
+        .and_then(|()| sys::write_all(release.as_fd(), &[1]))
+        .map_err(|error| format!("user_namespace: {error}"));
+    if let Err(message) = prepared {
+        let _ = process::kill(pid, libc::SIGKILL);
+        let _ = process::wait(pid, true);
+        return Err(message);
+    }
+    Ok(Running { keeper: pid, _guards: guards, _groups: groups })
+}

@@ -1,0 +1,188 @@
+//! What the runtime and its launcher say to each other. Both ends are the same program, so the shapes may change freely;
+//! sizes are still checked before anything is allocated.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use toolwright_core::TerminalSize;
+
+use crate::policy::{Layer, Policy};
+
+/// The largest setup message; it must fit one packet.
+pub(crate) const MAX_SETUP: usize = 128 * 1024;
+/// The largest job; the kernel's own limit on arguments and environment is far lower.
+pub(crate) const MAX_JOB: usize = 16 * 1024 * 1024;
+
+/// How a sandbox keeps its programs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Mode {
+    /// Every layer of the policy.
+    Isolated,
+    /// None: only the process tree is looked after.
+    Local,
+}
+
+/// The first message to a launcher.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub(crate) mode: Mode,
+    pub(crate) policy: Policy,
+    /// The workspace on the host.
+    pub(crate) workspace: PathBuf,
+    /// Layers to leave out, to see what the others hold.
+    pub(crate) without: Vec<Layer>,
+}
+
+/// The launcher's answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum SetupReply {
+    /// Commands may come.
+    Ready {
+        /// What is on.
+        layers: Vec<Layer>,
+        /// What is not, and why.
+        missing: Vec<(Layer, String)>,
+    },
+    /// Nothing will run.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
+/// One command, or one file to read or write with the sandbox's own eyes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    pub(crate) cwd: PathBuf,
+    /// `NAME=value`.
+    pub(crate) env: Vec<String>,
+    pub(crate) terminal: Option<TerminalSize>,
+}
+
+/// What a job does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Work {
+    /// Runs a program.
+    Exec {
+        /// The program and its arguments.
+        command: Vec<String>,
+    },
+    /// Sends a file to standard output.
+    Read {
+        /// Absolute, or relative to `cwd`.
+        path: PathBuf,
+        /// The most to send.
+        limit: u64,
+    },
+    /// Replaces a file by standard input.
+    Write {
+        /// Absolute, or relative to `cwd`.
+        path: PathBuf,
+    },
+}
+
+/// Where a job failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Putting the layers on.
+    Setup,
+    /// Going to the folder.
+    Cwd,
+    /// Starting the program.
+    Exec,
+    /// Reading or writing the file.
+    File,
+}
+
+/// What a job reports. Fixed in size, so that a report is never half read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The program runs; a terminal's descriptor travels with this.
+    Started,
+    /// It never ran, or the file work failed.
+    Failed(Stage, i32),
+    /// It ended, and so did everything it started.
+    Ended(i32),
+}
+
+impl Event {
+    pub(crate) const SIZE: usize = 6;
+
+    pub(crate) fn encode(self) -> [u8; Self::SIZE] {
+        let (kind, stage, code) = match self {
+            Event::Started => (1, 0, 0),
+            Event::Failed(Stage::Setup, code) => (2, 0, code),
+            Event::Failed(Stage::Cwd, code) => (2, 1, code),
+            Event::Failed(Stage::Exec, code) => (2, 2, code),
+            Event::Failed(Stage::File, code) => (2, 3, code),
+            Event::Ended(code) => (3, 0, code),
+        };
+        let [a, b, c, d] = code.to_le_bytes();
+        [kind, stage, a, b, c, d]
+    }
+
+    pub(crate) fn decode(bytes: [u8; Self::SIZE]) -> Option<Event> {
+        let [kind, stage, a, b, c, d] = bytes;
+        let code = i32::from_le_bytes([a, b, c, d]);
+        match (kind, stage) {
+            (1, 0) => Some(Event::Started),
+            (2, 0) => Some(Event::Failed(Stage::Setup, code)),
+            (2, 1) => Some(Event::Failed(Stage::Cwd, code)),
+            (2, 2) => Some(Event::Failed(Stage::Exec, code)),
+            (2, 3) => Some(Event::Failed(Stage::File, code)),
+            (3, 0) => Some(Event::Ended(code)),
+            _ => None,
+        }
+    }
+}
+
+/// What the runtime can ask of a running job. Hanging up asks for `Kill`, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Stop everything and report.
+    Kill,
+    /// Signal the process group in the foreground.
+    Signal(u8),
+}
+
+impl Command {
+    pub(crate) fn encode(self) -> [u8; 2] {
+        match self {
+            Command::Kill => [b'k', 0],
+            Command::Signal(signal) => [b's', signal],
+        }
+    }
+
+    pub(crate) fn decode(bytes: [u8; 2]) -> Option<Command> {
+        match bytes {
+            [b'k', 0] => Some(Command::Kill),
+            [b's', signal] => Some(Command::Signal(signal)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_and_commands_survive_the_way() {
+        for event in [
+            Event::Started,
+            Event::Failed(Stage::Setup, 1),
+            Event::Failed(Stage::Cwd, 2),
+            Event::Failed(Stage::Exec, 13),
+            Event::Failed(Stage::File, 21),
+            Event::Ended(-9),
+        ] {
+            assert_eq!(Event::decode(event.encode()), Some(event));
+        }
+        for command in [Command::Kill, Command::Signal(2)] {
+            assert_eq!(Command::decode(command.encode()), Some(command));
+        }
+        assert_eq!(Event::decode([9; 6]), None);
+        assert_eq!(Command::decode([9; 2]), None);
+    }
+}

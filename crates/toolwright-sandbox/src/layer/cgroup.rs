@@ -1,0 +1,166 @@
+//! Limits on the sandbox as a whole, where a control group can be made: version 1, version 2, or neither.
+//!
+//! The monitor makes one group per controller before anything runs and removes it after everything is gone. A group
+//! left by a killed monitor is removed by the next one.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::policy::{Layer, Limits};
+
+/// The control groups of one sandbox; dropping them removes the folders.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    folders: Vec<PathBuf>,
+    /// The limits that are in force.
+    pub(crate) layers: Vec<Layer>,
+}
+
+impl Groups {
+    /// Makes what can be made here. What cannot is told apart by the missing layer and its reason.
+    pub(crate) fn create(limits: &Limits) -> (Groups, Vec<(Layer, String)>) {
+        let mut groups = Groups::default();
+        let mut missing = Vec::new();
+        let wanted =
+            [(Layer::MemoryCgroup, "memory", limits.memory), (Layer::PidsCgroup, "pids", limits.processes)];
+        for (layer, controller, limit) in wanted {
+            let Some(limit) = limit else { continue };
+            match groups.add(controller, limit) {
+                Ok(()) => groups.layers.push(layer),
+                Err(error) => missing.push((layer, error.to_string())),
+            }
+        }
+        (groups, missing)
+    }
+
+    /// Moves a process in; what it starts from then on is inside too.
+    pub(crate) fn admit(&self, pid: i32) -> io::Result<()> {
+        self.folders.iter().try_for_each(|folder| fs::write(folder.join("cgroup.procs"), pid.to_string()))
+    }
+
+    fn add(&mut self, controller: &str, limit: u64) -> io::Result<()> {
+        let place = Place::find(controller)?;
+        let folder = self.folder_in(&place.parent)?;
+        let files: &[&str] = match (controller, place.version) {
+            ("memory", 1) => &["memory.limit_in_bytes"],
+            ("memory", _) => &["memory.max"],
+            _ => &["pids.max"],
+        };
+        for file in files {
+            fs::write(folder.join(file), limit.to_string())?;
+        }
+        if controller == "memory" && place.version == 2 {
+            // Swap would only delay the end; kernels without swap accounting lack the file.
+            let _ = fs::write(folder.join("memory.swap.max"), "0");
+        }
+        Ok(())
+    }
+
+    fn folder_in(&mut self, parent: &Path) -> io::Result<PathBuf> {
+        if let Some(folder) = self.folders.iter().find(|folder| folder.parent() == Some(parent)) {
+            return Ok(folder.clone());
+        }
+        sweep(parent);
+        let folder = parent.join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&folder)?;
+        self.folders.push(folder.clone());
+        Ok(folder)
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        for folder in &self.folders {
+            // The last process may still be on its way out.
+            for _ in 0..50 {
+                match fs::remove_dir(folder) {
+                    Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                        std::thread::sleep(std::time::Duration::from_millis(10));
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+const PREFIX: &str = "toolwright-";
+
+/// Removes groups whose monitor is gone.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        if !Path::new("/proc").join(pid).exists() {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// Where a controller can be used.
+struct Place {
+    parent: PathBuf,
+    version: u8,
+}
+
+impl Place {
+    fn find(controller: &str) -> io::Result<Place> {
+        let own = fs::read_to_string("/proc/self/cgroup")?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+        if let Some(parent) = version_1(&own, &mounts, controller) {
+            return Ok(Place { parent, version: 1 });
+        }
+        let own = version_2(&own, &mounts)
+            .ok_or_else(|| io::Error::other(format!("no `{controller}` controller is mounted")))?;
+        // A group that holds processes cannot hand controllers to its children, but its parent may have done so for it.
+        let enabled = |folder: &&Path| {
+            fs::read_to_string(folder.join("cgroup.subtree_control"))
+                .is_ok_and(|list| list.split_whitespace().any(|word| word == controller))
+        };
+        [Some(own.as_path()), own.parent()]
+            .into_iter()
+            .flatten()
+            .find(enabled)
+            .map(|parent| Place { parent: parent.to_owned(), version: 2 })
+            .ok_or_else(|| io::Error::other(format!("the `{controller}` controller is not delegated to us")))
+    }
+}
+
+/// Our own folder in the version 1 hierarchy of a controller.
+fn version_1(own: &str, mounts: &str, controller: &str) -> Option<PathBuf> {
+    let group = own.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let controllers = fields.next()?;
+        controllers.split(',').any(|one| one == controller).then(|| fields.next())?
+    })?;
+    let mount = mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut kind = kind.split(' ');
+        let version_1 = kind.next()? == "cgroup";
+        let options = kind.nth(1)?;
+        (version_1 && options.split(',').any(|one| one == controller)).then(|| below(place, group))?
+    });
+    mount.filter(|folder| folder.is_dir())
+}
+
+/// Our own folder in the version 2 hierarchy.
+fn version_2(own: &str, mounts: &str) -> Option<PathBuf> {
+    let group = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    mounts
+        .lines()
+        .find_map(|line| {
+            let (place, kind) = line.split_once(" - ")?;
+            kind.starts_with("cgroup2 ").then(|| below(place, group))?
+        })
+        .filter(|folder| folder.is_dir())
+}
+
+/// The folder of a group below a mount, given the first half of its `mountinfo` line.
+fn below(place: &str, group: &str) -> Option<PathBuf> {
+    let mut fields = place.split(' ').skip(3);
+    let (root, target) = (fields.next()?, fields.next()?);
+    let group = Path::new(group).strip_prefix(root).unwrap_or(Path::new(group));
+    Some(Path::new(target).join(group.strip_prefix("/").unwrap_or(group)))
+}

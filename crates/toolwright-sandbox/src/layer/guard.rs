@@ -1,0 +1,223 @@
+//! Files of the workspace that must stay as they are, even when they do not exist yet.
+//!
+//! What exists is bound read-only over itself, and every folder on the way is bound over itself too, so that it cannot
+//! be renamed away. What does not exist gets an empty placeholder on the host to mount over; the last sandbox that uses
+//! a placeholder removes it. Placeholders are known by their odd modification time, held by a shared lock.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use super::view::beneath;
+use crate::sys::{self, mount};
+
+/// The modification time that marks a placeholder: one second after the epoch.
+const MARK: libc::time_t = 1;
+
+/// One path to bind over itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Guard {
+    /// Relative to the workspace.
+    pub(crate) path: PathBuf,
+    /// Keep the contents writable and only pin the name.
+    pub(crate) pin: bool,
+}
+
+impl Guard {
+    /// Puts the guard on, inside the view.
+    pub(crate) fn attach(&self, root: BorrowedFd<'_>, workspace: &Path) -> io::Result<()> {
+        let target = beneath(root, &workspace.join(&self.path))?;
+        let mount = mount::detach(target.as_fd())?;
+        let attributes = if self.pin { 0 } else { mount::RDONLY };
+        mount::restrict(mount.as_fd(), attributes | mount::NOSUID | mount::NODEV)?;
+        mount::attach(mount.as_fd(), target.as_fd())
+    }
+}
+
+/// The guards of one workspace, and the placeholders they need. Dropping it removes the placeholders nobody else uses.
+#[derive(Debug, Default)]
+pub(crate) struct Guards {
+    /// Outer paths first.
+    pub(crate) list: Vec<Guard>,
+    placeholders: Vec<Placeholder>,
+}
+
+#[derive(Debug)]
+struct Placeholder {
+    parent: OwnedFd,
+    name: CString,
+    file: OwnedFd,
+    folder: bool,
+}
+
+impl Guards {
+    /// Decides what to guard, making placeholders in the workspace of the host.
+    pub(crate) fn prepare(workspace: &Path, protect: &[PathBuf]) -> Result<Guards, String> {
+        let mut guards = Guards::default();
+        let open = || sys::open_at(None, &*sys::c_path(workspace)?, libc::O_PATH | libc::O_DIRECTORY, 0);
+        for path in protect {
+            open()
+                .and_then(|root| guards.add(root, path))
+                .map_err(|error| format!("cannot protect `{}`: {error}", path.display()))?;
+        }
+        guards.list.sort_by(|a, b| {
+            (a.path.components().count(), &a.path, a.pin).cmp(&(b.path.components().count(), &b.path, b.pin))
+        });
+        // A path that is guarded and pinned is guarded.
+        guards.list.dedup_by(|later, earlier| later.path == earlier.path);
+        Ok(guards)
+    }
+
+    fn add(&mut self, root: OwnedFd, path: &Path) -> io::Result<()> {
+        let wants_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let parts: Vec<&Path> = path.components().map(|part| Path::new(part.as_os_str())).collect();
+        let mut parent = root;
+        let mut so_far = PathBuf::new();
+        for (index, part) in parts.iter().enumerate() {
+            let last = index + 1 == parts.len();
+            so_far.push(part);
+            let here = match beneath(parent.as_fd(), part) {
+                Ok(here) => here,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let folder = wants_folder || !last;
+                    self.placeholders.push(Placeholder::take(parent, sys::c_path(part)?, folder)?);
+                    self.list.push(Guard { path: so_far, pin: false });
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
+            let about = sys::stat(here.as_fd())?;
+            let folder = about.st_mode & libc::S_IFMT == libc::S_IFDIR;
+            if last || !folder {
+                if is_placeholder(&about) {
+                    self.placeholders.push(Placeholder::take(parent, sys::c_path(part)?, folder)?);
+                }
+                self.list.push(Guard { path: so_far, pin: false });
+                return Ok(());
+            }
+            if is_placeholder(&about) {
+                self.placeholders.push(Placeholder::take(parent, sys::c_path(part)?, true)?);
+                self.list.push(Guard { path: so_far, pin: false });
+                return Ok(());
+            }
+            self.list.push(Guard { path: so_far.clone(), pin: true });
+            parent = here;
+        }
+        Ok(())
+    }
+}
+
+fn is_placeholder(about: &libc::stat) -> bool {
+    let empty = about.st_mode & libc::S_IFMT == libc::S_IFDIR || about.st_size == 0;
+    about.st_mtime == MARK && about.st_mtime_nsec == 0 && empty
+}
+
+impl Placeholder {
+    /// Makes the placeholder, or shares the one that is there, and holds it.
+    fn take(parent: OwnedFd, name: CString, folder: bool) -> io::Result<Placeholder> {
+        let kind = if folder { libc::O_DIRECTORY } else { 0 };
+        // Another sandbox may remove its placeholder between our open and our lock; then there is a next try.
+        for _ in 0..16 {
+            let opened =
+                sys::open_at(Some(parent.as_fd()), &name, libc::O_RDONLY | libc::O_NOFOLLOW | kind, 0);
+            let file = match opened {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    make(parent.as_fd(), &name, folder)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            // SAFETY: takes numbers only.
+            sys::check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH) }.into())?;
+            let about = sys::stat(file.as_fd())?;
+            if about.st_nlink > 0 {
+                if !is_placeholder(&about) {
+                    mark(file.as_fd())?;
+                }
+                return Ok(Placeholder { parent, name, file, folder });
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EBUSY))
+    }
+}
+
+impl Drop for Placeholder {
+    fn drop(&mut self) {
+        // SAFETY: takes numbers only.
+        let alone = unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;
+        let ours = sys::stat(self.file.as_fd()).is_ok_and(|about| is_placeholder(&about));
+        if alone && ours {
+            let flags = if self.folder { libc::AT_REMOVEDIR } else { 0 };
+            // SAFETY: the name is NUL-terminated. A folder that is no longer empty stays.
+            unsafe { libc::unlinkat(self.parent.as_raw_fd(), self.name.as_ptr(), flags) };
+        }
+    }
+}
+
+fn make(parent: BorrowedFd<'_>, name: &CString, folder: bool) -> io::Result<()> {
+    let made = if folder {
+        // SAFETY: the name is NUL-terminated and outlives the call.
+        sys::check(unsafe { libc::mkdirat(parent.as_raw_fd(), name.as_ptr(), 0o555) }.into()).map(drop)
+    } else {
+        sys::open_at(Some(parent), name, libc::O_CREAT | libc::O_EXCL | libc::O_RDONLY, 0o444).map(drop)
+    };
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+fn mark(file: BorrowedFd<'_>) -> io::Result<()> {
+    let time = libc::timespec { tv_sec: MARK, tv_nsec: 0 };
+    let times = [time, time];
+    // SAFETY: the pointer is to two `timespec`s.
+    sys::check(unsafe { libc::futimens(file.as_raw_fd(), times.as_ptr()) }.into()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn guarded(guards: &Guards) -> Vec<(String, bool)> {
+        guards.list.iter().map(|guard| (guard.path.display().to_string(), guard.pin)).collect()
+    }
+
+    #[test]
+    fn placeholders_are_shared_and_the_last_user_removes_them() {
+        let dir = std::env::temp_dir().join(format!("toolwright-guard-{:x}", sys::random_u64()));
+        fs::create_dir_all(dir.join(".git")).unwrap();
+        fs::write(dir.join(".git/config"), "[core]").unwrap();
+        let protect: Vec<PathBuf> =
+            [".git/hooks/", ".git/config", ".mcp.json", ".vscode/settings.json"].map(PathBuf::from).into();
+        let first = Guards::prepare(&dir, &protect).unwrap();
+        let want = [
+            (".git", true),
+            (".mcp.json", false),
+            (".vscode", false),
+            (".git/config", false),
+            (".git/hooks", false),
+        ];
+        assert_eq!(guarded(&first), want.map(|(path, pin)| (path.to_owned(), pin)));
+        let second = Guards::prepare(&dir, &protect).unwrap();
+        assert_eq!(guarded(&second), guarded(&first));
+        drop(first);
+        assert!(dir.join(".mcp.json").exists() && dir.join(".vscode").is_dir());
+        drop(second);
+        assert!(!dir.join(".mcp.json").exists() && !dir.join(".vscode").exists());
+        assert!(!dir.join(".git/hooks").exists() && dir.join(".git/config").exists());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_link_on_the_way_is_refused() {
+        let dir = std::env::temp_dir().join(format!("toolwright-guard-{:x}", sys::random_u64()));
+        fs::create_dir_all(&dir).unwrap();
+        std::os::unix::fs::symlink("/etc", dir.join(".vscode")).unwrap();
+        assert!(Guards::prepare(&dir, &[".vscode/x".into()]).is_err());
+        assert!(Guards::prepare(&dir, &[".vscode".into()]).is_err());
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,8 @@
+//! The protections, one file each. The launcher puts them together.
+
+pub(crate) mod cgroup;
+pub(crate) mod guard;
+pub(crate) mod identity;
+pub(crate) mod landlock;
+pub mod seccomp;
+pub(crate) mod view;

@@ -1,0 +1,385 @@
+//! The file system a sandbox sees: planned from a policy as data, then built from mounts and pivoted into.
+//!
+//! The view starts empty. System folders are bound read-only, the workspace writable at its own path, private folders
+//! come from one bounded tmpfs, devices are bound one by one, and masks and guards go on top. Building happens once for
+//! a sandbox; each command gets a copy of the finished mounts and only adds its own `/proc`.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use serde::Serialize;
+use toolwright_core::{ErrorKind, ToolError};
+
+use super::guard::Guard;
+use super::identity::{HOME, INSIDE, NAME};
+use super::landlock::Allow;
+use crate::policy::Policy;
+use crate::sys::{self, mount};
+
+/// Where the private workspace of a sandbox without one of its own appears.
+pub(crate) const PRIVATE_WORKSPACE: &str = "/workspace";
+
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+const SCRATCH: [(&str, &str, u32); 4] = [
+    ("tmp", "/tmp", 0o1777),
+    ("vartmp", "/var/tmp", 0o1777),
+    ("shm", "/dev/shm", 0o1777),
+    ("home", HOME, 0o700),
+];
+/// The folder on the host that the new root is first mounted on; any that exists would do.
+const STAGE: &std::ffi::CStr = c"/tmp";
+
+/// How a path of the view can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Can be read and executed.
+    ReadOnly,
+    /// Can be changed; changes are seen outside.
+    Writable,
+    /// Can be changed; gone when the sandbox is closed, and never seen outside.
+    Private,
+    /// Shown empty.
+    Masked,
+    /// Inside a writable folder, yet cannot be changed or made.
+    Protected,
+    /// A harmless device.
+    Device,
+    /// Processes of the sandbox itself, read-only.
+    Processes,
+}
+
+/// One path of the view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ViewEntry {
+    /// Where it is inside.
+    pub path: PathBuf,
+    /// How it can be used.
+    pub access: Access,
+}
+
+/// A folder or file of the host that is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bind {
+    pub(crate) source: PathBuf,
+    pub(crate) target: PathBuf,
+    pub(crate) writable: bool,
+}
+
+/// The view as data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    links: Vec<(PathBuf, PathBuf)>,
+    system: Vec<Bind>,
+    /// Folders the policy names, the workspace last among equals.
+    pub(crate) binds: Vec<Bind>,
+    mask: Vec<PathBuf>,
+    protect: Vec<PathBuf>,
+    pub(crate) workspace: PathBuf,
+    scratch_bytes: u64,
+}
+
+impl Plan {
+    /// Looks at the host and decides what goes where. `workspace` is the folder on the host.
+    pub(crate) fn make(policy: &Policy, workspace: &Path) -> Result<Plan, ToolError> {
+        let mut links = Vec::new();
+        let mut system = Vec::new();
+        for path in &policy.system {
+            let Ok(about) = fs::symlink_metadata(path) else { continue };
+            if about.is_symlink() {
+                let to = fs::read_link(path).map_err(|error| missing(path, error))?;
+                links.push((path.clone(), to));
+            } else {
+                system.push(Bind { source: path.clone(), target: path.clone(), writable: false });
+            }
+        }
+        let real = |path: &PathBuf| fs::canonicalize(path).map_err(|error| missing(path, error));
+        let mut binds = Vec::new();
+        for (paths, writable) in [(&policy.read, false), (&policy.write, true)] {
+            for path in paths {
+                let source = real(path)?;
+                binds.push(Bind { target: source.clone(), source, writable });
+            }
+        }
+        let source = real(&workspace.to_owned())?;
+        let target = match policy.workspace {
+            Some(_) => source.clone(),
+            None => PathBuf::from(PRIVATE_WORKSPACE),
+        };
+        for bind in binds.iter().filter(|bind| bind.writable).map(|bind| &bind.source).chain([&source]) {
+            if bind.parent().is_none() || policy.system.iter().any(|path| path.starts_with(bind)) {
+                return Err(missing(bind, io::Error::other("too much to make writable")));
+            }
+        }
+        binds.push(Bind { source, target: target.clone(), writable: true });
+        // Outer folders go first, so that inner ones land on top of them.
+        binds.sort_by_key(|bind| bind.target.components().count());
+        let mask = policy.mask.iter().map(|path| target.join(path)).collect();
+        Ok(Plan {
+            links,
+            system,
+            binds,
+            mask,
+            protect: policy.protect.iter().map(|path| target.join(path)).collect(),
+            workspace: target,
+            scratch_bytes: policy.limits.scratch,
+        })
+    }
+
+    /// The view as a list, for people.
+    pub(crate) fn entries(&self) -> Vec<ViewEntry> {
+        let entry = |path: &Path, access| ViewEntry { path: path.to_owned(), access };
+        let mut entries = Vec::new();
+        entries.extend(self.links.iter().map(|(path, _)| entry(path, Access::ReadOnly)));
+        entries.extend(self.system.iter().chain(&self.binds).map(|bind| {
+            entry(&bind.target, if bind.writable { Access::Writable } else { Access::ReadOnly })
+        }));
+        entries.extend(SCRATCH.iter().map(|(_, path, _)| entry(Path::new(path), Access::Private)));
+        entries.extend(DEVICES.iter().map(|name| entry(&Path::new("/dev").join(name), Access::Device)));
+        entries.push(entry(Path::new("/dev/pts"), Access::Device));
+        entries.push(entry(Path::new("/proc"), Access::Processes));
+        entries.extend(self.mask.iter().map(|path| entry(path, Access::Masked)));
+        entries.extend(self.protect.iter().map(|path| entry(path, Access::Protected)));
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        entries
+    }
+
+    /// The same folders as Landlock rules.
+    pub(crate) fn rules(&self, viewed: bool) -> Vec<(PathBuf, Allow)> {
+        let mut rules = Vec::new();
+        if viewed {
+            // Every command mounts a `/proc` of its own later; Landlock can only name it by the folder above. All there
+            // is below the root of the view may be read, and a way out of the view would not be below it.
+            rules.push((PathBuf::from("/"), Allow::Look));
+        }
+        rules.extend(self.system.iter().chain(&self.binds).map(|bind| {
+            let path = if viewed { &bind.target } else { &bind.source };
+            (path.clone(), if bind.writable { Allow::Write } else { Allow::Read })
+        }));
+        rules.extend(DEVICES.iter().map(|name| (Path::new("/dev").join(name), Allow::Device)));
+        rules.push((PathBuf::from("/proc"), Allow::Read));
+        if viewed {
+            rules.push((PathBuf::from("/dev/pts"), Allow::Device));
+            rules.extend(SCRATCH.iter().map(|(_, path, _)| (PathBuf::from(path), Allow::Write)));
+        }
+        rules
+    }
+}
+
+fn missing(path: &Path, error: io::Error) -> ToolError {
+    ToolError::of(ErrorKind::SandboxUnavailable, format!("cannot show `{}` in the sandbox", path.display()))
+        .with_source(error)
+}
+
+/// What went wrong while building, with the step it happened in.
+pub(crate) type Built<T> = Result<T, String>;
+
+fn at<T>(step: impl std::fmt::Display, result: io::Result<T>) -> Built<T> {
+    result.map_err(|error| format!("{step}: {error}"))
+}
+
+/// Detaches the folders a policy names, mapping owners on the way when asked to.
+pub(crate) fn detach_binds(binds: &[Bind], owners: Option<BorrowedFd<'_>>) -> Built<Vec<OwnedFd>> {
+    binds
+        .iter()
+        .map(|bind| {
+            let mount = at(bind.source.display(), detach(&bind.source))?;
+            if let Some(owners) = owners {
+                at(bind.source.display(), mount::map_owners(mount.as_fd(), owners))?;
+            }
+            Ok(mount)
+        })
+        .collect()
+}
+
+fn detach(path: &Path) -> io::Result<OwnedFd> {
+    let place = sys::open_at(None, &*sys::c_path(path)?, libc::O_PATH, 0)?;
+    mount::detach(place.as_fd())
+}
+
+/// Builds the view in a mount namespace of its own and makes it the root. `binds` are the detached mounts of
+/// `plan.binds`, in the same order.
+pub(crate) fn build(plan: &Plan, binds: Vec<OwnedFd>, guards: &[Guard]) -> Built<()> {
+    at("private mounts", mount::make_private())?;
+    let system: Vec<OwnedFd> = detach_binds(&plan.system, None)?;
+    let devices = DEVICES
+        .iter()
+        .map(|name| at(name, detach(&Path::new("/dev").join(name))))
+        .collect::<Built<Vec<OwnedFd>>>()?;
+
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    at("root", mount::filesystem(c"tmpfs", STAGE, flags, c"mode=0755,size=1m,nr_inodes=4096"))?;
+    at("root", std::env::set_current_dir("/tmp"))?;
+    let root = at("root", sys::open_at(None, c".", libc::O_PATH | libc::O_DIRECTORY, 0))?;
+    let root = root.as_fd();
+
+    for (path, to) in &plan.links {
+        let inside = path.strip_prefix("/").unwrap_or(path);
+        at(path.display(), symlink(to, inside))?;
+    }
+    for (bind, mount) in plan.system.iter().zip(&system) {
+        show(root, bind, mount.as_fd(), mount::RDONLY | mount::NOSUID | mount::NODEV)?;
+    }
+    for (name, device) in DEVICES.iter().zip(&devices) {
+        let path = Path::new("/dev").join(name);
+        let target = at(&path.display(), place(root, &path, false))?;
+        at("device", mount::restrict(device.as_fd(), mount::NOSUID | mount::NOEXEC))?;
+        at(path.display(), mount::attach(device.as_fd(), target.as_fd()))?;
+    }
+    terminals_and_processes(root)?;
+    let empty = scratch(root, plan.scratch_bytes)?;
+    for (bind, mount) in plan.binds.iter().zip(&binds) {
+        let access = if bind.writable { 0 } else { mount::RDONLY };
+        show(root, bind, mount.as_fd(), access | mount::NOSUID | mount::NODEV)?;
+    }
+    mask(root, &plan.mask, &empty)?;
+    for guard in guards {
+        at(guard.path.display(), guard.attach(root, &plan.workspace))?;
+    }
+    drop(empty);
+
+    at("pivot", mount::make_root_here())?;
+    let root = at("root", sys::open_at(None, c"/", libc::O_PATH, 0))?;
+    at("root", mount::restrict_one(root.as_fd(), mount::RDONLY))
+}
+
+fn show(root: BorrowedFd<'_>, bind: &Bind, mount: BorrowedFd<'_>, attributes: u64) -> Built<()> {
+    let path = &bind.target;
+    at(path.display(), mount::restrict(mount, attributes))?;
+    let about = at(path.display(), sys::stat(mount))?;
+    let folder = about.st_mode & libc::S_IFMT == libc::S_IFDIR;
+    let target = at(path.display(), place(root, path, folder))?;
+    at(path.display(), mount::attach(mount, target.as_fd()))
+}
+
+fn terminals_and_processes(root: BorrowedFd<'_>) -> Built<()> {
+    at("/dev/pts", place(root, Path::new("/dev/pts"), true))?;
+    let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+    at("/dev/pts", mount::filesystem(c"devpts", c"dev/pts", flags, c"newinstance,ptmxmode=0666,mode=0620"))?;
+    for (name, to) in [
+        ("ptmx", "pts/ptmx"),
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ] {
+        at(name, symlink(to, Path::new("dev").join(name)))?;
+    }
+    at("/proc", place(root, Path::new("/proc"), true))?;
+    at("/proc", mount_processes(c"proc"))
+}
+
+/// Mounts the process list of the current pid namespace, read-only: no sysctl, trigger or score can be written.
+pub(crate) fn mount_processes(target: &std::ffi::CStr) -> io::Result<()> {
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
+    mount::filesystem(c"proc", target, flags, c"")
+}
+
+/// Detached empty things to mask with.
+struct Empty {
+    file: OwnedFd,
+    folder: OwnedFd,
+}
+
+/// One tmpfs, its parts bound to the private places, so that they share one limit.
+fn scratch(root: BorrowedFd<'_>, bytes: u64) -> Built<Empty> {
+    let base = Path::new("run");
+    at("/run", place(root, Path::new("/run"), true))?;
+    let options = format!("mode=0755,size={bytes},nr_inodes={}", (bytes / 4096).clamp(1024, 1 << 20));
+    let options = at("scratch", std::ffi::CString::new(options).map_err(io::Error::other))?;
+    at("scratch", mount::filesystem(c"tmpfs", c"run", libc::MS_NOSUID | libc::MS_NODEV, &options))?;
+    for (name, path, mode) in SCRATCH {
+        let source = base.join(name);
+        at(path, fs::DirBuilder::new().mode(mode).create(&source))?;
+        at(path, fs::set_permissions(&source, std::os::unix::fs::PermissionsExt::from_mode(mode)))?;
+        let mount = at(path, detach(&source))?;
+        let target = at(path, place(root, Path::new(path), true))?;
+        at(path, mount::attach(mount.as_fd(), target.as_fd()))?;
+    }
+    let passwd = format!(
+        "root:x:0:0:root:/:/usr/sbin/nologin\n{NAME}:x:{INSIDE}:{INSIDE}:{NAME}:{HOME}:/bin/sh\n\
+         nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+    );
+    let group = format!("root:x:0:\ntty:x:5:\n{NAME}:x:{INSIDE}:\nnogroup:x:65534:\n");
+    for (name, text) in [("passwd", passwd), ("group", group)] {
+        let target = Path::new("/etc").join(name);
+        let Ok(target) = beneath(root, &target) else { continue };
+        at(name, fs::write(base.join(name), text))?;
+        let mount = at(name, detach(&base.join(name)))?;
+        at(name, mount::restrict(mount.as_fd(), mount::RDONLY))?;
+        at(name, mount::attach(mount.as_fd(), target.as_fd()))?;
+    }
+    let (file, folder) = (base.join("empty"), base.join("none"));
+    at("mask", fs::write(&file, ""))?;
+    at("mask", fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o000)))?;
+    at("mask", fs::DirBuilder::new().mode(0o555).create(&folder))?;
+    let empty = Empty { file: at("mask", detach(&file))?, folder: at("mask", detach(&folder))? };
+    // SAFETY: the path is a NUL-terminated constant. The parts stay: each is a mount of its own.
+    at("scratch", sys::check(unsafe { libc::umount2(c"run".as_ptr(), libc::MNT_DETACH) }.into()).map(drop))?;
+    Ok(empty)
+}
+
+fn mask(root: BorrowedFd<'_>, paths: &[PathBuf], empty: &Empty) -> Built<()> {
+    for path in paths {
+        let resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS;
+        let name = at(path.display(), sys::c_path(path))?;
+        let target = match sys::open_beneath(root, &name, libc::O_PATH, 0, resolve) {
+            Ok(target) => target,
+            // What is not in the view needs no mask.
+            Err(error) if matches!(sys::errno(&error), libc::ENOENT | libc::ENOTDIR | libc::EACCES) => {
+                continue;
+            }
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+        };
+        let folder = at(path.display(), sys::stat(target.as_fd()))?.st_mode & libc::S_IFMT == libc::S_IFDIR;
+        let source = if folder { &empty.folder } else { &empty.file };
+        let mount = at(path.display(), mount::detach(source.as_fd()))?;
+        at(path.display(), mount::restrict(mount.as_fd(), mount::RDONLY | mount::NOEXEC))?;
+        at(path.display(), mount::attach(mount.as_fd(), target.as_fd()))?;
+    }
+    Ok(())
+}
+
+/// Opens a path of the view without following a link anywhere on the way.
+pub(crate) fn beneath(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
+    let path = path.strip_prefix("/").unwrap_or(path);
+    let resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS;
+    sys::open_beneath(root, &*sys::c_path(path)?, libc::O_PATH, 0, resolve)
+}
+
+/// Opens the place something is to be mounted on, making it and its parents when they are not there yet.
+fn place(root: BorrowedFd<'_>, path: &Path, folder: bool) -> io::Result<OwnedFd> {
+    let mut here = root.try_clone_to_owned()?;
+    let parts: Vec<_> = path
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(Path::new(name)),
+            _ => None,
+        })
+        .collect();
+    for (index, part) in parts.iter().enumerate() {
+        let next = match beneath(here.as_fd(), part) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make(here.as_fd(), part, folder || index + 1 < parts.len())?;
+                beneath(here.as_fd(), part)?
+            }
+            other => other?,
+        };
+        here = next;
+    }
+    Ok(here)
+}
+
+fn make(parent: BorrowedFd<'_>, name: &Path, folder: bool) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let name = sys::c_path(name)?;
+    if folder {
+        // SAFETY: the name is NUL-terminated and outlives the call.
+        return sys::check(unsafe { libc::mkdirat(parent.as_raw_fd(), name.as_ptr(), 0o755) }.into())
+            .map(drop);
+    }
+    sys::open_at(Some(parent), &name, libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY, 0o644).map(drop)
+}

@@ -1,0 +1,42 @@
+//! Containment for tools: run what a model asks for without trusting it.
+//!
+//! A [`Policy`] says what is open; a backend enforces it and implements [`toolwright_core::Sandbox`]. [`ProcessSandbox`]
+//! needs nothing but a Linux kernel; [`LocalSandbox`] isolates nothing and has to be asked for by name. Whatever a
+//! backend cannot give is `sandbox_unavailable`, never a quiet run without it, and every result lists the layers that
+//! were on.
+//!
+//! ```no_run
+//! use toolwright_core::{ExecRequest, Sandbox};
+//! use toolwright_sandbox::{Policy, ProcessSandbox, launcher};
+//!
+//! fn main() {
+//!     launcher::main_if_launcher();
+//!     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//!     let result = runtime.block_on(async {
+//!         let sandbox = ProcessSandbox::open(Policy::private()).await?;
+//!         sandbox.exec(ExecRequest::new(["uname", "-n"])).await
+//!     });
+//!     assert_eq!(result.unwrap().stdout, "sandbox\n");
+//! }
+//! ```
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("toolwright-sandbox knows only Linux so far");
+
+mod backend;
+mod capture;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod env;
+mod files;
+pub mod launcher;
+mod layer;
+mod policy;
+mod rlimit;
+mod sys;
+
+pub use backend::local::LocalSandbox;
+pub use backend::process::ProcessSandbox;
+pub use layer::seccomp;
+pub use layer::view::{Access, ViewEntry};
+pub use policy::{EnvPolicy, Layer, Limits, MASKED, Network, PROTECTED, Policy, SYSTEM};

@@ -1,0 +1,389 @@
+//! What a sandbox lets through, as data. Backends enforce it; nothing here touches the machine.
+//!
+//! A policy says what is open. Everything else is closed, an unknown word is an error, and a default never opens.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toolwright_core::{ErrorKind, ToolError};
+
+/// System folders that programs need; those that exist are shown read-only.
+pub const SYSTEM: [&str; 11] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+];
+
+/// Places in the system folders that hold secrets; they are shown empty.
+pub const MASKED: [&str; 10] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/docker",
+    "/etc/kubernetes",
+];
+
+/// Files of a workspace that other programs on the host run or obey; they stay as they are, even when absent.
+pub const PROTECTED: [&str; 8] = [
+    ".git/hooks/",
+    ".git/config",
+    ".mcp.json",
+    ".bashrc",
+    ".profile",
+    ".vscode/",
+    ".toolwright/",
+    "toolwright.yaml",
+];
+
+/// What a sandbox lets through.
+///
+/// ```
+/// use toolwright_sandbox::{Network, Policy};
+///
+/// let policy: Policy = serde_json::from_str(r#"{"workspace": "/srv/app", "limits": {"processes": 64}}"#).unwrap();
+/// assert_eq!(policy.network, Network::Off);
+/// assert!(serde_json::from_str::<Policy>(r#"{"network": "open"}"#).is_err());
+/// assert!(serde_json::from_str::<Policy>(r#"{"netwrok": "off"}"#).is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Policy {
+    /// The folder to work in, writable, shown at its own path. Without one a private folder is made and removed again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<PathBuf>,
+    /// System folders to show read-only; missing ones are left out.
+    pub system: Vec<PathBuf>,
+    /// More files and folders to show read-only; a missing one is an error.
+    pub read: Vec<PathBuf>,
+    /// More folders to show writable; a missing one is an error.
+    pub write: Vec<PathBuf>,
+    /// Files and folders to show empty. Relative ones belong to the workspace.
+    pub mask: Vec<PathBuf>,
+    /// Files and folders (those with a final `/`) of the workspace that cannot be changed, or made when absent.
+    pub protect: Vec<PathBuf>,
+    /// What can be reached over the network.
+    pub network: Network,
+    /// What programs find in their environment.
+    pub env: EnvPolicy,
+    /// How much may be used.
+    pub limits: Limits,
+    /// Protections without which nothing runs.
+    pub require: Vec<Layer>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            workspace: None,
+            system: SYSTEM.iter().map(PathBuf::from).collect(),
+            read: Vec::new(),
+            write: Vec::new(),
+            mask: MASKED.iter().map(PathBuf::from).collect(),
+            protect: PROTECTED.iter().map(PathBuf::from).collect(),
+            network: Network::Off,
+            env: EnvPolicy::default(),
+            limits: Limits::default(),
+            require: Layer::DEFAULT_REQUIRED.to_vec(),
+        }
+    }
+}
+
+impl Policy {
+    /// The default policy with a private, empty workspace that nothing needs protecting in.
+    pub fn private() -> Self {
+        Policy { protect: Vec::new(), ..Policy::default() }
+    }
+
+    /// The default policy for work in `folder`.
+    pub fn for_workspace(folder: impl Into<PathBuf>) -> Self {
+        Policy { workspace: Some(folder.into()), ..Policy::default() }
+    }
+
+    /// Checks everything that can be checked without looking at the machine.
+    pub fn check(&self) -> Result<(), ToolError> {
+        for path in self.workspace.iter().chain(&self.write) {
+            absolute(path)?;
+            if path.parent().is_none() || self.system.iter().any(|system| system.starts_with(path)) {
+                return Err(refused(format!("`{}` is too much to make writable", path.display())));
+            }
+        }
+        for path in self.system.iter().chain(&self.read) {
+            absolute(path)?;
+            if path.parent().is_none() {
+                return Err(refused("the root folder cannot be shown as a whole"));
+            }
+        }
+        for path in &self.protect {
+            let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+            if !plain || path.as_os_str().is_empty() {
+                return Err(refused(format!(
+                    "`{}` must be a plain path inside the workspace to be protected",
+                    path.display()
+                )));
+            }
+        }
+        for name in self.env.set.keys().chain(&self.env.pass) {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(refused(format!("`{}` is not the name of a variable", name.escape_debug())));
+            }
+        }
+        match &self.network {
+            Network::Off | Network::Loopback => Ok(()),
+            Network::Allow(hosts) => Err(ToolError::of(
+                ErrorKind::SandboxUnavailable,
+                format!("network access to chosen hosts ({}) is not available", hosts.len()),
+            )
+            .hint("use `network: off` or `network: loopback`")),
+        }
+    }
+}
+
+fn absolute(path: &Path) -> Result<(), ToolError> {
+    let plain = path.components().all(|part| !matches!(part, Component::ParentDir));
+    if path.is_absolute() && plain {
+        return Ok(());
+    }
+    Err(refused(format!("`{}` must be an absolute path without `..`", path.display())))
+}
+
+fn refused(message: impl Into<String>) -> ToolError {
+    ToolError::of(ErrorKind::SandboxUnavailable, message)
+}
+
+/// What can be reached over the network.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Nothing: no interface, and no sockets but local ones.
+    #[default]
+    Off,
+    /// Only what listens inside the same sandbox, on a loopback interface of its own.
+    Loopback,
+    /// The named hosts, through a filtering proxy. Refused for now: no backend has the proxy yet.
+    Allow(Vec<String>),
+}
+
+/// What programs find in their environment. The caller's own variables are not inherited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EnvPolicy {
+    /// Names of the caller's variables to pass on.
+    pub pass: Vec<String>,
+    /// Variables to set.
+    pub set: BTreeMap<String, String>,
+}
+
+/// How much a sandbox may use. `None` means no limit of that kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Bytes of memory for the sandbox (where cgroups are writable) or else for each process.
+    pub memory: Option<u64>,
+    /// Processes and threads at once.
+    pub processes: Option<u64>,
+    /// Seconds of processor time for each process.
+    pub cpu_seconds: Option<u64>,
+    /// Bytes in one file.
+    pub file_size: Option<u64>,
+    /// Open files of each process.
+    pub open_files: Option<u64>,
+    /// Bytes in the private folders (`/tmp`, the home folder, `/dev/shm`) together.
+    pub scratch: u64,
+    /// Seconds a command may take when its caller does not say; also the most a caller may ask for.
+    pub timeout_seconds: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            memory: Some(4 << 30),
+            processes: Some(512),
+            cpu_seconds: None,
+            file_size: Some(8 << 30),
+            open_files: Some(4096),
+            scratch: 512 << 20,
+            timeout_seconds: None,
+        }
+    }
+}
+
+/// One protection. Results list those that were on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// A user namespace: rights inside mean nothing outside.
+    UserNamespace,
+    /// A view of the file system of its own.
+    MountNamespace,
+    /// A process tree of its own, which dies as a whole.
+    PidNamespace,
+    /// A network without a way out.
+    NetNamespace,
+    /// Shared memory and message queues of its own.
+    IpcNamespace,
+    /// A host name of its own.
+    UtsNamespace,
+    /// A view of control groups of its own.
+    CgroupNamespace,
+    /// Outside, the processes belong to a user that is not root.
+    OrdinaryUser,
+    /// No capability can be held or gained.
+    NoCapabilities,
+    /// `exec` never adds rights.
+    NoNewPrivileges,
+    /// A filter of system calls.
+    Seccomp,
+    /// A second, independent lock on files, sockets and signals.
+    Landlock,
+    /// Limits of each process.
+    ProcessLimits,
+    /// A limit on the memory of the whole sandbox.
+    MemoryCgroup,
+    /// A limit on the processes of the whole sandbox.
+    PidsCgroup,
+}
+
+impl Layer {
+    /// Every layer.
+    pub const ALL: [Layer; 15] = [
+        Layer::UserNamespace,
+        Layer::MountNamespace,
+        Layer::PidNamespace,
+        Layer::NetNamespace,
+        Layer::IpcNamespace,
+        Layer::UtsNamespace,
+        Layer::CgroupNamespace,
+        Layer::OrdinaryUser,
+        Layer::NoCapabilities,
+        Layer::NoNewPrivileges,
+        Layer::Seccomp,
+        Layer::Landlock,
+        Layer::ProcessLimits,
+        Layer::MemoryCgroup,
+        Layer::PidsCgroup,
+    ];
+
+    /// What a policy requires when it does not say. Landlock needs a recent kernel and cgroups need a delegated or root
+    /// owned tree, so they are used where they are and not insisted on.
+    pub const DEFAULT_REQUIRED: [Layer; 10] = [
+        Layer::UserNamespace,
+        Layer::MountNamespace,
+        Layer::PidNamespace,
+        Layer::NetNamespace,
+        Layer::IpcNamespace,
+        Layer::UtsNamespace,
+        Layer::NoCapabilities,
+        Layer::NoNewPrivileges,
+        Layer::Seccomp,
+        Layer::ProcessLimits,
+    ];
+
+    /// The wire name, for example `net_namespace`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Layer::UserNamespace => "user_namespace",
+            Layer::MountNamespace => "mount_namespace",
+            Layer::PidNamespace => "pid_namespace",
+            Layer::NetNamespace => "net_namespace",
+            Layer::IpcNamespace => "ipc_namespace",
+            Layer::UtsNamespace => "uts_namespace",
+            Layer::CgroupNamespace => "cgroup_namespace",
+            Layer::OrdinaryUser => "ordinary_user",
+            Layer::NoCapabilities => "no_capabilities",
+            Layer::NoNewPrivileges => "no_new_privileges",
+            Layer::Seccomp => "seccomp",
+            Layer::Landlock => "landlock",
+            Layer::ProcessLimits => "process_limits",
+            Layer::MemoryCgroup => "memory_cgroup",
+            Layer::PidsCgroup => "pids_cgroup",
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(json: &str) -> Result<Policy, String> {
+        serde_json::from_str::<Policy>(json).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn unknown_words_and_wrong_types_do_not_load() {
+        for json in [
+            r#"{"network": ""}"#,
+            r#"{"network": "on"}"#,
+            r#"{"network": null}"#,
+            r#"{"network": true}"#,
+            r#"{"network": {"allow": "example.com"}}"#,
+            r#"{"netwrok": "off"}"#,
+            r#"{"limits": {"memroy": 1}}"#,
+            r#"{"limits": {"memory": "1G"}}"#,
+            r#"{"limits": {"memory": -1}}"#,
+            r#"{"env": {"pass": "PATH"}}"#,
+            r#"{"require": ["magic"]}"#,
+            r#"{"read": "/srv"}"#,
+            r#""off""#,
+        ] {
+            assert!(load(json).is_err(), "{json} loaded");
+        }
+    }
+
+    #[test]
+    fn an_absent_word_is_the_closed_one() {
+        let policy = load("{}").unwrap();
+        assert_eq!(policy, Policy::default());
+        assert_eq!(policy.network, Network::Off);
+        policy.check().unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_enforced_is_refused() {
+        let with = |change: fn(&mut Policy)| {
+            let mut policy = Policy::default();
+            change(&mut policy);
+            policy.check().unwrap_err().kind()
+        };
+        let refusals = [
+            with(|policy| policy.network = Network::Allow(vec!["example.com".into()])),
+            with(|policy| policy.network = Network::Allow(vec![])),
+            with(|policy| policy.workspace = Some("/".into())),
+            with(|policy| policy.workspace = Some("relative".into())),
+            with(|policy| policy.write = vec!["/usr".into()]),
+            with(|policy| policy.read = vec!["/".into()]),
+            with(|policy| policy.read = vec!["/srv/../root".into()]),
+            with(|policy| policy.protect = vec!["../outside".into()]),
+            with(|policy| policy.protect = vec!["/etc".into()]),
+            with(|policy| policy.env.pass = vec!["A=B".into()]),
+        ];
+        assert!(refusals.iter().all(|kind| *kind == ErrorKind::SandboxUnavailable));
+    }
+
+    #[test]
+    fn layers_have_the_same_name_in_json_and_in_text() {
+        for layer in Layer::ALL {
+            assert_eq!(serde_json::to_value(layer).unwrap(), layer.as_str());
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The attack table: every probe over pipes and over a terminal, as root and as nobody, with a canary outside.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use toolwright_core::{ExecRequest, Sandbox, SpawnRequest};
+use toolwright_sandbox::{Layer, LocalSandbox, Policy, ProcessSandbox};
+
+use crate::probe::{BLOCKED, PROBES, Probe};
+use crate::support::{Case, exe, folder};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (at, probe) in PROBES.iter().enumerate() {
+        let name = format!("{}::{}", probe.id, probe.name.replace(' ', "_"));
+        cases.push(Case::new(format!("attacks::pipes::{name}"), move || async move {
+            let field = Field::new()?;
+            let sandbox = field.sandbox(&[]).await?;
+            field.judge(&PROBES[at], field.over_pipes(&sandbox, &PROBES[at]).await)
+        }));
+        cases.push(Case::new(format!("attacks::terminal::{name}"), move || async move {
+            let field = Field::new()?;
+            let sandbox = field.sandbox(&[]).await?;
+            field.judge(&PROBES[at], field.over_terminal(&sandbox, &PROBES[at]).await)
+        }));
+    }
+    cases.push(Case::new("attacks::with_a_layer_removed", ablation));
+    cases.push(Case::new("attacks::without_a_sandbox_they_succeed", control).harmless());
+    cases
+}
+
+/// Everything outside that an attack could touch, and the means to see whether it did.
+pub(crate) struct Field {
+    root: PathBuf,
+    canary: PathBuf,
+    workspace: PathBuf,
+    before: BTreeMap<PathBuf, (u32, u64, i64, String)>,
+    abstract_name: String,
+    port: u16,
+    hits: Arc<AtomicUsize>,
+    _listeners: (UnixListener, UnixListener, std::net::UdpSocket),
+}
+
+const SECRET: &str = "canary-7f3a-do-not-leak";
+
+impl Field {
+    pub(crate) fn new() -> Result<Field, String> {
+        Self::build().map_err(|error| format!("the field cannot be made: {error}"))
+    }
+
+    fn build() -> std::io::Result<Field> {
+        let root = folder("field");
+        let (canary, workspace) = (root.join("canary"), root.join("work"));
+        std::fs::create_dir_all(canary.join("deep"))?;
+        std::fs::create_dir_all(workspace.join(".git"))?;
+        std::fs::create_dir_all(workspace.join("private"))?;
+        std::fs::write(workspace.join(".git/config"), "[core]\n")?;
+        std::fs::write(workspace.join(".env"), SECRET)?;
+        std::fs::write(workspace.join("private/key"), SECRET)?;
+        for path in ["secret", "deep/file"] {
+            std::fs::write(canary.join(path), SECRET)?;
+            std::fs::set_permissions(canary.join(path), PermissionsExt::from_mode(0o666))?;
+        }
+        for path in [&canary, &canary.join("deep")] {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o777))?;
+        }
+        let hits = Arc::new(AtomicUsize::new(0));
+        let socket = UnixListener::bind(canary.join("socket"))?;
+        std::fs::set_permissions(canary.join("socket"), PermissionsExt::from_mode(0o666))?;
+        let abstract_name = format!("toolwright-{}", root.display());
+        let hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_name)?)?;
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let port = tcp.local_addr()?.port();
+        let udp = std::net::UdpSocket::bind(("127.0.0.1", port))?;
+        udp.set_nonblocking(true)?;
+        socket.set_nonblocking(true)?;
+        hidden.set_nonblocking(true)?;
+        let count = hits.clone();
+        std::thread::spawn(move || {
+            for stream in tcp.incoming().flatten() {
+                count.fetch_add(1, Ordering::SeqCst);
+                let _ = { stream }.read(&mut [0; 1]);
+            }
+        });
+        let before = snapshot(&canary)?;
+        Ok(Field {
+            root,
+            canary,
+            workspace,
+            before,
+            abstract_name,
+            port,
+            hits,
+            _listeners: (socket, hidden, udp),
+        })
+    }
+
+    pub(crate) async fn sandbox(&self, without: &[Layer]) -> Result<ProcessSandbox, String> {
+        let mut policy = Policy::for_workspace(&self.workspace);
+        policy.read = vec![exe()];
+        policy.mask.extend([".env".into(), "private".into()]);
+        policy.limits.scratch = 64 << 20;
+        policy.require.retain(|layer| !without.contains(layer));
+        ProcessSandbox::open_without(policy, without).await.map_err(|error| format!("{error:?}"))
+    }
+
+    fn request(&self, probe: &Probe) -> ExecRequest {
+        ExecRequest::new([exe().display().to_string().as_str(), "attack", probe.name])
+            .env("CANARY", self.canary.display().to_string())
+            .env("ABSTRACT", self.abstract_name.clone())
+            .env("PORT", self.port.to_string())
+            .env("HOST_PID", std::process::id().to_string())
+            .timeout(Duration::from_secs(30))
+    }
+
+    async fn over_pipes(&self, sandbox: &dyn Sandbox, probe: &Probe) -> Result<(i32, String), String> {
+        let result = sandbox.exec(self.request(probe)).await.map_err(|error| format!("{error:?}"))?;
+        Ok((result.code, result.stdout + &result.stderr))
+    }
+
+    async fn over_terminal(&self, sandbox: &dyn Sandbox, probe: &Probe) -> Result<(i32, String), String> {
+        let request = SpawnRequest::with_terminal(self.request(probe), 24, 80);
+        let mut process = sandbox.spawn(request).await.map_err(|error| format!("{error:?}"))?;
+        let mut text = Vec::new();
+        if let Some(stdout) = &mut process.stdout {
+            stdout.read_to_end(&mut text).await.map_err(|error| error.to_string())?;
+        }
+        let code = process.handle.wait().await.map_err(|error| format!("{error:?}"))?;
+        Ok((code, String::from_utf8_lossy(&text).into_owned()))
+    }
+
+    /// Blocked means: the probe says so (or died of the filter), nothing outside changed or was reached, no secret seen.
+    pub(crate) fn judge(&self, probe: &Probe, result: Result<(i32, String), String>) -> Result<(), String> {
+        let (code, text) = result?;
+        if code != BLOCKED && !(probe.deadly && code == -libc::SIGSYS) {
+            return Err(format!("{} {}: code {code}: {text}", probe.id, probe.name));
+        }
+        self.untouched().map_err(|how| format!("{} {}: {how} ({text})", probe.id, probe.name))?;
+        if text.contains(SECRET) { Err(format!("the secret was read: {text}")) } else { Ok(()) }
+    }
+
+    pub(crate) fn untouched(&self) -> Result<(), String> {
+        let after = snapshot(&self.canary).map_err(|error| error.to_string())?;
+        if after != self.before {
+            return Err(format!("the canary changed: {after:?}"));
+        }
+        let (socket, hidden, udp) = &self._listeners;
+        let reached = socket.accept().is_ok() || hidden.accept().is_ok() || udp.recv(&mut [0]).is_ok();
+        if reached || self.hits.load(Ordering::SeqCst) > 0 {
+            return Err("a listener outside was reached".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+fn snapshot(folder: &Path) -> std::io::Result<BTreeMap<PathBuf, (u32, u64, i64, String)>> {
+    let mut seen = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        let about = std::fs::symlink_metadata(&path)?;
+        let text = if about.is_file() { std::fs::read_to_string(&path)? } else { String::new() };
+        if about.is_dir() {
+            open.extend(std::fs::read_dir(&path)?.flatten().map(|entry| entry.path()));
+        }
+        seen.insert(path, (about.mode(), about.nlink(), about.mtime(), text));
+    }
+    Ok(seen)
+}
+
+/// Probes that prove nothing would be blocked everywhere. On the host, as an ordinary user, many must get through.
+async fn control() -> Result<(), String> {
+    let mut open = Vec::new();
+    // Those that trace or signal would hit this very test, as the same user it runs as.
+    for probe in PROBES.iter().filter(|probe| !["SB-13", "SB-14"].contains(&probe.id)) {
+        let field = Field::new()?;
+        let policy = Policy::for_workspace(&field.workspace);
+        let sandbox = LocalSandbox::open(policy).await.map_err(|error| format!("{error:?}"))?;
+        if field.judge(probe, field.over_pipes(&sandbox, probe).await).is_err() {
+            open.push(probe.name);
+        }
+    }
+    println!("{} of {} succeed on the host: {open:?}", open.len(), PROBES.len());
+    if open.len() * 2 > PROBES.len() { Ok(()) } else { Err(format!("only {open:?} succeed")) }
+}
+
+/// Runs every probe with one layer off at a time. Most must still be blocked by what is left; the table is the answer to
+/// what each layer holds alone.
+async fn ablation() -> Result<(), String> {
+    let mut report = String::new();
+    for layer in [Layer::MountNamespace, Layer::NetNamespace, Layer::Landlock, Layer::Seccomp] {
+        let mut open = Vec::new();
+        for probe in PROBES {
+            // A field of its own: what one probe breaks must not help or hinder the next.
+            let field = Field::new()?;
+            let sandbox = field.sandbox(&[layer]).await?;
+            if let Err(how) = field.judge(probe, field.over_pipes(&sandbox, probe).await) {
+                open.push(format!(
+                    "{} {} ({})",
+                    probe.id,
+                    probe.name,
+                    how.lines().next().unwrap_or_default()
+                ));
+            }
+        }
+        let held = PROBES.len() - open.len();
+        report += &format!("without {layer}: {held} of {} blocked\n", PROBES.len());
+        for one in &open {
+            report += &format!("  open: {one}\n");
+        }
+    }
+    if let Ok(path) = std::env::var("TOOLWRIGHT_ABLATION_REPORT") {
+        std::fs::write(path, &report).map_err(|error| error.to_string())?;
+    }
+    println!("{report}");
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! The integration tests. They have a `main` of their own because the launcher hook must come first, and because some
+//! of them start this program again: as an ordinary user, as an attacker inside a sandbox, as a runtime to be killed.
+
+mod attacks;
+mod conformance;
+mod probe;
+mod support;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use support::{Case, as_nobody, block_on};
+
+fn main() -> ExitCode {
+    toolwright_sandbox::launcher::main_if_launcher();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, name] = words.as_slice()
+        && first == "run-case"
+    {
+        return support::run_case(&cases(), name);
+    }
+    if let [first, name] = words.as_slice()
+        && first == "attack"
+    {
+        probe::main(name);
+    }
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for case in cases() {
+        let Case { name, run, as_users, as_root } = case;
+        let nobody_name = name.clone();
+        if as_root || !support::is_root() {
+            trials.push(Trial::test(name, move || block_on(run()).map_err(Failed::from)));
+        }
+        if as_users && support::is_root() {
+            let inner = nobody_name.clone();
+            trials.push(Trial::test(format!("as_nobody::{nobody_name}"), move || {
+                as_nobody(&inner).map_err(Failed::from)
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases.extend(conformance::cases());
+    cases.extend(attacks::cases());
+    cases
+}

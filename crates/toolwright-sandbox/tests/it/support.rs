@@ -1,0 +1,100 @@
+//! What the tests share: cases, users, and folders to work in.
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+/// What a case is called, what it does, and whether it is also run as an ordinary user.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) run: Body,
+    pub(crate) as_users: bool,
+    pub(crate) as_root: bool,
+}
+
+pub(crate) type Future = Pin<Box<dyn std::future::Future<Output = Result<(), String>> + Send>>;
+pub(crate) type Body = Arc<dyn Fn() -> Future + Send + Sync>;
+
+impl Case {
+    pub(crate) fn new<F>(name: impl Into<String>, run: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: std::future::Future<Output = Result<(), String>> + Send + 'static,
+    {
+        Case { name: name.into(), run: Arc::new(move || Box::pin(run())), as_users: true, as_root: true }
+    }
+
+    /// Never as root: on the host itself it would do harm.
+    pub(crate) fn harmless(mut self) -> Self {
+        self.as_root = false;
+        self
+    }
+
+    /// Only as whoever runs the tests.
+    pub(crate) fn once(mut self) -> Self {
+        self.as_users = false;
+        self
+    }
+}
+
+pub(crate) fn block_on<T>(future: impl std::future::Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+pub(crate) fn is_root() -> bool {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+pub(crate) const NOBODY: u32 = 65534;
+
+/// Runs one case in a new process of this program that belongs to `nobody`.
+pub(crate) fn as_nobody(name: &str) -> Result<(), String> {
+    let output = Command::new(exe())
+        .args(["run-case", name])
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .env("HOME", "/nonexistent")
+        .env("USER", "nobody")
+        .env_remove("TMPDIR")
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
+}
+
+/// The other end of [`as_nobody`].
+pub(crate) fn run_case(cases: &[Case], name: &str) -> ExitCode {
+    let Some(case) = cases.iter().find(|case| case.name == name) else {
+        eprintln!("no case `{name}`");
+        return ExitCode::FAILURE;
+    };
+    match block_on((case.run)()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+pub(crate) fn exe() -> PathBuf {
+    std::env::current_exe().expect("the path of this program")
+}
+
+/// A new folder for one test.
+pub(crate) fn folder(what: &str) -> PathBuf {
+    static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let time = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |time| time.subsec_nanos());
+    let path = std::env::temp_dir().join(format!("tw-test-{what}-{}-{count}-{time}", std::process::id()));
+    std::fs::create_dir_all(&path).expect("a folder");
+    path
+}
