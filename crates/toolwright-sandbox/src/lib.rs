@@ -31,7 +31,9 @@ mod env;
 mod files;
 pub mod launcher;
 mod layer;
+mod pick;
 mod policy;
+mod probe;
 mod rlimit;
 mod sys;
 
@@ -39,4 +41,6 @@ pub use backend::local::LocalSandbox;
 pub use backend::process::ProcessSandbox;
 pub use layer::seccomp;
 pub use layer::view::{Access, ViewEntry};
+pub use pick::{BACKENDS, open};
 pub use policy::{EnvPolicy, Layer, Limits, MASKED, Network, PROTECTED, Policy, SYSTEM};
+pub use probe::{Explanation, LayerReport, explain, probe};

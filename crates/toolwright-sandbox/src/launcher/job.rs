@@ -17,6 +17,8 @@ use crate::sys::{self, socket};
 
 /// How long the end of a tree is waited for before it is reported anyway.
 const KILL_PATIENCE: Duration = Duration::from_millis(300);
+/// How long a tree without a namespace is hunted after that.
+const STUBBORN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs one job to its end.
 pub(super) fn run(keeper: &Keeper, line: OwnedFd, stdio: [OwnedFd; 3]) -> ! {
@@ -87,7 +89,8 @@ fn start(keeper: &Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<Running
         }
     }
     let fds: Vec<BorrowedFd<'_>> = terminal.iter().map(|master| master.as_fd()).collect();
-    socket::send(line.as_fd(), &Event::Started.encode(), &fds).map_err(setup)?;
+    // If nobody listens any more, watching the line will tell; what was started must be stopped either way.
+    let _ = socket::send(line.as_fd(), &Event::Started.encode(), &fds);
     let alone = keeper.on(Layer::PidNamespace);
     Ok(Running { main, children, outcome, terminal, alone, ended: None })
 }
@@ -210,7 +213,7 @@ impl Running {
                 }
             }
         }
-        self.destroy();
+        let all_dead = self.destroy(KILL_PATIENCE);
         let mut failure = [0; Event::SIZE];
         let event = match sys::set_nonblocking(self.outcome.as_fd(), true)
             .and_then(|()| sys::read_exact(self.outcome.as_fd(), &mut failure))
@@ -219,6 +222,10 @@ impl Running {
             Err(_) => Event::Ended(self.ended.unwrap_or(-libc::SIGKILL)).encode(),
         };
         let _ = socket::send(line.as_fd(), &event, &[]);
+        // In a namespace of its own the rest dies with this process. Outside one, leaving would set it free.
+        if !all_dead && !self.alone {
+            self.destroy(STUBBORN_PATIENCE);
+        }
     }
 
     /// Carries out complete orders; true means stop.
@@ -251,10 +258,10 @@ impl Running {
         }
     }
 
-    /// Kills all that is left, again and again until nothing is. Something stuck in the kernel is not waited for; it
-    /// dies with this process as soon as it can.
-    fn destroy(&mut self) {
-        let patience = Instant::now() + KILL_PATIENCE;
+    /// Kills all that is left, again and again until nothing is, and tells whether that was reached in time. Something
+    /// stuck in the kernel is not waited for for ever; it dies as soon as it can.
+    fn destroy(&mut self, patience: Duration) -> bool {
+        let patience = Instant::now() + patience;
         loop {
             if self.alone {
                 let _ = process::kill(-1, libc::SIGKILL);
@@ -263,8 +270,11 @@ impl Running {
                     let _ = process::kill(pid, libc::SIGKILL);
                 }
             }
-            if self.reap() || Instant::now() > patience {
-                return;
+            if self.reap() {
+                return true;
+            }
+            if Instant::now() > patience {
+                return false;
             }
             let _ = sys::poll([(self.children.as_fd(), libc::POLLIN)], Some(20));
             let _ = sys::read(self.children.as_fd(), &mut [0; 128 * 4]);

@@ -102,8 +102,9 @@ struct Running {
 
 fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
     let off = |layer: Layer| setup.without.contains(&layer);
-    if off(Layer::UserNamespace) {
-        return Err("user_namespace: left out".to_owned());
+    if let Some(layer) = setup.policy.require.iter().chain([&Layer::UserNamespace]).find(|layer| off(**layer))
+    {
+        return Err(format!("the policy requires `{layer}`, which is not available: left out"));
     }
     let about = fs::metadata(&setup.workspace).map_err(|error| format!("workspace: {error}"))?;
     let plan = Plan::make(&setup.policy, &setup.workspace).map_err(|error| error.to_string())?;

@@ -121,6 +121,14 @@ impl Field {
             .timeout(Duration::from_secs(30))
     }
 
+    pub(crate) fn canary(&self) -> &Path {
+        &self.canary
+    }
+
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
     async fn over_pipes(&self, sandbox: &dyn Sandbox, probe: &Probe) -> Result<(i32, String), String> {
         let result = sandbox.exec(self.request(probe)).await.map_err(|error| format!("{error:?}"))?;
         Ok((result.code, result.stdout + &result.stderr))

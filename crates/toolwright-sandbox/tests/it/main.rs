@@ -3,7 +3,11 @@
 
 mod attacks;
 mod conformance;
+mod files;
+mod layers;
+mod load;
 mod probe;
+mod processes;
 mod support;
 
 use std::process::ExitCode;
@@ -23,6 +27,17 @@ fn main() -> ExitCode {
         && first == "attack"
     {
         probe::main(name);
+    }
+    if let [first, name] = words.as_slice()
+        && first == "load"
+    {
+        return match block_on(load::main(name)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(reason) => {
+                eprintln!("{reason}");
+                ExitCode::FAILURE
+            }
+        };
     }
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
@@ -46,5 +61,9 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     cases.extend(conformance::cases());
     cases.extend(attacks::cases());
+    cases.extend(processes::cases());
+    cases.extend(files::cases());
+    cases.extend(layers::cases());
+    cases.extend(load::cases());
     cases
 }

@@ -98,3 +98,55 @@ pub(crate) fn folder(what: &str) -> PathBuf {
     std::fs::create_dir_all(&path).expect("a folder");
     path
 }
+
+pub(crate) fn check(what: &str, holds: bool) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what.to_owned()) }
+}
+
+pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(got: T, want: T) -> Result<(), String> {
+    if got == want { Ok(()) } else { Err(format!("got {got:?}, wanted {want:?}")) }
+}
+
+pub(crate) fn text(error: toolwright_core::ToolError) -> String {
+    let partial = error.partial().map(|partial| partial.to_text()).unwrap_or_default();
+    format!("{error:?} {partial:.300}")
+}
+
+/// Looks again every 10 ms until it holds or the time is over.
+pub(crate) async fn wait_until(most: std::time::Duration, holds: impl Fn() -> bool) -> bool {
+    let start = std::time::Instant::now();
+    while start.elapsed() < most {
+        if holds() {
+            return true;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    holds()
+}
+
+/// Every process below this one, by number and name.
+pub(crate) fn descendants() -> Vec<(i32, String)> {
+    descendants_of(std::process::id() as i32)
+}
+
+pub(crate) fn descendants_of(root: i32) -> Vec<(i32, String)> {
+    let mut parents = std::collections::HashMap::<i32, Vec<(i32, String)>>::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let Some((head, tail)) = stat.rsplit_once(") ") else { continue };
+        let Some((pid, name)) = head.split_once(" (") else { continue };
+        let parent = tail.split(' ').nth(1).and_then(|field| field.parse().ok());
+        if let (Ok(pid), Some(parent)) = (pid.parse(), parent) {
+            parents.entry(parent).or_default().push((pid, name.to_owned()));
+        }
+    }
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(pid) = open.pop() {
+        for (child, name) in parents.remove(&pid).unwrap_or_default() {
+            open.push(child);
+            found.push((child, name));
+        }
+    }
+    found
+}

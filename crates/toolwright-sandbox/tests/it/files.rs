@@ -1,0 +1,240 @@
+//! File cases: paths that lead out, things that are not files, races, and writes that are whole or not at all.
+
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
+use toolwright_sandbox::{Policy, ProcessSandbox};
+
+use crate::attacks::Field;
+use crate::support::{Case, check, equal, folder, text};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("FS-01::odd_paths_stay_inside", odd_paths),
+        Case::new("FS-02::a_folder_with_the_same_beginning_is_another", prefix),
+        Case::new("FS-03::swapping_folders_and_links_gains_nothing", race),
+        Case::new("FS-04::what_is_not_a_file_is_refused_at_once", not_files),
+        Case::new("FS-05::sizes_are_counted_not_believed", sizes),
+        Case::new("FS-06::readers_see_old_or_new", atomic),
+        Case::new("FS-12::a_hard_link_outside_keeps_its_contents", hard_link),
+        Case::new("SB-03::writing_through_a_link_is_refused", links),
+        Case::new("SB-05::the_folder_of_a_command_cannot_leave", folders),
+    ]
+}
+
+async fn odd_paths() -> Result<(), String> {
+    let field = Field::new()?;
+    let sandbox = field.sandbox(&[]).await?;
+    let canary = field.canary().display().to_string();
+    let up = format!("{}{canary}/secret", "../".repeat(20));
+    let outside = format!("{canary}/secret");
+    let long = "a/".repeat(2049);
+    let name = "n".repeat(256);
+    for path in
+        [up.as_str(), &outside, "file:///etc/shadow", "..\\..\\x", "~/x", &long, &name, "", ".", "..", "a\0b"]
+    {
+        for result in [sandbox.read_file(path).await.map(|_| ()), sandbox.write_file(path, b"x").await] {
+            if let Err(error) = result {
+                check(&format!("{path:.40}: {error:?}"), !error.is_fatal())?;
+            }
+        }
+    }
+    field.untouched()
+}
+
+async fn prefix() -> Result<(), String> {
+    let root = folder("prefix");
+    for name in ["app", "app-secret"] {
+        std::fs::create_dir(root.join(name)).map_err(|error| error.to_string())?;
+    }
+    std::fs::write(root.join("app-secret/key"), "k").map_err(|error| error.to_string())?;
+    let sandbox = ProcessSandbox::open(Policy::for_workspace(root.join("app"))).await.map_err(text)?;
+    let key = root.join("app-secret/key").display().to_string();
+    let outcomes = [
+        sandbox.read_file(&key).await.map(drop),
+        sandbox.read_file("../app-secret/key").await.map(drop),
+        sandbox.write_file(&key, b"x").await,
+    ];
+    let kept = std::fs::read_to_string(&key).unwrap_or_default();
+    drop(sandbox);
+    let _ = std::fs::remove_dir_all(&root);
+    check("refused", outcomes[0].is_err() && outcomes[1].is_err())?;
+    equal(kept.as_str(), "k")
+}
+
+async fn race() -> Result<(), String> {
+    let field = Field::new()?;
+    let sandbox = field.sandbox(&[]).await?;
+    let (work, canary) = (field.workspace().to_owned(), field.canary().to_owned());
+    std::fs::create_dir(work.join("real")).map_err(|error| error.to_string())?;
+    std::fs::write(work.join("real/secret"), "mine").map_err(|error| error.to_string())?;
+    if crate::support::is_root() {
+        // The workspace belongs to root, so the swapped folder has to as well; that it does is the point of owner maps.
+    }
+    symlink(&canary, work.join("link")).map_err(|error| error.to_string())?;
+    symlink("real", work.join("swap")).map_err(|error| error.to_string())?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let swapping = stop.clone();
+    let swaps = std::thread::spawn(move || {
+        let mut count = 0u64;
+        while !swapping.load(Ordering::Relaxed) {
+            for to in [canary.as_path(), std::path::Path::new("real")] {
+                let temporary = work.join("swap.tmp");
+                let _ = symlink(to, &temporary);
+                let _ = std::fs::rename(&temporary, work.join("swap"));
+                count += 1;
+            }
+        }
+        count
+    });
+    let start = Instant::now();
+    let mut outcome = Ok(());
+    while start.elapsed() < Duration::from_secs(2) && outcome.is_ok() {
+        if let Ok(bytes) = sandbox.read_file("swap/secret").await
+            && bytes != b"mine"
+        {
+            outcome = Err(format!("read {:?}", String::from_utf8_lossy(&bytes)));
+        }
+        let _ = sandbox.write_file("swap/secret", b"mine").await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let count = swaps.join().map_err(|_| "the swapper died".to_owned())?;
+    check(&format!("{count} swaps"), count > 1000)?;
+    outcome?;
+    field.untouched()
+}
+
+async fn not_files() -> Result<(), String> {
+    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let make = "mkfifo fifo; mkdir folder; ln -s loop loop; ln -s fifo to-fifo";
+    sandbox.exec(ExecRequest::new(["sh", "-c", make])).await.map_err(text)?;
+    for path in [
+        "fifo",
+        "to-fifo",
+        "folder",
+        "loop",
+        "/dev/zero",
+        "/dev/tty",
+        "/dev/ptmx",
+        "/dev/random",
+        "/proc/kmsg",
+        "/proc/1/mem",
+    ] {
+        let start = Instant::now();
+        match sandbox.read_file(path).await {
+            Ok(bytes) => return Err(format!("{path}: {} bytes", bytes.len())),
+            Err(error) => check(&format!("{path}: {error:?}"), !error.is_fatal())?,
+        }
+        check(path, start.elapsed() < Duration::from_secs(2))?;
+        if path != "loop" {
+            check(path, sandbox.write_file(path, b"x").await.is_err())?;
+        }
+    }
+    Ok(())
+}
+
+async fn sizes() -> Result<(), String> {
+    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let status = sandbox.read_text("/proc/self/status").await.map_err(text)?;
+    check(&status, status.contains("NoNewPrivs:\t1"))?;
+    let sparse = "dd if=/dev/zero of=sparse bs=1 count=0 seek=7G 2>/dev/null; echo x > grows";
+    sandbox.exec(ExecRequest::new(["sh", "-c", sparse])).await.map_err(text)?;
+    let start = Instant::now();
+    match sandbox.read_file("sparse").await {
+        Err(error) => equal(error.kind(), ErrorKind::OutputLimit)?,
+        Ok(bytes) => return Err(format!("{} bytes", bytes.len())),
+    }
+    check("at once", start.elapsed() < Duration::from_secs(5))?;
+    let growing =
+        sandbox.exec(ExecRequest::new(["sh", "-c", "yes >> grows"]).timeout(Duration::from_secs(1)));
+    let reading = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        sandbox.read_file("grows").await.map(|bytes| bytes.len()).map_err(|error| error.kind())
+    };
+    let (_, read) = tokio::join!(growing, reading);
+    check(&format!("{read:?}"), matches!(read, Ok(_) | Err(ErrorKind::OutputLimit)))
+}
+
+async fn atomic() -> Result<(), String> {
+    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let contents = |word: &str| word.repeat(50_000).into_bytes();
+    sandbox.write_file("file", &contents("a")).await.map_err(text)?;
+    let watch = "for i in $(seq 150); do head -c 1 file; tail -c 1 file; wc -c < file; done | sort | uniq -c";
+    let reader = sandbox.exec(ExecRequest::new(["sh", "-c", watch]));
+    let writer = async {
+        for at in 0..60 {
+            let word = if at % 2 == 0 { "b" } else { "a" };
+            // Some writes are cut off in the middle.
+            let write = sandbox.write_file("file", &contents(word)).await;
+            if at % 5 == 0 {
+                let bytes = contents(word);
+                let cut = sandbox.write_file("file", &bytes);
+                let _ = tokio::time::timeout(Duration::from_micros(at * 60), cut).await;
+            }
+            write?;
+        }
+        Ok::<_, toolwright_core::ToolError>(())
+    };
+    let (read, wrote) = tokio::join!(reader, writer);
+    wrote.map_err(text)?;
+    let read = read.map_err(text)?.stdout;
+    // `head` and `tail` may see different files, but every size is that of a whole one.
+    check(
+        &read,
+        read.lines().all(|line| {
+            line.ends_with("50000") || !line.contains(char::is_numeric) || line.ends_with(['a', 'b'])
+        }),
+    )?;
+    check(&read, read.contains("50000"))?;
+    let bytes = sandbox.read_file("file").await.map_err(text)?;
+    check("one writer's contents", bytes == contents("a") || bytes == contents("b"))
+}
+
+async fn hard_link() -> Result<(), String> {
+    let root = folder("hard");
+    let (work, outside) = (root.join("work"), root.join("outside"));
+    std::fs::create_dir(&work).map_err(|error| error.to_string())?;
+    std::fs::write(&outside, "outside").map_err(|error| error.to_string())?;
+    std::fs::hard_link(&outside, work.join("inside")).map_err(|error| error.to_string())?;
+    let mut policy = Policy::for_workspace(&work);
+    policy.protect.clear();
+    let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+    sandbox.write_file("inside", b"changed").await.map_err(text)?;
+    let (read, kept) = (sandbox.read_text("inside").await.map_err(text)?, std::fs::read_to_string(&outside));
+    drop(sandbox);
+    let _ = std::fs::remove_dir_all(&root);
+    equal(read.as_str(), "changed")?;
+    equal(kept.map_err(|error| error.to_string())?.as_str(), "outside")
+}
+
+async fn links() -> Result<(), String> {
+    let field = Field::new()?;
+    let work = field.workspace().to_owned();
+    symlink(field.canary(), work.join("out")).map_err(|error| error.to_string())?;
+    symlink("/etc", work.join("etc")).map_err(|error| error.to_string())?;
+    let sandbox = field.sandbox(&[]).await?;
+    for path in ["out/x", "out/secret", "etc/x", "etc/passwd"] {
+        check(path, sandbox.write_file(path, b"x").await.is_err())?;
+    }
+    check("read", sandbox.read_file("out/secret").await.is_err())?;
+    field.untouched()
+}
+
+async fn folders() -> Result<(), String> {
+    let field = Field::new()?;
+    symlink(field.canary(), field.workspace().join("out")).map_err(|error| error.to_string())?;
+    let sandbox = field.sandbox(&[]).await?;
+    let canary = field.canary().display().to_string();
+    for cwd in ["../../../../../../..", "/", "/etc", "out", canary.as_str(), "/proc/1/root"] {
+        let script = "echo x > x; cat secret; ls";
+        if let Ok(result) = sandbox.exec(ExecRequest::new(["sh", "-c", script]).cwd(cwd)).await {
+            check(&format!("{cwd}: {result:?}"), !result.stdout.contains("canary-7f3a"))?;
+        }
+    }
+    let gone = sandbox.exec(ExecRequest::new(["pwd"]).cwd("gone")).await;
+    check("a folder that is gone", gone.is_err_and(|error| error.kind() == ErrorKind::FileNotFound))?;
+    field.untouched()
+}

@@ -1,0 +1,269 @@
+//! Floods, leaks, and the death of the runtime itself. Sizes are small enough for every run; the variables in the
+//! comments make them full.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
+use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
+
+use crate::processes::{daemon_script, running};
+use crate::support::{Case, check, descendants, descendants_of, equal, exe, text, wait_until};
+
+pub(crate) fn cases() -> Vec<Case> {
+    // Memory and descriptors are those of the whole process, so each of these has a process to itself.
+    vec![
+        Case::new("load::a_flood_is_drained_in_bounded_memory", || alone("flood")).once(),
+        Case::new("load::many_floods_at_once_are_too", || alone("floods")).once(),
+        Case::new("load::cancelled_calls_leave_nothing", || alone("leaks")),
+        Case::new("load::a_killed_runtime_leaves_nothing", || alone("kills")),
+        Case::new("load::many_sessions_live_at_once", || alone("sessions")).once(),
+    ]
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+async fn alone(what: &str) -> Result<(), String> {
+    let output = Command::new(exe()).args(["load", what]).output().map_err(|error| error.to_string())?;
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
+/// The other end of [`alone`].
+pub(crate) async fn main(what: &str) -> Result<(), String> {
+    match what {
+        "flood" => flood(number("TOOLWRIGHT_FLOOD_MIB", 1024)).await,
+        "floods" => floods(64, number("TOOLWRIGHT_FLOODS_MIB", 32)).await,
+        "leaks" => leaks(number("TOOLWRIGHT_LEAK_CALLS", 300)).await,
+        "kills" => kills(number("TOOLWRIGHT_KILLS", 30)).await,
+        "runtime" => runtime().await,
+        "sessions" => sessions(number("TOOLWRIGHT_SESSIONS", 100)).await,
+        other => Err(format!("no load `{other}`")),
+    }
+}
+
+/// A field of our own status, in KiB.
+fn memory(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|value| value.parse().ok()).unwrap_or_default()
+}
+
+async fn flood(mebibytes: u64) -> Result<(), String> {
+    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let warm = sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
+    equal(warm.code, 0)?;
+    let bytes = mebibytes << 20;
+    let script = format!("head -c {bytes} /dev/zero");
+
+    // The same bytes through a plain pipe, read by a plain loop, for comparison.
+    let start = Instant::now();
+    let mut child = Command::new("sh")
+        .args(["-c", &script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    if let Some(mut pipe) = child.stdout.take() {
+        let mut buffer = vec![0; 65536];
+        while std::io::Read::read(&mut pipe, &mut buffer).is_ok_and(|count| count > 0) {}
+    }
+    let _ = child.wait();
+    let plain = start.elapsed();
+
+    let before = memory("VmHWM:");
+    let start = Instant::now();
+    let result = sandbox.exec(ExecRequest::new(["sh", "-c", &script])).await;
+    let took = start.elapsed();
+    let grown = memory("VmHWM:") - before;
+    let error = match result {
+        Err(error) if error.kind() == ErrorKind::OutputLimit => error,
+        other => return Err(format!("{other:?}")),
+    };
+    let kept = error.partial().map(|partial| partial.to_text().len()).unwrap_or_default();
+    let omitted = error.partial().map(|partial| partial.value()["omitted_bytes"].clone());
+    equal(omitted, Some((bytes - (1 << 20)).into()))?;
+    println!(
+        "flood of {mebibytes} MiB: {took:.2?} against {plain:.2?} through a plain pipe, +{} MiB, {kept} bytes kept",
+        grown / 1024
+    );
+    check(&format!("memory grew by {grown} KiB"), grown < 16 * 1024)
+}
+
+async fn floods(count: usize, mebibytes: u64) -> Result<(), String> {
+    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
+    let before = memory("VmHWM:");
+    let script = format!("head -c {} /dev/zero", mebibytes << 20);
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..count {
+        let (sandbox, script) = (sandbox.clone(), script.clone());
+        tasks.spawn(async move {
+            let result = sandbox.exec(ExecRequest::new(["sh", "-c", &script])).await;
+            // Only the kind is kept: what a caller does with the partial output is its own memory.
+            result.map(drop).map_err(|error| error.kind())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        equal(done.map_err(|error| error.to_string())?, Err(ErrorKind::OutputLimit))?;
+    }
+    let grown = memory("VmHWM:") - before;
+    println!("{count} floods of {mebibytes} MiB at once: +{} MiB", grown / 1024);
+    check(&format!("memory grew by {grown} KiB"), grown < 192 * 1024)
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").map(|entries| entries.count()).unwrap_or_default()
+}
+
+fn mounts() -> usize {
+    std::fs::read_to_string("/proc/self/mountinfo").map(|text| text.lines().count()).unwrap_or_default()
+}
+
+fn groups() -> usize {
+    let below = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    ["/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup"]
+        .iter()
+        .flat_map(|folder| below(folder))
+        .filter(|entry| {
+            let name = entry.file_name();
+            // Only those of monitors that are gone: other tests run beside this one.
+            let pid = name.to_str().and_then(|name| name.strip_prefix("toolwright-")).map(str::to_owned);
+            pid.is_some_and(|pid| !std::path::Path::new("/proc").join(pid).exists())
+        })
+        .count()
+}
+
+async fn leaks(calls: u64) -> Result<(), String> {
+    let (script, word) = daemon_script();
+    let mut seed = 0x2545_f491_4f6c_dd1du64;
+    let mut slowest = Duration::ZERO;
+    {
+        let process = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+        let local = LocalSandbox::open(Policy::private()).await.map_err(text)?;
+        let sandboxes: [&dyn Sandbox; 2] = [&process, &local];
+        for sandbox in sandboxes {
+            sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
+        }
+        let (fds, mounted) = (descriptors(), mounts());
+        for at in 0..calls {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let sandbox = sandboxes[(at % 2) as usize];
+            let call = sandbox.exec(ExecRequest::new(["sh", "-c", &script]));
+            let _ = tokio::time::timeout(Duration::from_micros(seed % 60_000), call).await;
+            if at % 25 == 0 {
+                let start = Instant::now();
+                check(
+                    "processes were left",
+                    wait_until(Duration::from_secs(2), || running(&word) == 0).await,
+                )?;
+                slowest = slowest.max(start.elapsed());
+            }
+        }
+        check("processes were left", wait_until(Duration::from_secs(2), || running(&word) == 0).await)?;
+        check("descriptors were left", wait_until(Duration::from_secs(2), || descriptors() <= fds).await)?;
+        equal(mounts(), mounted)?;
+    }
+    let quiet = wait_until(Duration::from_secs(3), || descendants().is_empty()).await;
+    check(&format!("after closing: {:?}", descendants()), quiet)?;
+    check("control groups were left", wait_until(Duration::from_secs(3), || groups() == 0).await)?;
+    println!("{calls} cancelled calls: nothing left; slowest death {slowest:?}");
+    Ok(())
+}
+
+/// A runtime with eight live tools, which waits to be killed.
+async fn runtime() -> Result<(), String> {
+    let process = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let local = LocalSandbox::open(Policy::private()).await.map_err(text)?;
+    let (script, word) =
+        (std::env::var("SCRIPT").unwrap_or_default(), std::env::var("WORD").unwrap_or_default());
+    let mut tasks = tokio::task::JoinSet::new();
+    for at in 0..8 {
+        let script = format!("{script}; sleep {word}");
+        let sandbox: Box<dyn Sandbox> =
+            if at % 2 == 0 { Box::new(process.clone()) } else { Box::new(local.clone()) };
+        tasks.spawn(async move { sandbox.exec(ExecRequest::new(["sh", "-c", &script])).await.map(drop) });
+    }
+    println!("ready");
+    while tasks.join_next().await.is_some() {}
+    Ok(())
+}
+
+async fn kills(rounds: u64) -> Result<(), String> {
+    let mut slowest = Duration::ZERO;
+    for round in 0..rounds {
+        let (script, word) = daemon_script();
+        let mut child = Command::new(exe())
+            .args(["load", "runtime"])
+            .env("SCRIPT", &script)
+            .env("WORD", &word)
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line).map_err(|error| error.to_string())?;
+        }
+        equal(line.as_str(), "ready\n")?;
+        tokio::time::sleep(Duration::from_millis(round * 37 % 260)).await;
+        let below: Vec<i32> = descendants_of(child.id() as i32).into_iter().map(|(pid, _)| pid).collect();
+        let start = Instant::now();
+        child.kill().map_err(|error| error.to_string())?;
+        child.wait().map_err(|error| error.to_string())?;
+        let alive = |pid: &i32| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // A zombie whose new parent has not looked yet is not running.
+            name.starts_with("tw-") && !state.contains(") Z")
+        };
+        let gone = || running(&word) == 0 && !below.iter().any(alive);
+        check(&format!("orphans after round {round}"), wait_until(Duration::from_secs(1), gone).await)?;
+        slowest = slowest.max(start.elapsed());
+    }
+    println!("{rounds} kills of a runtime with 8 live tools: no orphans; slowest {slowest:?}");
+    check("control groups were left", wait_until(Duration::from_secs(3), || groups() == 0).await)
+}
+
+async fn sessions(count: u64) -> Result<(), String> {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+    let mut sandboxes = Vec::new();
+    for _ in 0..8 {
+        sandboxes.push(ProcessSandbox::open(Policy::private()).await.map_err(text)?);
+    }
+    let start = Instant::now();
+    let mut live = Vec::new();
+    for (at, sandbox) in (0..count).zip(sandboxes.iter().cycle()) {
+        let script = "while read line; do echo \"$line\"; done";
+        let request = toolwright_core::SpawnRequest::piped(ExecRequest::new(["sh", "-c", script]));
+        live.push((at, sandbox.spawn(request).await.map_err(text)?));
+    }
+    let started = start.elapsed();
+    let mut resident = 0;
+    for (pid, _) in descendants() {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
+        resident +=
+            line.split_whitespace().next().and_then(|value| value.parse::<u64>().ok()).unwrap_or_default();
+    }
+    for (at, process) in &mut live {
+        if let Some(stdin) = &mut process.stdin {
+            stdin.write_all(format!("token {at}\n").as_bytes()).await.map_err(|error| error.to_string())?;
+        }
+    }
+    for (at, process) in &mut live {
+        let mut line = String::new();
+        if let Some(stdout) = process.stdout.take() {
+            tokio::io::BufReader::new(stdout)
+                .read_line(&mut line)
+                .await
+                .map_err(|error| error.to_string())?;
+        }
+        equal(line, format!("token {at}\n"))?;
+    }
+    println!("{count} live sessions: up in {started:.2?}, {} MiB in all", resident / 1024);
+    Ok(())
+}
