@@ -93,13 +93,13 @@ async fn attempt(
     // Unreadable arguments are reported before an unknown name, as the model must mend both anyway.
     let arguments = arguments?;
     let entry = found?;
-    call.arguments = entry.schema.validate(arguments, run.strictness)?;
+    let settings = entry.tool.settings();
+    call.arguments = entry.schema.validate(settings.with_real_names(arguments), run.strictness)?;
     let approved = run.approvals.review(run, entry, span, call).await?;
     let mut arguments = approved.arguments;
     if approved.changed {
-        arguments = entry.schema.validate(arguments, run.strictness)?;
+        arguments = entry.schema.validate(settings.with_real_names(arguments), run.strictness)?;
     }
-    let settings = entry.tool.settings();
     let permit = run.limits.admit_call(settings.timeout).map_err(|limit| {
         limit_reached(run, &limit);
         ToolError::from(limit)
