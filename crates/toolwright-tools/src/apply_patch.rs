@@ -111,7 +111,7 @@ async fn current(call: &Call, path: &str, writes: &[Write]) -> Result<Option<Str
 
 async fn put(call: &Call, path: &str, text: Option<&str>) -> Result<(), ToolError> {
     match text {
-        Some(text) => call.sandbox()?.write_file(path, text.as_bytes()).await,
+        Some(text) => paths::write(call, path, text.as_bytes()).await,
         None => paths::remove(call, path).await,
     }
 }

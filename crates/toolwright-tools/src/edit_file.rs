@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::{ToolDef, ToolError};
 
 use crate::options::{Call, Effect, Options, define, finish};
-use crate::{read_file, text};
+use crate::{patch, paths, read_file, text};
 
 #[derive(Deserialize, JsonSchema)]
 struct EditFile {
@@ -38,7 +38,7 @@ pub fn edit_file(options: &Options) -> ToolDef {
         |call: Call, arguments: EditFile| async move {
             let text = read_file::read(&call, &arguments.path).await?;
             let (text, replacements) = edit(&text, &arguments)?;
-            call.sandbox()?.write_file(&arguments.path, text.as_bytes()).await?;
+            paths::write(&call, &arguments.path, text.as_bytes()).await?;
             Ok::<_, ToolError>(toolwright_core::Json(Done { replacements }))
         },
     );
@@ -73,6 +73,86 @@ fn edit(file: &str, arguments: &EditFile) -> Result<(String, u64), ToolError> {
             .hint("set `replace_all` to true, or add text around it until it is unique"));
     }
     Ok((file.replace(old.as_str(), &new), found))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct EditWithChanges {
+    /// The file to change.
+    path: String,
+    /// A unified diff, or the text to look for and the text to put in its place.
+    changes: Changes,
+    /// Accepted and not needed: the form of the changes shows what they are.
+    #[serde(default, rename = "edit_format")]
+    _edit_format: Option<String>,
+    /// Only say whether it would fit.
+    #[serde(default)]
+    dry_run: bool,
+    /// Replace the text wherever it is; otherwise the first is replaced.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Changes {
+    Diff(String),
+    Replace(Replace),
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Replace {
+    /// The text to look for.
+    search: String,
+    /// The text to put in its place.
+    replace: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Changed {
+    success: bool,
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hunks_applied: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacements: Option<usize>,
+    dry_run: bool,
+}
+
+/// `edit_file` as MARSYS has it, with the context of a diff checked.
+pub(crate) fn edit_file_changes(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "edit_file",
+        "Change a file by a unified diff, or by replacing a text. A diff must fit line by line.",
+        |call: Call, arguments: EditWithChanges| async move {
+            let EditWithChanges { path, changes, dry_run, replace_all, .. } = arguments;
+            let file = read_file::read(&call, &path).await?;
+            let mut done =
+                Changed { success: true, path: path.clone(), hunks_applied: None, replacements: None, dry_run };
+            let after = match changes {
+                Changes::Diff(diff) => {
+                    let hunks = patch::parse_bare_hunks(&diff)?;
+                    done.hunks_applied = Some(hunks.len());
+                    patch::apply(&path, &file, &hunks)?
+                }
+                Changes::Replace(Replace { search, replace }) => {
+                    let (search, replace) = (text::fit(&file, &search), text::fit(&file, &replace));
+                    let found = if search.is_empty() { 0 } else { file.matches(search.as_str()).count() };
+                    if found == 0 {
+                        return Err(ToolError::new(format!("the text to look for is not in {path}")));
+                    }
+                    let most = if replace_all { found } else { 1 };
+                    done.replacements = Some(most);
+                    file.replacen(search.as_str(), &replace, most)
+                }
+            };
+            if !dry_run {
+                paths::write(&call, &path, after.as_bytes()).await?;
+            }
+            Ok::<_, ToolError>(toolwright_core::Json(done))
+        },
+    );
+    finish(tool, "files", Effect::Writes, &[("file_path", "path"), ("diff", "changes")])
 }
 
 #[cfg(test)]

@@ -320,6 +320,14 @@ mod tests {
     }
 
     #[test]
+    fn memories_that_are_only_read_say_so() {
+        let tool = Memory::new().read_only().tool(&Options::new());
+        let parameters = &tool.spec().parameters;
+        assert_eq!(tool.spec().parameter_names().collect::<Vec<_>>(), ["command", "path", "view_range"]);
+        assert_eq!((&parameters["required"], &parameters["additionalProperties"]), (&serde_json::json!(["command"]), &false.into()));
+    }
+
+    #[test]
     fn files_and_folders_do_not_mix_and_the_size_is_bounded() {
         let mut files = Files::default();
         files.put("/memories/a".into(), "x".into()).unwrap();

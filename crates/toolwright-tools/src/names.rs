@@ -34,7 +34,7 @@ const STANDARD: [(&str, Make); 19] = [
 ];
 
 /// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
-const ELSEWHERE: [(&str, Make); 29] = [
+const ELSEWHERE: [(&str, Make); 30] = [
     ("llm_workers.tools.fs.read_file", read_file::read_file_lines),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
     ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
@@ -55,6 +55,7 @@ const ELSEWHERE: [(&str, Make); 29] = [
     ("inspect_ai.tool.list_files", list_files::list_files),
     ("inspect_ai.tool.grep", grep_files::grep),
     ("inspect_ai.tool.read_file", read_file::read_file_numbered),
+    ("marsys.edit_file", edit_file::edit_file_changes),
     ("str_replace_based_edit_tool", |options| text_editor::text_editor(options).with_name("str_replace_based_edit_tool")),
     ("str_replace_editor", |options| text_editor::text_editor(options).with_name("str_replace_editor")),
     ("shell_execute", |options| shell::bash(options).with_name("shell_execute")),

@@ -122,6 +122,34 @@ fn read_about(line: &str, rights: &str, is_link: bool) -> Option<About> {
     })
 }
 
+/// Reads a file, byte for byte.
+pub(crate) async fn read(call: &Call, path: &str) -> Result<Vec<u8>, ToolError> {
+    let outcome = call.sandbox()?.read_file(check(path)?).await;
+    outcome.map_err(|error| expected(error, path, "read"))
+}
+
+/// Reads a text file, byte for byte.
+pub(crate) async fn read_text(call: &Call, path: &str) -> Result<String, ToolError> {
+    let outcome = call.sandbox()?.read_text(check(path)?).await;
+    outcome.map_err(|error| expected(error, path, "read"))
+}
+
+/// Replaces a file as a whole, making its folder.
+pub(crate) async fn write(call: &Call, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+    let outcome = call.sandbox()?.write_file(check(path)?, contents).await;
+    outcome.map_err(|error| expected(error, path, "written"))
+}
+
+/// A model chooses paths, so nothing that the system says of one may end the run: a name that is too long, a file where a
+/// folder should be, a link that leads nowhere.
+fn expected(error: ToolError, path: &str, what: &str) -> ToolError {
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    match source {
+        Some(cause) if error.is_fatal() => ToolError::new(format!("{path} cannot be {what}: {cause}")),
+        _ => error,
+    }
+}
+
 /// The folder at `path`, or the error that says what is there instead.
 pub(crate) async fn folder(call: &Call, path: &str) -> Result<(), ToolError> {
     match find(call, path).await?.about.map(|about| about.kind) {

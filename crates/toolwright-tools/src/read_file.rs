@@ -89,7 +89,7 @@ pub(crate) fn read_file_numbered(options: &Options) -> ToolDef {
 }
 
 pub(crate) async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
-    let outcome = call.sandbox()?.read_text(paths::check(path)?).await;
+    let outcome = paths::read_text(call, path).await;
     outcome.map_err(|error| match error.kind() {
         ErrorKind::OutputLimit => error.hint("read a part of it with `bash`: head, tail or sed"),
         ErrorKind::UnicodeDecode => error.hint("the file is not text; look at it with `bash`: file, xxd or strings"),

@@ -126,7 +126,7 @@ fn given<T>(value: Option<T>, command: &str, name: &str) -> Result<T, ToolError>
 }
 
 async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
-    let outcome = call.sandbox()?.read_text(path).await;
+    let outcome = paths::read_text(call, path).await;
     outcome.map_err(|error| match error.kind() {
         ErrorKind::UnicodeDecode => ToolError::new(format!("{path} is not text: {error}")),
         _ => error,
@@ -148,7 +148,7 @@ async fn finish_edit(call: &Call, path: &str, before: String, edited: Edited) ->
 
 /// Writes first, remembers then: what could not be written needs no undoing.
 async fn save(call: &Call, path: &str, before: Option<String>, after: String) -> Result<(), ToolError> {
-    call.sandbox()?.write_file(path, after.as_bytes()).await?;
+    paths::write(call, path, after.as_bytes()).await?;
     let key = key(call, path);
     history(call).update(|history| history.push(key, Edit { before, after: mark(&after) }));
     Ok(())
@@ -168,7 +168,7 @@ async fn undo(call: &Call, path: &str) -> Result<String, ToolError> {
 }
 
 async fn put_back(call: &Call, path: &str, edit: &Edit) -> Result<String, ToolError> {
-    let now = call.sandbox()?.read_file(path).await?;
+    let now = paths::read(call, path).await?;
     let touched = if mark_bytes(&now) == edit.after {
         ""
     } else {
@@ -180,7 +180,7 @@ async fn put_back(call: &Call, path: &str, edit: &Edit) -> Result<String, ToolEr
             Ok(format!("the creation of {path} was undone: the file is gone.{touched}"))
         }
         Some(before) => {
-            call.sandbox()?.write_file(path, before.as_bytes()).await?;
+            paths::write(call, path, before.as_bytes()).await?;
             Ok(format!("the last change to {path} was undone.{touched} It now reads:\n{}", text::view(before, None)?))
         }
     }

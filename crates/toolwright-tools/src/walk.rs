@@ -18,12 +18,6 @@ pub(crate) struct Item {
     pub(crate) modified: f64,
 }
 
-impl Item {
-    pub(crate) fn name(&self) -> &str {
-        self.path.rsplit('/').next().unwrap_or(&self.path)
-    }
-}
-
 /// Whether names with a leading dot, and what is below them, are walked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
@@ -95,7 +89,7 @@ mod tests {
     #[test]
     fn names_may_hold_anything_but_a_nul() {
         let item = read("lf/12/1700000000.5000000000/a b/\n-x").unwrap();
-        assert_eq!((item.path.as_str(), item.name()), ("a b/\n-x", "\n-x"));
+        assert_eq!(item.path, "a b/\n-x");
         assert!(item.is_file && item.is_link && !item.is_folder);
         assert_eq!(read(""), None);
     }

@@ -54,7 +54,6 @@ fn writer(options: &Options, folder: Folder, description: &str) -> ToolDef {
 
 async fn write(call: &Call, arguments: WriteFile, folder: Folder) -> Result<(), ToolError> {
     let WriteFile { path, content, if_exists } = arguments;
-    let sandbox = call.sandbox()?;
     let found = paths::find(call, &path).await?;
     let mut contents = content.into_bytes();
     match (found.about.map(|about| about.kind), if_exists) {
@@ -66,7 +65,7 @@ async fn write(call: &Call, arguments: WriteFile, folder: Folder) -> Result<(), 
                 .hint("set `if_exists` to `overwrite` or `append`"));
         }
         (Some(Kind::File), IfExists::Append) => {
-            let mut all = sandbox.read_file(&path).await?;
+            let mut all = paths::read(call, &path).await?;
             all.append(&mut contents);
             contents = all;
         }
@@ -75,5 +74,5 @@ async fn write(call: &Call, arguments: WriteFile, folder: Folder) -> Result<(), 
         }
         _ => {}
     }
-    sandbox.write_file(&path, &contents).await
+    paths::write(call, &path, &contents).await
 }
