@@ -50,8 +50,12 @@ async fn run(call: &Call, patch: &str, dry_run: bool) -> Result<String, ToolErro
     for (done, write) in writes.iter().enumerate() {
         if let Err(error) = put(call, &write.path, write.after.as_deref()).await {
             let undone = undo(call, writes.get(..done).unwrap_or_default()).await;
-            let state = if undone { "nothing was changed" } else { "some files could not be put back as they were" };
-            return Err(ToolError::of(error.kind(), format!("{} could not be written: {error}; {state}", write.path)));
+            let state =
+                if undone { "nothing was changed" } else { "some files could not be put back as they were" };
+            return Err(ToolError::of(
+                error.kind(),
+                format!("{} could not be written: {error}; {state}", write.path),
+            ));
         }
     }
     Ok(told.join("\n"))
@@ -87,7 +91,9 @@ async fn plan(call: &Call, change: Change, writes: &mut Vec<Write>) -> Result<St
                 return Ok(told);
             };
             if current(call, &to, writes).await?.is_some() {
-                return Err(ToolError::new(format!("{to} is there already, and the patch moves {path} to it")));
+                return Err(ToolError::new(format!(
+                    "{to} is there already, and the patch moves {path} to it"
+                )));
             }
             let told = format!("moved {path} to {to}");
             writes.push(Write { path: to, before: None, after: Some(after) });

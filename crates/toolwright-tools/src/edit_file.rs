@@ -66,7 +66,9 @@ fn edit(file: &str, arguments: &EditFile) -> Result<(String, u64), ToolError> {
     if let Some(expected) = expected_count
         && *expected != found
     {
-        return Err(ToolError::new(format!("{expected} occurrences were expected in {path}, and there are {found}")));
+        return Err(ToolError::new(format!(
+            "{expected} occurrences were expected in {path}, and there are {found}"
+        )));
     }
     if found > 1 && !replace_all {
         return Err(ToolError::new(format!("`old_string` is in {path} {found} times"))
@@ -127,8 +129,13 @@ pub(crate) fn edit_file_changes(options: &Options) -> ToolDef {
         |call: Call, arguments: EditWithChanges| async move {
             let EditWithChanges { path, changes, dry_run, replace_all, .. } = arguments;
             let file = read_file::read(&call, &path).await?;
-            let mut done =
-                Changed { success: true, path: path.clone(), hunks_applied: None, replacements: None, dry_run };
+            let mut done = Changed {
+                success: true,
+                path: path.clone(),
+                hunks_applied: None,
+                replacements: None,
+                dry_run,
+            };
             let after = match changes {
                 Changes::Diff(diff) => {
                     let hunks = patch::parse_bare_hunks(&diff)?;
@@ -164,9 +171,12 @@ mod tests {
         let edit = |file: &str, old: &str, new: &str| {
             let (old_string, new_string) = (old.to_owned(), new.to_owned());
             let path = "f".to_owned();
-            super::edit(file, &EditFile { path, old_string, new_string, replace_all: true, expected_count: None })
-                .map(|(text, _)| text)
-                .unwrap_or_default()
+            super::edit(
+                file,
+                &EditFile { path, old_string, new_string, replace_all: true, expected_count: None },
+            )
+            .map(|(text, _)| text)
+            .unwrap_or_default()
         };
         assert_eq!(edit("\ta\r\n\tb\r\nc", "b", "x\ny"), "\ta\r\n\tx\r\ny\r\nc");
         assert_eq!(edit("aa aa", "aa", "é"), "é é");

@@ -79,7 +79,11 @@ fn details(path: &str, about: &About) -> Details {
 
 /// `rwxr-x---`.
 fn permissions(mode: u32) -> String {
-    "rwxrwxrwx".chars().zip((0..9).rev()).map(|(letter, bit)| if mode >> bit & 1 == 1 { letter } else { '-' }).collect()
+    "rwxrwxrwx"
+        .chars()
+        .zip((0..9).rev())
+        .map(|(letter, bit)| if mode >> bit & 1 == 1 { letter } else { '-' })
+        .collect()
 }
 
 /// Seconds since 1970 as `2026-01-31T12:00:00Z`.
@@ -145,6 +149,9 @@ mod tests {
         assert_eq!(time(1_767_225_599), "2025-12-31T23:59:59Z");
         assert_eq!(time(-1), "1969-12-31T23:59:59Z");
         assert_eq!((permissions(0o100_644), permissions(0o4750)), ("rw-r--r--".into(), "rwxr-x---".into()));
-        assert_eq!((mime_type("a/B.MD"), mime_type(".hidden/x")), ("text/markdown", "application/octet-stream"));
+        assert_eq!(
+            (mime_type("a/B.MD"), mime_type(".hidden/x")),
+            ("text/markdown", "application/octet-stream")
+        );
     }
 }

@@ -78,7 +78,8 @@ pub(crate) async fn files(call: &Call, pattern: &str, hidden: Hidden) -> Result<
 
 /// The folders a pattern begins with, and the parts that have to be matched.
 fn split(pattern: &str) -> (&str, Vec<&str>) {
-    let first = pattern.split('/').take_while(|part| !is_pattern(part)).map(|part| part.len() + 1).sum::<usize>();
+    let first =
+        pattern.split('/').take_while(|part| !is_pattern(part)).map(|part| part.len() + 1).sum::<usize>();
     // Without any wildcard the last part is still a name to match.
     let cut = if first > pattern.len() { pattern.rfind('/').map_or(0, |at| at + 1) } else { first };
     let (root, rest) = pattern.split_at_checked(cut).unwrap_or(("", pattern));
@@ -105,7 +106,8 @@ fn matches(parts: &[&str], names: &[&str]) -> bool {
             let name = before.and_then(|before| names.get(before));
             if *part == "**" {
                 // A hidden folder ends what `**` stands for.
-                open = reach.get(index) == Some(&true) || (open && name.is_some_and(|name| !name.starts_with('.')));
+                open = reach.get(index) == Some(&true)
+                    || (open && name.is_some_and(|name| !name.starts_with('.')));
                 *slot = open;
             } else if let (Some(before), Some(name)) = (before, name) {
                 *slot = reach.get(before) == Some(&true) && name_matches(part, name);

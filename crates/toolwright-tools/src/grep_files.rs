@@ -103,7 +103,8 @@ async fn choose(call: &Call, place: &str) -> Result<(Vec<(String, u64)>, usize),
         match paths::find(call, place).await?.about {
             Some(about) if about.kind == Kind::File => vec![(place.to_owned(), about.size)],
             Some(about) if about.kind == Kind::Folder => {
-                let found = walk(call, place, None, Hidden::Skipped).await?.into_iter().filter(|item| item.is_file);
+                let found =
+                    walk(call, place, None, Hidden::Skipped).await?.into_iter().filter(|item| item.is_file);
                 found.map(|file| (paths::join(place, &file.path), file.size)).collect()
             }
             _ => Vec::new(),
@@ -205,7 +206,8 @@ const READ_ALL: &str = r#"mark=$1; shift; for f do cat -- "$f"; printf '\0%s\0' 
 async fn contents(sandbox: &dyn Sandbox, batch: &[String]) -> Result<Vec<String>, ToolError> {
     // Nobody can have put this into a file: it is made up now.
     let mark = format!("{:016x}", std::collections::hash_map::RandomState::new().build_hasher().finish());
-    let command = ["sh", "-c", READ_ALL, "sh", &mark].into_iter().map(str::to_owned).chain(batch.iter().cloned());
+    let command =
+        ["sh", "-c", READ_ALL, "sh", &mark].into_iter().map(str::to_owned).chain(batch.iter().cloned());
     let result = sandbox.exec(toolwright_core::ExecRequest::new(command)).await?;
     Ok(result.stdout.split(&format!("\0{mark}\0")).take(batch.len()).map(str::to_owned).collect())
 }

@@ -21,6 +21,7 @@
 //! the change stay as they are, byte for byte.
 
 mod apply_patch;
+mod bash_session;
 mod edit_file;
 mod file_info;
 mod glob_files;
@@ -34,6 +35,7 @@ mod paths;
 mod plan;
 mod read_file;
 mod shell;
+mod terminal;
 mod text;
 mod text_editor;
 mod think;
@@ -41,6 +43,7 @@ mod walk;
 mod write_file;
 
 pub use apply_patch::apply_patch;
+pub use bash_session::bash_session;
 pub use edit_file::edit_file;
 pub use file_info::file_info;
 pub use glob_files::glob_files;

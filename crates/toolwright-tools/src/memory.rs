@@ -104,20 +104,25 @@ impl Memory {
         let (files, options) = (Arc::new(files), options.clone());
         let description = "Keep notes in files below /memories that last through the whole task. Look at what is there before \
              starting, and write down what will be needed later.";
-        let tool = ToolDef::typed("memory", description, move |context: ToolContext, arguments: MemoryArgs| {
-            let (files, options) = (files.clone(), options.clone());
-            async move {
-                if read_only && !matches!(arguments.command, Command::View) {
-                    return Err(ToolError::of(ErrorKind::Permission, "these memories can only be viewed"));
+        let tool =
+            ToolDef::typed("memory", description, move |context: ToolContext, arguments: MemoryArgs| {
+                let (files, options) = (files.clone(), options.clone());
+                async move {
+                    if read_only && !matches!(arguments.command, Command::View) {
+                        return Err(ToolError::of(
+                            ErrorKind::Permission,
+                            "these memories can only be viewed",
+                        ));
+                    }
+                    context.store_as::<Files>(options.instance_name()).update(|state| {
+                        state.begin(&files)?;
+                        state.run(arguments)
+                    })
                 }
-                context.store_as::<Files>(options.instance_name()).update(|state| {
-                    state.begin(&files)?;
-                    state.run(arguments)
-                })
-            }
-        });
+            });
         let tool = if read_only { tool.edit(|spec, _| only_view(&mut spec.parameters)) } else { tool };
-        finish(tool, "memory", if read_only { Effect::Reads } else { Effect::Writes }, &[]).with_parallel(true)
+        finish(tool, "memory", if read_only { Effect::Reads } else { Effect::Writes }, &[])
+            .with_parallel(true)
     }
 }
 
@@ -177,7 +182,8 @@ impl Files {
             }
             Command::Insert => {
                 let path = path("insert")?;
-                let line = arguments.insert_line.ok_or_else(|| ToolError::new("`insert` needs `insert_line`"))?;
+                let line =
+                    arguments.insert_line.ok_or_else(|| ToolError::new("`insert` needs `insert_line`"))?;
                 let new = arguments.insert_text.as_deref().or(arguments.new_str.as_deref());
                 let new = new.ok_or_else(|| ToolError::new("`insert` needs `insert_text`"))?;
                 let edited = text::insert(self.file(&path)?, line, new)?;
@@ -204,7 +210,9 @@ impl Files {
     fn file(&self, path: &str) -> Result<&str, ToolError> {
         match self.files.get(path) {
             Some(text) => Ok(text),
-            None if self.is_folder(path) => Err(ToolError::new(format!("{path} is a folder, which can only be viewed"))),
+            None if self.is_folder(path) => {
+                Err(ToolError::new(format!("{path} is a folder, which can only be viewed")))
+            }
             None => Err(missing(path)),
         }
     }
@@ -241,8 +249,11 @@ impl Files {
         if let Some(file) = self.files.keys().find(|file| *file != &path && is_at_or_below(&path, file)) {
             return Err(ToolError::new(format!("{file} is a file, so there is nothing below it")));
         }
-        let others: usize = self.files.iter().filter(|(file, _)| **file != path).map(|(_, text)| text.len()).sum();
-        if others + text.len() > MOST_BYTES || (self.files.len() >= MOST_FILES && !self.files.contains_key(&path)) {
+        let others: usize =
+            self.files.iter().filter(|(file, _)| **file != path).map(|(_, text)| text.len()).sum();
+        if others + text.len() > MOST_BYTES
+            || (self.files.len() >= MOST_FILES && !self.files.contains_key(&path))
+        {
             let message = format!("memories hold at most {MOST_FILES} files and {MOST_BYTES} bytes");
             return Err(ToolError::of(ErrorKind::Limit, message).hint("delete what is no longer needed"));
         }
@@ -266,7 +277,8 @@ impl Files {
         if !self.files.contains_key(from) && !self.is_folder(from) {
             return Err(missing(from));
         }
-        let moved: Vec<String> = self.files.keys().filter(|file| is_at_or_below(file, from)).cloned().collect();
+        let moved: Vec<String> =
+            self.files.keys().filter(|file| is_at_or_below(file, from)).cloned().collect();
         for file in moved {
             if let Some(text) = self.files.remove(&file) {
                 let rest = file.strip_prefix(from).unwrap_or_default();
@@ -314,7 +326,14 @@ mod tests {
     fn no_path_leaves_the_root() {
         assert_eq!(resolve("/memories/a/../b.txt").unwrap(), "/memories/b.txt");
         assert_eq!(resolve("\\memories\\a").unwrap(), "/memories/a");
-        for path in ["/etc/passwd", "/memoriesX", "/memories/../etc", "memories/a", "/memories/../../x", "/memories/\0"] {
+        for path in [
+            "/etc/passwd",
+            "/memoriesX",
+            "/memories/../etc",
+            "memories/a",
+            "/memories/../../x",
+            "/memories/\0",
+        ] {
             assert!(resolve(path).is_err(), "{path:?}");
         }
     }
@@ -324,7 +343,10 @@ mod tests {
         let tool = Memory::new().read_only().tool(&Options::new());
         let parameters = &tool.spec().parameters;
         assert_eq!(tool.spec().parameter_names().collect::<Vec<_>>(), ["command", "path", "view_range"]);
-        assert_eq!((&parameters["required"], &parameters["additionalProperties"]), (&serde_json::json!(["command"]), &false.into()));
+        assert_eq!(
+            (&parameters["required"], &parameters["additionalProperties"]),
+            (&serde_json::json!(["command"]), &false.into())
+        );
     }
 
     #[test]

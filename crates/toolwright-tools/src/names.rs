@@ -4,15 +4,16 @@ use toolwright_core::{ToolDef, Toolset, ToolsetError};
 
 use crate::options::Options;
 use crate::{
-    apply_patch, edit_file, file_info, glob_files, grep_files, list_files, memory, plan, read_file, shell,
-    text_editor, think, write_file,
+    apply_patch, bash_session, edit_file, file_info, glob_files, grep_files, list_files, memory, plan,
+    read_file, shell, text_editor, think, write_file,
 };
 
 type Make = fn(&Options) -> ToolDef;
 
 /// The standard tools, in the order they are listed.
-const STANDARD: [(&str, Make); 19] = [
+const STANDARD: [(&str, Make); 20] = [
     ("bash", shell::bash),
+    ("bash_session", bash_session::bash_session),
     ("python", shell::python),
     ("run_process", shell::run_process),
     ("run_python_script", shell::run_python_script),
@@ -34,7 +35,7 @@ const STANDARD: [(&str, Make); 19] = [
 ];
 
 /// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
-const ELSEWHERE: [(&str, Make); 30] = [
+const ELSEWHERE: [(&str, Make); 31] = [
     ("llm_workers.tools.fs.read_file", read_file::read_file_lines),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
     ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
@@ -46,6 +47,7 @@ const ELSEWHERE: [(&str, Make); 30] = [
     ("llm_workers.tools.unsafe.run_process", shell::run_process),
     ("llm_workers.tools.unsafe.run_python_script", shell::run_python_script),
     ("inspect_ai.tool.bash", shell::bash),
+    ("inspect_ai.tool.bash_session", bash_session::bash_session),
     ("inspect_ai.tool.python", shell::python),
     ("inspect_ai.tool.text_editor", text_editor::text_editor),
     ("inspect_ai.tool.think", |_| think::think()),
@@ -56,7 +58,9 @@ const ELSEWHERE: [(&str, Make); 30] = [
     ("inspect_ai.tool.grep", grep_files::grep),
     ("inspect_ai.tool.read_file", read_file::read_file_numbered),
     ("marsys.edit_file", edit_file::edit_file_changes),
-    ("str_replace_based_edit_tool", |options| text_editor::text_editor(options).with_name("str_replace_based_edit_tool")),
+    ("str_replace_based_edit_tool", |options| {
+        text_editor::text_editor(options).with_name("str_replace_based_edit_tool")
+    }),
     ("str_replace_editor", |options| text_editor::text_editor(options).with_name("str_replace_editor")),
     ("shell_execute", |options| shell::bash(options).with_name("shell_execute")),
     ("python_execute", |options| shell::python(options).with_name("python_execute")),
@@ -136,7 +140,8 @@ mod tests {
         for (name, make) in STANDARD {
             let tool = make(&Options::new());
             let reads = tool.spec().annotations.read_only == Some(true);
-            let writes = ["write_file", "edit_file", "text_editor", "apply_patch"].contains(&name);
+            let writes =
+                ["write_file", "edit_file", "text_editor", "apply_patch", "bash_session"].contains(&name);
             assert_eq!(tool.settings().is_parallel(), !writes, "{name}");
             assert!(!(reads && writes), "{name}");
         }

@@ -163,5 +163,6 @@ pub(crate) fn show_code(
 
 /// The least or most a count may be, as an error for the model.
 pub(crate) fn count(name: &str, value: i64) -> Result<usize, ToolError> {
-    usize::try_from(value).map_err(|_| ToolError::invalid(format!("`{name}` is {value} and must not be negative")))
+    usize::try_from(value)
+        .map_err(|_| ToolError::invalid(format!("`{name}` is {value} and must not be negative")))
 }

@@ -67,7 +67,9 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<Change>, ToolError> {
         parse_unified(&lines)?
     };
     if changes.is_empty() {
-        return Err(bad("there is no change in it").hint("a unified diff has lines beginning with ---, +++ and @@"));
+        return Err(
+            bad("there is no change in it").hint("a unified diff has lines beginning with ---, +++ and @@")
+        );
     }
     Ok(changes)
 }
@@ -142,7 +144,9 @@ fn parse_hunks(lines: &[&str], mut at: usize) -> Result<(Vec<Hunk>, usize), Tool
     let mut hunks: Vec<Hunk> = Vec::new();
     while let Some(line) = lines.get(at) {
         if line.starts_with("@@") {
-            hunks.push(header(line).ok_or_else(|| bad(format!("line {} is not the header of a hunk", at + 1)))?);
+            hunks.push(
+                header(line).ok_or_else(|| bad(format!("line {} is not the header of a hunk", at + 1)))?,
+            );
         } else if line.starts_with("diff ") || is_file_header(lines, at) {
             break;
         } else if let Some(hunk) = hunks.last_mut() {
@@ -161,7 +165,9 @@ fn parse_hunks(lines: &[&str], mut at: usize) -> Result<(Vec<Hunk>, usize), Tool
 
 fn is_file_header(lines: &[&str], at: usize) -> bool {
     let starts = |at: usize, mark: &str| lines.get(at).is_some_and(|line| line.starts_with(mark));
-    starts(at, "--- ") && starts(at + 1, "+++ ") && (at + 2 >= lines.len() || starts(at + 2, "@@") || lines.get(at + 2) == Some(&""))
+    starts(at, "--- ")
+        && starts(at + 1, "+++ ")
+        && (at + 2 >= lines.len() || starts(at + 2, "@@") || lines.get(at + 2) == Some(&""))
 }
 
 /// `@@ -3,2 +3,4 @@ fn main`.
@@ -241,7 +247,8 @@ fn marked_line(change: Option<&mut Change>, line: &str, at: usize) -> Result<(),
     match change.ok_or_else(outside)? {
         Change::Create { text, .. } => {
             let line = line.strip_prefix('+');
-            let line = line.ok_or_else(|| bad(format!("line {} of a new file does not begin with +", at + 1)))?;
+            let line =
+                line.ok_or_else(|| bad(format!("line {} of a new file does not begin with +", at + 1)))?;
             text.extend([line, "\n"]);
         }
         Change::Delete { .. } if line.is_empty() => {}
@@ -274,9 +281,10 @@ pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, To
     let mut shift = 0i64;
     for (index, hunk) in hunks.iter().enumerate() {
         let old = hunk.old();
-        let at = place(&lines, hunk, &old, from, shift)
-            .map_err(|why| ToolError::new(format!("hunk {} does not fit {path}: {why}", index + 1))
-                .hint("nothing was changed; look at the file and write the hunk anew"))?;
+        let at = place(&lines, hunk, &old, from, shift).map_err(|why| {
+            ToolError::new(format!("hunk {} does not fit {path}: {why}", index + 1))
+                .hint("nothing was changed; look at the file and write the hunk anew")
+        })?;
         if let Some(start) = hunk.start.filter(|_| !old.is_empty()) {
             shift = signed(at) - (signed(start) - 1);
         }

@@ -15,11 +15,19 @@ fn applied(text: &str, patch: &str) -> Result<String, String> {
 fn a_hunk_goes_where_its_lines_are() {
     let text = "a\nb\nc\nd\n";
     assert_eq!(applied(text, "@@ -2,2 +2,2 @@\n b\n-c\n+C\n").unwrap(), "a\nb\nC\nd\n");
-    assert_eq!(applied(text, "@@ -1,2 +1,2 @@\n c\n-d\n+D\n").unwrap(), "a\nb\nc\nD\n", "wrong number, one place");
+    assert_eq!(
+        applied(text, "@@ -1,2 +1,2 @@\n c\n-d\n+D\n").unwrap(),
+        "a\nb\nc\nD\n",
+        "wrong number, one place"
+    );
     assert_eq!(applied(text, "@@ -1 +1,2 @@\n a\n+x\n@@ -4 +5 @@\n-d\n+D\n").unwrap(), "a\nx\nb\nc\nD\n");
     assert_eq!(applied(text, "@@ -2,0 +3 @@\n+x\n").unwrap(), "a\nb\nx\nc\nd\n");
     assert_eq!(applied("", "@@ -0,0 +1 @@\n+x\n").unwrap(), "x\n");
-    assert_eq!(applied("a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+B\n").unwrap(), "a\n\nB\n", "an empty context line");
+    assert_eq!(
+        applied("a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+B\n").unwrap(),
+        "a\n\nB\n",
+        "an empty context line"
+    );
 }
 
 #[test]
@@ -41,7 +49,11 @@ fn a_hunk_that_does_not_fit_fails_loudly() {
 fn line_endings_and_the_end_of_the_file_stay() {
     assert_eq!(applied("a\r\nb\r\n", "@@ -1,2 +1,3 @@\n-a\n+A\n+x\n b\n").unwrap(), "A\r\nx\r\nb\r\n");
     assert_eq!(applied("a\nb", "@@ -1,2 +1,2 @@\n-a\n+A\n b\n").unwrap(), "A\nb");
-    assert_eq!(applied("a\nb", "@@ -2 +2,2 @@\n b\n+c\n").unwrap(), "a\nb\nc", "it had no newline at the end");
+    assert_eq!(
+        applied("a\nb", "@@ -2 +2,2 @@\n b\n+c\n").unwrap(),
+        "a\nb\nc",
+        "it had no newline at the end"
+    );
     let marked = "@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+c\n";
     assert_eq!(applied("a\nb", marked).unwrap(), "a\nc\n", "the patch adds it");
     let marked = "@@ -2 +2 @@\n-b\n+c\n\\ No newline at end of file\n";

@@ -26,7 +26,11 @@ pub(crate) fn check(path: &str) -> Result<&str, ToolError> {
 
 /// The path in a form that no program takes for an option or an expression.
 pub(crate) fn operand(path: &str) -> String {
-    let plain = path.starts_with('/') || path == "." || path == ".." || path.starts_with("./") || path.starts_with("../");
+    let plain = path.starts_with('/')
+        || path == "."
+        || path == ".."
+        || path.starts_with("./")
+        || path.starts_with("../");
     if plain { path.to_owned() } else { format!("./{path}") }
 }
 
@@ -171,7 +175,9 @@ pub(crate) async fn remove(call: &Call, path: &str) -> Result<(), ToolError> {
         return Ok(());
     }
     let kind = match &result.stderr {
-        text if text.contains("Permission denied") || text.contains("Read-only file system") => ErrorKind::Permission,
+        text if text.contains("Permission denied") || text.contains("Read-only file system") => {
+            ErrorKind::Permission
+        }
         text if text.contains("No such file") => ErrorKind::FileNotFound,
         text if text.contains("Is a directory") => ErrorKind::IsADirectory,
         _ => ErrorKind::Unknown,
@@ -193,10 +199,15 @@ mod tests {
 
     #[test]
     fn no_path_is_taken_for_an_option_or_an_expression() {
-        for (path, wanted) in [("-rf", "./-rf"), ("!", "./!"), ("(", "./("), ("/x", "/x"), ("..", ".."), ("./a", "./a")] {
+        for (path, wanted) in
+            [("-rf", "./-rf"), ("!", "./!"), ("(", "./("), ("/x", "/x"), ("..", ".."), ("./a", "./a")]
+        {
             assert_eq!(operand(path), wanted);
         }
-        assert_eq!((join(".", "a"), join("d/", "a"), join("/", "a")), ("a".into(), "d/a".into(), "/a".into()));
+        assert_eq!(
+            (join(".", "a"), join("d/", "a"), join("/", "a")),
+            ("a".into(), "d/a".into(), "/a".into())
+        );
     }
 
     #[test]

@@ -43,10 +43,11 @@ pub fn update_plan(options: &Options) -> ToolDef {
     let description = "Write down the plan: the steps and how far each is. Use it for work of several steps, and again \
         whenever a step is begun or done.";
     let instance = options.instance_name().to_owned();
-    let tool = ToolDef::typed("update_plan", description, move |context: ToolContext, arguments: UpdatePlan| {
-        let kept = keep(&context, &instance, arguments.plan, arguments.explanation);
-        async move { kept.map(|()| "the plan is written down") }
-    });
+    let tool =
+        ToolDef::typed("update_plan", description, move |context: ToolContext, arguments: UpdatePlan| {
+            let kept = keep(&context, &instance, arguments.plan, arguments.explanation);
+            async move { kept.map(|()| "the plan is written down") }
+        });
     finish(tool, "planning", Effect::Reads, &[])
 }
 
@@ -82,19 +83,20 @@ pub fn todo_write(options: &Options) -> ToolDef {
     let description = "Write down what is to be done and how far each item is. Use it for work of several steps: mark an \
         item when it is begun, and again as soon as it is done.";
     let instance = options.instance_name().to_owned();
-    let tool = ToolDef::typed("todo_write", description, move |context: ToolContext, arguments: TodoWrite| {
-        let step = |todo: Todo| {
-            let status = match todo.status {
-                TodoStatus::Pending => "pending",
-                TodoStatus::InProgress => "in_progress",
-                TodoStatus::Completed => "completed",
+    let tool =
+        ToolDef::typed("todo_write", description, move |context: ToolContext, arguments: TodoWrite| {
+            let step = |todo: Todo| {
+                let status = match todo.status {
+                    TodoStatus::Pending => "pending",
+                    TodoStatus::InProgress => "in_progress",
+                    TodoStatus::Completed => "completed",
+                };
+                PlanStep { step: todo.content, status: status.to_owned() }
             };
-            PlanStep { step: todo.content, status: status.to_owned() }
-        };
-        let steps = arguments.todos.into_iter().map(step).collect();
-        let kept = keep(&context, &instance, steps, arguments.explanation);
-        async move { kept.map(|()| "the list is written down") }
-    });
+            let steps = arguments.todos.into_iter().map(step).collect();
+            let kept = keep(&context, &instance, steps, arguments.explanation);
+            async move { kept.map(|()| "the list is written down") }
+        });
     finish(tool, "planning", Effect::Reads, &[])
 }
 
@@ -105,7 +107,10 @@ fn keep(
     explanation: Option<String>,
 ) -> Result<(), ToolError> {
     if steps.len() > MOST_STEPS {
-        return Err(ToolError::invalid(format!("a plan has at most {MOST_STEPS} steps, and this has {}", steps.len())));
+        return Err(ToolError::invalid(format!(
+            "a plan has at most {MOST_STEPS} steps, and this has {}",
+            steps.len()
+        )));
     }
     context.store_as::<Plan>(instance).set(Plan { steps, explanation });
     Ok(())

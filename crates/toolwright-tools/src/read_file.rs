@@ -45,7 +45,8 @@ pub fn read_file(options: &Options) -> ToolDef {
 /// `read_file` as llm-workers has it: how many lines must be said.
 pub(crate) fn read_file_lines(options: &Options) -> ToolDef {
     read_file(options).edit(|spec, _| {
-        if let Some(required) = spec.parameters.get_mut("required").and_then(serde_json::Value::as_array_mut) {
+        if let Some(required) = spec.parameters.get_mut("required").and_then(serde_json::Value::as_array_mut)
+        {
             required.push("lines".into());
         }
     })
@@ -92,7 +93,9 @@ pub(crate) async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
     let outcome = paths::read_text(call, path).await;
     outcome.map_err(|error| match error.kind() {
         ErrorKind::OutputLimit => error.hint("read a part of it with `bash`: head, tail or sed"),
-        ErrorKind::UnicodeDecode => error.hint("the file is not text; look at it with `bash`: file, xxd or strings"),
+        ErrorKind::UnicodeDecode => {
+            error.hint("the file is not text; look at it with `bash`: file, xxd or strings")
+        }
         _ => error,
     })
 }

@@ -104,10 +104,10 @@ async fn output_or_error(
     let mut request = call.request(command.iter().copied());
     request.input = input.map(String::into_bytes);
     if let Some(seconds) = timeout {
-        let time = Duration::try_from_secs_f64(seconds)
-            .ok()
-            .filter(|time| !time.is_zero())
-            .ok_or_else(|| ToolError::invalid(format!("`timeout` is {seconds}, which is no time to run for")))?;
+        let time =
+            Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(|| {
+                ToolError::invalid(format!("`timeout` is {seconds}, which is no time to run for"))
+            })?;
         request.timeout = Some(request.timeout.map_or(time, |most| most.min(time)));
     }
     let result = call.sandbox()?.exec(request).await?;

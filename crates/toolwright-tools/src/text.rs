@@ -31,7 +31,9 @@ impl Edited {
 
 /// Lines with their numbers, counted from 1. The carriage return of a line ending is not shown.
 fn numbered<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> String {
-    lines.map(|(index, line)| format!("{:6}\t{}\n", index + 1, line.strip_suffix('\r').unwrap_or(line))).collect()
+    lines
+        .map(|(index, line)| format!("{:6}\t{}\n", index + 1, line.strip_suffix('\r').unwrap_or(line)))
+        .collect()
 }
 
 /// A whole text, or a range of it, with line numbers. `range` is the first and the last line; -1 is the end.
@@ -41,7 +43,10 @@ pub(crate) fn view(text: &str, range: Option<&[i64]>) -> Result<String, ToolErro
         None => (1, total),
         Some([first, last]) => lines_of(*first, *last, total)?,
         Some(other) => {
-            let message = format!("`view_range` has {} numbers; it takes two, the first and the last line", other.len());
+            let message = format!(
+                "`view_range` has {} numbers; it takes two, the first and the last line",
+                other.len()
+            );
             return Err(ToolError::new(message));
         }
     };
@@ -81,11 +86,14 @@ fn lines_of(first: i64, last: i64, total: usize) -> Result<(usize, usize), ToolE
 /// Replaces the one occurrence of `old`. None, or more than one, is an error that says so.
 pub(crate) fn replace_once(path: &str, text: &str, old: &str, new: &str) -> Result<Edited, ToolError> {
     if old.is_empty() {
-        return Err(ToolError::new("`old_str` is empty; it is the text to replace").hint("use `insert` to add text"));
+        return Err(
+            ToolError::new("`old_str` is empty; it is the text to replace").hint("use `insert` to add text")
+        );
     }
     let (old, new) = (fit(text, old), fit(text, new));
     let (range, new) = find_once(path, text, &old, &new)?;
-    let (before, after) = (text.get(..range.start).unwrap_or_default(), text.get(range.end..).unwrap_or_default());
+    let (before, after) =
+        (text.get(..range.start).unwrap_or_default(), text.get(range.end..).unwrap_or_default());
     let line = before.matches('\n').count();
     let added = new.matches('\n').count();
     let text = [before, &new, after].concat();
@@ -124,8 +132,11 @@ fn not_unique(path: &str, old: &str, lines: impl Iterator<Item = usize>) -> Tool
         lines.push("and more".to_owned());
     }
     let places = lines.join(", ");
-    ToolError::new(format!("nothing was replaced: `{}` is in {path} more than once, in lines {places}", clip(old, 200)))
-        .hint("add lines before or after it until it is unique")
+    ToolError::new(format!(
+        "nothing was replaced: `{}` is in {path} more than once, in lines {places}",
+        clip(old, 200)
+    ))
+    .hint("add lines before or after it until it is unique")
 }
 
 /// Places that read like `old` when tabs are taken for the spaces they look like. What `old` and `new` have in common
@@ -144,7 +155,8 @@ fn find_with_tabs(text: &str, old: &str, new: &str) -> Vec<(Range<usize>, String
         let new = indented_like(text.get(own_start..own_end).unwrap_or_default(), new);
         let (flat_new, new_places) = expanded(&new);
         let mut same = common(old.bytes(), flat_new.bytes());
-        let whole = |same: usize| at(start + same).is_some() && new_places.get(same).is_some_and(Option::is_some);
+        let whole =
+            |same: usize| at(start + same).is_some() && new_places.get(same).is_some_and(Option::is_some);
         while same > 0 && !whole(same) {
             same -= 1;
         }
@@ -223,7 +235,11 @@ pub(crate) fn insert(text: &str, line: i64, new: &str) -> Result<Edited, ToolErr
     let windows = ends_in_crlf(text);
     // Between two newlines the inserted lines need the carriage return that the split left on the others.
     let body = new.strip_suffix('\n').unwrap_or(&new);
-    let body = if windows && at < lines.len() && !body.ends_with('\r') { format!("{body}\r") } else { body.to_owned() };
+    let body = if windows && at < lines.len() && !body.ends_with('\r') {
+        format!("{body}\r")
+    } else {
+        body.to_owned()
+    };
     let mut last = String::new();
     if windows
         && at == lines.len()
@@ -259,7 +275,8 @@ mod tests {
     use super::*;
 
     fn replaced(text: &str, old: &str, new: &str) -> String {
-        replace_once("f", text, old, new).map_or_else(|error| error.message().to_owned(), |edited| edited.text)
+        replace_once("f", text, old, new)
+            .map_or_else(|error| error.message().to_owned(), |edited| edited.text)
     }
 
     #[test]
@@ -282,7 +299,12 @@ mod tests {
             ("no end", "end", "newline", "no newline"),
             // Typed with spaces where the file has tabs.
             ("x\n\tthree\n\tend\n", "        three", "        THREE", "x\n\tTHREE\n\tend\n"),
-            ("\tif a:\n\t\tb\n", "        if a:\n                b", "        if c:\n                d", "\tif c:\n\t\td\n"),
+            (
+                "\tif a:\n\t\tb\n",
+                "        if a:\n                b",
+                "        if c:\n                d",
+                "\tif c:\n\t\td\n",
+            ),
         ] {
             assert_eq!(replaced(text, old, new), wanted, "{text:?}");
         }

@@ -97,7 +97,9 @@ async fn run(call: &Call, arguments: TextEditor) -> Result<String, ToolError> {
             }
             view_folder(call, &path).await
         }
-        (_, Some(Kind::Folder)) => Err(ToolError::new(format!("{path} is a folder, which can only be viewed"))),
+        (_, Some(Kind::Folder)) => {
+            Err(ToolError::new(format!("{path} is a folder, which can only be viewed")))
+        }
         (_, None) => Err(ToolError::new(format!("there is no file or folder {path}"))),
         (Command::View, Some(_)) => {
             let text = read(call, &path).await?;
@@ -181,7 +183,10 @@ async fn put_back(call: &Call, path: &str, edit: &Edit) -> Result<String, ToolEr
         }
         Some(before) => {
             paths::write(call, path, before.as_bytes()).await?;
-            Ok(format!("the last change to {path} was undone.{touched} It now reads:\n{}", text::view(before, None)?))
+            Ok(format!(
+                "the last change to {path} was undone.{touched} It now reads:\n{}",
+                text::view(before, None)?
+            ))
         }
     }
 }
@@ -223,7 +228,8 @@ impl History {
         }
         // The oldest changes of the file that has the most go first.
         while self.size() > KEPT_BYTES {
-            let largest = self.files.values_mut().max_by_key(|edits| edits.iter().map(Edit::size).sum::<usize>());
+            let largest =
+                self.files.values_mut().max_by_key(|edits| edits.iter().map(Edit::size).sum::<usize>());
             match largest {
                 Some(edits) if !edits.is_empty() => drop(edits.remove(0)),
                 _ => break,
@@ -247,7 +253,9 @@ fn mark(text: &str) -> u64 {
 
 /// FNV-1a: the same on every machine, so a run that is resumed elsewhere still knows its files.
 fn mark_bytes(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]

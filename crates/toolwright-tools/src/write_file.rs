@@ -45,10 +45,12 @@ pub(crate) fn write_file_in_folder(options: &Options) -> ToolDef {
 }
 
 fn writer(options: &Options, folder: Folder, description: &str) -> ToolDef {
-    let tool = define(options, "write_file", description, move |call: Call, arguments: WriteFile| async move {
-        write(&call, arguments, folder).await
-    });
-    let aliases = [("file_path", "path"), ("filename", "path"), ("file_text", "content"), ("text", "content")];
+    let tool =
+        define(options, "write_file", description, move |call: Call, arguments: WriteFile| async move {
+            write(&call, arguments, folder).await
+        });
+    let aliases =
+        [("file_path", "path"), ("filename", "path"), ("file_text", "content"), ("text", "content")];
     finish(tool, "files", Effect::Writes, &aliases)
 }
 
@@ -70,7 +72,10 @@ async fn write(call: &Call, arguments: WriteFile, folder: Folder) -> Result<(), 
             contents = all;
         }
         (None, _) if folder == Folder::Expected && found.real.is_none() => {
-            return Err(ToolError::of(ErrorKind::FileNotFound, format!("the folder of {path} does not exist")));
+            return Err(ToolError::of(
+                ErrorKind::FileNotFound,
+                format!("the folder of {path} does not exist"),
+            ));
         }
         _ => {}
     }

@@ -30,6 +30,8 @@
 //! | --- | --- |
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
 //! | `models` (on) | models to ask, among them the scripted one |
+//! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
+//! | `sandbox` | sandboxes for them (Linux) |
 //! | `testkit` | conformance suites and recorded exchanges for your own tests |
 
 #[doc(inline)]
@@ -45,6 +47,18 @@ pub use toolwright_models::*;
 #[cfg(feature = "runtime")]
 #[doc(inline)]
 pub use toolwright_runtime::*;
+
+/// The standard tools.
+#[cfg(feature = "tools")]
+pub mod tools {
+    pub use toolwright_tools::*;
+}
+
+/// Places to run commands and keep files where a model cannot do harm.
+#[cfg(feature = "sandbox")]
+pub mod sandbox {
+    pub use toolwright_sandbox::*;
+}
 
 /// For testing your own tools, models and executors.
 #[cfg(feature = "testkit")]

@@ -5,4 +5,5 @@ pub mod call;
 pub mod check;
 pub mod completions;
 pub mod doctor;
+pub mod sandbox;
 pub mod tools;

@@ -49,7 +49,11 @@ async fn no_byte_outside_an_edit_changes(backend: Backend) {
         bench.text("apply_patch", json!({"patch": patch})).await;
         // A new line of a file with mixed endings ends in a bare newline.
         let mixed = text.contains("\r\n") && text.matches('\n').count() != text.matches("\r\n").count();
-        assert_eq!(bench.read("f.txt"), if mixed { text.replace("X\n", "changed\n") } else { wanted }, "apply_patch");
+        assert_eq!(
+            bench.read("f.txt"),
+            if mixed { text.replace("X\n", "changed\n") } else { wanted },
+            "apply_patch"
+        );
     }
 }
 
@@ -59,7 +63,8 @@ async fn a_run_undoes_its_own_edits_in_order(backend: Backend) {
     editor(json!({"command": "create", "path": "a.txt", "file_text": "v0"})).await;
     for step in 0..3 {
         let (old_str, new_str) = (format!("v{step}"), format!("v{}", step + 1));
-        editor(json!({"command": "str_replace", "path": "a.txt", "old_str": old_str, "new_str": new_str})).await;
+        editor(json!({"command": "str_replace", "path": "a.txt", "old_str": old_str, "new_str": new_str}))
+            .await;
     }
     for wanted in ["v2", "v1", "v0"] {
         // The same file under another name is the same file.
@@ -82,7 +87,12 @@ async fn two_runs_do_not_share_a_history(backend: Backend) {
 async fn undo_says_when_somebody_else_changed_the_file(backend: Backend) {
     let bench = Bench::new(backend).await;
     bench.write("a", "one");
-    bench.text("text_editor", json!({"command": "insert", "path": "a", "insert_line": 1, "insert_text": "two"})).await;
+    bench
+        .text(
+            "text_editor",
+            json!({"command": "insert", "path": "a", "insert_line": 1, "insert_text": "two"}),
+        )
+        .await;
     bench.text("bash", json!({"command": "echo more >> a"})).await;
     let told = bench.text("text_editor", json!({"command": "undo_edit", "path": "a"})).await;
     assert!(told.contains("changed by something else"), "{told}");
@@ -105,19 +115,29 @@ async fn a_patch_is_applied_as_a_whole_or_not_at_all(backend: Backend) {
     let (_, message) = bench.error("apply_patch", json!({"patch": bad})).await;
     assert_eq!(message, "hunk 1 does not fit d/new.txt: line 1 is `new`, and the hunk has `other`");
     assert_eq!(bench.read("a.txt"), "one\n2\n", "the part that fits was not applied either");
-    let (kind, _) = bench.error("apply_patch", json!({"patch": "--- nope\n+++ nope\n@@ -1 +1 @@\n-a\n+b\n"})).await;
+    let (kind, _) =
+        bench.error("apply_patch", json!({"patch": "--- nope\n+++ nope\n@@ -1 +1 @@\n-a\n+b\n"})).await;
     assert_eq!(kind, ErrorKind::FileNotFound);
 }
 
 async fn a_file_is_written_only_as_asked(backend: Backend) {
     let bench = Bench::new(backend).await;
     bench.text("write_file", json!({"path": "d/e/a.txt", "content": "one\r\n"})).await;
-    assert!(bench.error("write_file", json!({"path": "d/e/a.txt", "content": "x"})).await.1.contains("already exists"));
+    assert!(
+        bench
+            .error("write_file", json!({"path": "d/e/a.txt", "content": "x"}))
+            .await
+            .1
+            .contains("already exists")
+    );
     bench.text("write_file", json!({"path": "d/e/a.txt", "content": "two", "if_exists": "append"})).await;
     assert_eq!(bench.read("d/e/a.txt"), "one\r\ntwo");
     bench.text("write_file", json!({"file_path": "d/e/a.txt", "text": "x", "if_exists": "overwrite"})).await;
     assert_eq!(bench.read("d/e/a.txt"), "x");
-    assert_eq!(bench.error("write_file", json!({"path": "d", "content": "x"})).await.0, ErrorKind::IsADirectory);
+    assert_eq!(
+        bench.error("write_file", json!({"path": "d", "content": "x"})).await.0,
+        ErrorKind::IsADirectory
+    );
 }
 
 async fn a_failed_write_is_not_remembered(backend: Backend) {

@@ -3,6 +3,7 @@
 mod edits;
 mod pages;
 mod paths;
+mod sessions;
 mod shells;
 mod support;
 mod vectors;
@@ -35,5 +36,8 @@ fn main() -> ExitCode {
 }
 
 fn cases() -> Vec<Case> {
-    [edits::cases(), paths::cases(), shells::cases(), vectors::cases()].into_iter().flatten().collect()
+    [edits::cases(), paths::cases(), sessions::cases(), shells::cases(), vectors::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

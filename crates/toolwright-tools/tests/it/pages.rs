@@ -45,8 +45,13 @@ fn table() -> String {
                 .filter(|(_, parameter)| **parameter == **name)
                 .map(|(alias, _)| format!("`{alias}`"))
                 .collect();
-            let text = schema["description"].as_str().unwrap_or_default().replace('|', "\\|").replace('\n', " ");
-            page.push_str(&format!("| `{name}` | {} | {} | {text} |\n", kind(spec, name, schema), aliases.join(", ")));
+            let text =
+                schema["description"].as_str().unwrap_or_default().replace('|', "\\|").replace('\n', " ");
+            page.push_str(&format!(
+                "| `{name}` | {} | {} | {text} |\n",
+                kind(spec, name, schema),
+                aliases.join(", ")
+            ));
         }
     }
     page.push_str("\n### Names of other systems\n\n| reference | tool | parameters |\n| --- | --- | --- |\n");
@@ -60,15 +65,20 @@ fn table() -> String {
 }
 
 fn kind(spec: &ToolSpec, name: &str, schema: &Value) -> String {
-    let resolved = schema["$ref"].as_str().and_then(|path| spec.parameters.pointer(path.trim_start_matches('#')));
+    let resolved =
+        schema["$ref"].as_str().and_then(|path| spec.parameters.pointer(path.trim_start_matches('#')));
     let schema = resolved.unwrap_or(schema);
     let kind = match &schema["type"] {
         Value::String(kind) => kind.clone(),
-        Value::Array(kinds) => {
-            kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect::<Vec<_>>().join(" or ")
-        }
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|kind| *kind != "null")
+            .collect::<Vec<_>>()
+            .join(" or "),
         _ => "any".to_owned(),
     };
-    let required = spec.parameters["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    let required =
+        spec.parameters["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
     if required { format!("{kind}, required") } else { kind }
 }

@@ -26,7 +26,10 @@ async fn a_leading_dash_is_a_name(backend: Backend) {
         assert_eq!(info["size"], 7, "{name}");
         let found = bench.value("grep_files", json!({"pattern": "needle", "files_glob": name})).await;
         assert_eq!(found["total_matches"], 1, "{name}");
-        assert!(bench.text("grep", json!({"pattern": "needle", "path": name})).await.contains("needle"), "{name}");
+        assert!(
+            bench.text("grep", json!({"pattern": "needle", "path": name})).await.contains("needle"),
+            "{name}"
+        );
         bench.text("text_editor", json!({"command": "view", "path": name})).await;
     }
     for folder in ["-d", "!d"] {
@@ -91,7 +94,9 @@ async fn links_are_followed_inside_and_lead_nowhere_outside(backend: Backend) {
     bench.write("real.txt", "inside\n");
     std::os::unix::fs::symlink("real.txt", bench.folder.join("link.txt")).unwrap();
     assert_eq!(bench.text("read_file", json!({"path": "link.txt"})).await, "inside\n");
-    bench.text("edit_file", json!({"path": "link.txt", "old_string": "inside", "new_string": "changed"})).await;
+    bench
+        .text("edit_file", json!({"path": "link.txt", "old_string": "inside", "new_string": "changed"}))
+        .await;
     assert_eq!(bench.read("real.txt"), "changed\n");
     assert!(bench.folder.join("link.txt").is_symlink(), "the link stays a link");
     if backend == Backend::Local {
@@ -117,11 +122,14 @@ async fn links_are_followed_inside_and_lead_nowhere_outside(backend: Backend) {
 
 async fn names_with_odd_characters_are_kept(backend: Backend) {
     let bench = Bench::new(backend).await;
-    for name in ["a b", "né ✓", "two\nlines", "tab\there", "quote'\"", "$(touch x)", "`x`;ls", "*", "back\\slash"] {
+    for name in
+        ["a b", "né ✓", "two\nlines", "tab\there", "quote'\"", "$(touch x)", "`x`;ls", "*", "back\\slash"]
+    {
         bench.text("write_file", json!({"path": name, "content": "n"})).await;
         assert_eq!(bench.text("read_file", json!({"path": name})).await, "n", "{name:?}");
         let entries = bench.value("list_directory", json!({})).await;
-        let names: Vec<&str> = entries.as_array().unwrap().iter().filter_map(|entry| entry["name"].as_str()).collect();
+        let names: Vec<&str> =
+            entries.as_array().unwrap().iter().filter_map(|entry| entry["name"].as_str()).collect();
         assert!(names.contains(&name), "{name:?} in {names:?}");
     }
     assert!(!bench.folder.join("x").exists(), "nothing was run");
@@ -144,7 +152,9 @@ async fn files_that_are_too_large_or_no_files_are_typed_errors(backend: Backend)
 
 async fn a_run_without_a_sandbox_is_refused(_: Backend) {
     let run = toolwright_runtime::Run::builder(toolwright_tools::standard().unwrap()).build().unwrap();
-    for (tool, arguments) in [("bash", json!({"command": "id"})), ("read_file", json!({"path": "/etc/passwd"}))] {
+    for (tool, arguments) in
+        [("bash", json!({"command": "id"})), ("read_file", json!({"path": "/etc/passwd"}))]
+    {
         let result = run.call(toolwright_core::ToolCall::new("1", tool, arguments)).await.unwrap();
         assert_eq!(result.error.unwrap().kind, ErrorKind::SandboxUnavailable);
     }
@@ -157,7 +167,18 @@ async fn no_path_ends_a_run(backend: Backend) {
     std::os::unix::fs::symlink("loop", bench.folder.join("loop")).unwrap();
     let long = "x".repeat(300);
     let deep = vec!["y".repeat(200); 19].join("/");
-    for path in ["dangling", "dangling/a", "loop", "loop/a", "file/a", &long, &deep, "/dev/full/x", "/proc/self/mem", "."] {
+    for path in [
+        "dangling",
+        "dangling/a",
+        "loop",
+        "loop/a",
+        "file/a",
+        &long,
+        &deep,
+        "/dev/full/x",
+        "/proc/self/mem",
+        ".",
+    ] {
         for (tool, arguments) in [
             ("read_file", json!({"path": path})),
             ("write_file", json!({"path": path, "content": "x", "if_exists": "overwrite"})),
@@ -182,7 +203,10 @@ async fn info_is_told_of_files_folders_and_links(backend: Backend) {
     std::os::unix::fs::symlink("nowhere", bench.folder.join("dangling")).unwrap();
     let info = async |path: &str| bench.value("file_info", json!({"path": path})).await;
     let file = info("d/a.md").await;
-    assert_eq!((&file["type"], &file["size"], &file["mime_type"]), (&json!("file"), &json!(5), &json!("text/markdown")));
+    assert_eq!(
+        (&file["type"], &file["size"], &file["mime_type"]),
+        (&json!("file"), &json!(5), &json!("text/markdown"))
+    );
     assert!(file["modified"].as_str().unwrap().ends_with('Z'));
     assert_eq!(info("d").await["type"], "directory");
     assert_eq!((&info("l").await["type"], &info("l").await["size"]), (&json!("symlink"), &json!(5)));

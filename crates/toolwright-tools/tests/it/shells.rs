@@ -52,7 +52,10 @@ async fn programs_run_without_a_shell(backend: Backend) {
     let (kind, message) = bench.error("run_process", json!({"command": "ls", "args": ["nope"]})).await;
     assert_eq!(kind, ErrorKind::Unknown);
     assert!(message.starts_with("exit code 2:\n") && message.contains("nope"), "{message}");
-    assert_eq!(bench.error("run_process", json!({"command": "no-such-program"})).await.0, ErrorKind::FileNotFound);
+    assert_eq!(
+        bench.error("run_process", json!({"command": "no-such-program"})).await.0,
+        ErrorKind::FileNotFound
+    );
     let slow = json!({"command": "sleep", "args": ["20"], "timeout": 0.3});
     assert_eq!(bench.error("run_process", slow).await.0, ErrorKind::Timeout);
     for timeout in [0.0, -1.0, 1e300] {
@@ -103,7 +106,10 @@ async fn a_named_sandbox_is_the_one_used(backend: Backend) {
 async fn secrets_of_the_caller_are_not_in_the_environment(backend: Backend) {
     let bench = Bench::new(backend).await;
     let seen = bench.text("bash", json!({"command": "env | cut -d= -f1 | sort"})).await;
-    for name in std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("CARGO_") || name.contains("KEY")) {
+    for name in std::env::vars()
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with("CARGO_") || name.contains("KEY"))
+    {
         assert!(!seen.lines().any(|line| line == name), "{name} is passed on");
     }
 }

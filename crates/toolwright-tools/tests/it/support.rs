@@ -63,7 +63,12 @@ impl Backend {
 }
 
 pub(crate) fn block_on<T>(future: impl std::future::Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 /// A run with tools, in a folder of its own.
@@ -88,7 +93,8 @@ impl Bench {
     pub(crate) async fn with(backend: Backend, tools: Toolset) -> Bench {
         let temporary = tempfile::tempdir().unwrap();
         // Inside the sandbox the files may belong to somebody else.
-        std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+            .unwrap();
         let folder = temporary.path().canonicalize().unwrap();
         let policy = Policy { workspace: Some(folder.clone()), ..Policy::private() };
         let sandbox = backend.open(policy).await;

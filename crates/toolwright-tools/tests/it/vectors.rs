@@ -99,7 +99,8 @@ fn check_accounts(name: &str) {
     let coverage = coverage(name);
     let mut used = BTreeSet::new();
     for vector in load::<Vector>(&file(name)).unwrap() {
-        let (index, _) = status(&coverage, &vector.id).unwrap_or_else(|| panic!("{} is not accounted for", vector.id));
+        let (index, _) =
+            status(&coverage, &vector.id).unwrap_or_else(|| panic!("{} is not accounted for", vector.id));
         used.insert(index);
     }
     let sources = sources(&root().join("crates/toolwright-tools"));

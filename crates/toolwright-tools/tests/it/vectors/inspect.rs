@@ -13,6 +13,7 @@ cases![
     the_editor_does_what_inspect_does,
     memories_are_what_they_are_in_inspect,
     definitions_are_those_of_inspect,
+    sessions_answer_as_in_inspect,
 ];
 
 fn of_area(area: &str) -> Vec<Vector> {
@@ -63,7 +64,10 @@ fn numbered(text: &str) -> Vec<String> {
         let number = line.split('\t').next().unwrap_or_default();
         number.len() == 6 && line.contains('\t') && number.trim().parse::<u32>().is_ok()
     };
-    text.split('\n').filter(is_numbered).map(|line| line.replacen('\t', "|", 1).replace('\t', "        ")).collect()
+    text.split('\n')
+        .filter(is_numbered)
+        .map(|line| line.replacen('\t', "|", 1).replace('\t', "        "))
+        .collect()
 }
 
 async fn the_editor_does_what_inspect_does(backend: Backend) {
@@ -91,7 +95,10 @@ async fn the_editor_does_what_inspect_does(backend: Backend) {
         ("text_editor.insert_end", vec![]),
         (
             "text_editor.undo_more_2",
-            vec![json!({"command": "undo_edit", "path": path}), json!({"command": "undo_edit", "path": path})],
+            vec![
+                json!({"command": "undo_edit", "path": path}),
+                json!({"command": "undo_edit", "path": path}),
+            ],
         ),
     ];
     let mut tally = Tally::default();
@@ -113,17 +120,26 @@ async fn the_editor_does_what_inspect_does(backend: Backend) {
         tally.check(&vector.id, &(wanted_kind(&vector), wanted), &(kind(&result), got));
         if result.error.is_none() {
             let named = if vector.id.contains("crlf") { "crlf.txt" } else { "f.txt" };
-            assert!(result.to_text().contains(&format!("{folder}/{named}")), "{}: {}", vector.id, result.to_text());
+            assert!(
+                result.to_text().contains(&format!("{folder}/{named}")),
+                "{}: {}",
+                vector.id,
+                result.to_text()
+            );
         }
     }
     finish(&tally);
 }
 
 async fn memories_are_what_they_are_in_inspect(backend: Backend) {
-    let memory = Memory::new().file("/memories/seed.md", "new").file("/memories/a/b.txt", "one\ntwo\nthree\n");
+    let memory =
+        Memory::new().file("/memories/seed.md", "new").file("/memories/a/b.txt", "one\ntwo\nthree\n");
     let bench = Bench::of(backend, [memory.tool(&Options::new())]).await;
     let listed = |text: &str| -> Vec<String> {
-        text.lines().filter(|line| line.starts_with("/memories/") && !line.contains(' ')).map(str::to_owned).collect()
+        text.lines()
+            .filter(|line| line.starts_with("/memories/") && !line.contains(' '))
+            .map(str::to_owned)
+            .collect()
     };
     let mut tally = Tally::default();
     for vector in of_area("memory") {
@@ -150,10 +166,43 @@ async fn definitions_are_those_of_inspect(_: Backend) {
             (names, schema["required"].clone(), schema["additionalProperties"].clone(), parallel, viewer)
         };
         let observed = &vector.observed;
-        let wanted = facts(&observed["parameters"], observed["parallel"] == true, observed["has_viewer"] == true);
+        let wanted =
+            facts(&observed["parameters"], observed["parallel"] == true, observed["has_viewer"] == true);
         let settings = tool.settings();
         let got = facts(&tool.spec().parameters, settings.is_parallel(), settings.viewer.is_some());
         tally.check(&vector.id, &wanted, &got);
+    }
+    finish(&tally);
+}
+
+async fn sessions_answer_as_in_inspect(backend: Backend) {
+    let options = Options::new().wait_for_output(std::time::Duration::from_millis(3500));
+    let bench = Bench::of(backend, [toolwright_tools::bash_session(&options)]).await;
+    let mut tally = Tally::default();
+    for vector in of_area("bash_session") {
+        // What happened between the observations that were kept.
+        let before: &[Value] = match vector.id.as_str() {
+            "bash_session.silent_sleep" => &[json!({"action": "interrupt"}), json!({"action": "read"})],
+            "bash_session.unmatched_interrupt" => &[json!({"action": "type_submit", "input": "echo \"open"})],
+            _ => &[],
+        };
+        for step in before {
+            bench.call("bash_session", step.clone()).await;
+        }
+        let result = bench.call("bash_session", vector.given.clone()).await;
+        let text = if result.error.is_some() { String::new() } else { result.to_text() };
+        // The first prompt names the machine, and we say that a shell has ended.
+        let text = text.split("[the shell has ended").next().unwrap_or_default();
+        let wanted = vector.observed["content"].as_str().unwrap();
+        let wanted = wanted.split_once("# ").map_or(wanted, |(_, rest)| rest);
+        // Nothing that is typed is shown, Ctrl-C neither.
+        let wanted = wanted.trim_start_matches("^C");
+        let same = if vector.id.ends_with("first_cmd") { text.ends_with(wanted) } else { text == wanted };
+        if same && kind(&result) == wanted_kind(&vector) {
+            tally.pass();
+        } else {
+            tally.fail(&vector.id, format!("{wanted:?}"), format!("{text:?} {:?}", result.error));
+        }
     }
     finish(&tally);
 }

@@ -29,7 +29,12 @@ async fn file_tools_do_what_llm_workers_does(backend: Backend) {
         for (age, (path, text)) in files.iter().enumerate() {
             bench.write(path, text.as_str().unwrap());
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 + 10 * age as u64);
-            std::fs::File::options().append(true).open(bench.folder.join(path)).unwrap().set_modified(time).unwrap();
+            std::fs::File::options()
+                .append(true)
+                .open(bench.folder.join(path))
+                .unwrap()
+                .set_modified(time)
+                .unwrap();
         }
         check(&bench, &vector, &files, &mut tally).await;
     }
