@@ -10,8 +10,7 @@ use crate::{paths, read_file};
 
 #[derive(Deserialize, JsonSchema)]
 struct ApplyPatch {
-    /// The patch: a unified diff, or `*** Begin Patch` and what follows. Paths are as in the sandbox; `a/` and `b/` in
-    /// front are taken off.
+    /// A unified diff, or `*** Begin Patch` and what follows. `a/` and `b/` in front of a path are taken off.
     patch: String,
     /// Only say whether it would fit.
     #[serde(default)]

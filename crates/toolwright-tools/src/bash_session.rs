@@ -34,15 +34,14 @@ const TYPING: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize, JsonSchema)]
 struct BashSession {
-    /// `type` types the input, `type_submit` types it and presses Enter, `read` waits for more output, `interrupt` presses
-    /// Ctrl-C, `restart` begins again with a new shell.
+    /// `type` and `type_submit` (with Enter) type the input; `interrupt` is Ctrl-C; `read` waits; `restart` starts over.
     action: Action,
     /// The text to type, for `type` and `type_submit`.
-    #[serde(default)]
     input: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "snake_case")]
 enum Action {
     Type,

@@ -19,7 +19,6 @@ struct EditFile {
     #[serde(default)]
     replace_all: bool,
     /// How often it must be there; nothing changes when it is not.
-    #[serde(default)]
     expected_count: Option<u64>,
 }
 
@@ -84,7 +83,7 @@ struct EditWithChanges {
     /// A unified diff, or the text to look for and the text to put in its place.
     changes: Changes,
     /// Accepted and not needed: the form of the changes shows what they are.
-    #[serde(default, rename = "edit_format")]
+    #[serde(rename = "edit_format")]
     _edit_format: Option<String>,
     /// Only say whether it would fit.
     #[serde(default)]

@@ -49,6 +49,7 @@ fn fifty() -> i64 {
 }
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "snake_case")]
 enum OutputMode {
     #[default]
@@ -220,7 +221,6 @@ struct Grep {
     #[serde(default = "here")]
     path: String,
     /// Only files whose name matches, for example *.py.
-    #[serde(default)]
     glob: Option<String>,
     /// Take the pattern as plain text.
     #[serde(default)]
@@ -238,6 +238,7 @@ fn here() -> String {
 }
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "snake_case")]
 enum GrepMode {
     #[default]

@@ -14,7 +14,6 @@ struct ListFiles {
     #[serde(default = "here")]
     path: String,
     /// How deep to go; 1 is the folder alone, and left out means all the way down.
-    #[serde(default)]
     depth: Option<i64>,
 }
 

@@ -21,35 +21,27 @@ struct MemoryArgs {
     /// What to do.
     command: Command,
     /// The file or folder, below /memories.
-    #[serde(default)]
     path: Option<String>,
     /// For `create`: the text of the file.
-    #[serde(default)]
     file_text: Option<String>,
     /// For `str_replace`: the text to replace. It must be in the file exactly once.
-    #[serde(default)]
     old_str: Option<String>,
     /// For `str_replace`: the text to put in; left out, the old text is only taken away.
-    #[serde(default)]
     new_str: Option<String>,
     /// For `insert`: the line after which to insert; 0 is the top.
-    #[serde(default)]
     insert_line: Option<i64>,
     /// For `insert`: the lines to insert.
-    #[serde(default)]
     insert_text: Option<String>,
     /// For `view`: the first and the last line to show, counted from 1; -1 is the end.
-    #[serde(default)]
     view_range: Option<Vec<i64>>,
     /// For `rename`: the path it has.
-    #[serde(default)]
     old_path: Option<String>,
     /// For `rename`: the path it gets.
-    #[serde(default)]
     new_path: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "snake_case")]
 enum Command {
     View,
@@ -121,8 +113,8 @@ impl Memory {
                 }
             });
         let tool = if read_only { tool.edit(|spec, _| only_view(&mut spec.parameters)) } else { tool };
-        finish(tool, "memory", if read_only { Effect::Reads } else { Effect::Writes }, &[])
-            .with_parallel(true)
+        // Nothing outside the state of the run changes, so nobody need be asked.
+        finish(tool, "memory", Effect::Reads, &[])
     }
 }
 

@@ -34,7 +34,6 @@ struct UpdatePlan {
     /// All steps, in order; they take the place of those before.
     plan: Vec<PlanStep>,
     /// Why the plan changes.
-    #[serde(default)]
     explanation: Option<String>,
 }
 
@@ -56,7 +55,6 @@ struct TodoWrite {
     /// All items, in order; they take the place of those before.
     todos: Vec<Todo>,
     /// Why the list changes.
-    #[serde(default)]
     explanation: Option<String>,
 }
 
@@ -71,6 +69,7 @@ struct Todo {
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "snake_case")]
 enum TodoStatus {
     Pending,

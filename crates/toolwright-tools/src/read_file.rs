@@ -12,7 +12,6 @@ struct ReadFile {
     /// The file to read.
     path: String,
     /// How many lines; all of them when left out. A negative number leaves that many out at the end.
-    #[serde(default)]
     lines: Option<i64>,
     /// How many lines to pass over first; a negative number counts from the end.
     #[serde(default)]
@@ -60,7 +59,6 @@ struct ReadNumbered {
     #[serde(default)]
     offset: i64,
     /// How many lines; all of them when left out.
-    #[serde(default)]
     limit: Option<i64>,
 }
 

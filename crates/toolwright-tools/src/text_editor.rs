@@ -23,26 +23,21 @@ struct TextEditor {
     /// The file, or for `view` also a folder.
     path: String,
     /// For `create`: the text of the new file.
-    #[serde(default)]
     file_text: Option<String>,
     /// For `insert`: the line after which to insert; 0 is the top.
-    #[serde(default)]
     insert_line: Option<i64>,
     /// For `insert`: the lines to insert.
-    #[serde(default)]
     insert_text: Option<String>,
     /// For `str_replace`: the text to put in; left out, the old text is only taken away.
-    #[serde(default)]
     new_str: Option<String>,
     /// For `str_replace`: the text to replace. It must be in the file exactly once.
-    #[serde(default)]
     old_str: Option<String>,
     /// For `view`: the first and the last line to show, counted from 1; -1 is the end.
-    #[serde(default)]
     view_range: Option<Vec<i64>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "snake_case")]
 enum Command {
     View,

@@ -19,6 +19,7 @@ struct WriteFile {
 }
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(rename_all = "lowercase")]
 enum IfExists {
     #[default]

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 mod mistakes;
 mod pages;
+mod sandboxed;
 
 /// Runs the program in an empty folder and shows everything it printed.
 fn show(args: &[&str]) -> String {
