@@ -1,5 +1,14 @@
 //! The integration tests. They have a `main` of their own because the launcher hook of the sandbox must come first.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "these are tests, in a harness that clippy does not know for one"
+)]
+
 mod edits;
 mod pages;
 mod paths;
