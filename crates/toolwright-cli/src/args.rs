@@ -24,6 +24,7 @@ Examples:
   toolwright call add x=1 y=2            call one of them
   toolwright serve                       offer the tools to an MCP client
   toolwright mcp list -- COMMAND         the tools of an MCP server
+  toolwright call bash command='ls -la'  a command, in a sandbox that may only read this folder
   toolwright doctor                      what works here, and how to get the rest
 
 Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
@@ -45,6 +46,8 @@ pub enum Command {
     /// List, call and lock the tools of an MCP server.
     #[command(subcommand)]
     Mcp(Mcp),
+    /// Show what a sandbox lets through.
+    Sandbox(SandboxCommand),
     /// Say what works on this machine, and how to get the rest.
     Doctor,
     /// Print completions for a shell.
@@ -61,6 +64,7 @@ name:=JSON the value is JSON whatever the schema says.
 Examples:
   toolwright call add x=1 y=2
   toolwright call word_count text='to be or not to be'
+  toolwright call bash command='make test' --write .
   toolwright call add --args '{\"x\": 1, \"y\": 2}'
   echo '{\"x\": 1, \"y\": 2}' | toolwright call add --args -";
 
@@ -188,6 +192,8 @@ pub struct Ask {
     /// Record everything that happens in this file.
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
 }
 
 #[derive(clap::Args)]
@@ -212,6 +218,44 @@ pub struct Call {
     /// Record everything that happens in this file.
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
+
+/// Where tools that need a sandbox work.
+#[derive(clap::Args)]
+pub struct SandboxArgs {
+    /// The kind of sandbox. `local` isolates nothing; with `none` the tools that need a sandbox are refused.
+    #[arg(long, value_name = "KIND", default_value = "process")]
+    pub sandbox: SandboxKind,
+    /// Let tools read this file or folder, beside the current folder and the system.
+    #[arg(long, value_name = "PATH")]
+    pub read: Vec<PathBuf>,
+    /// Let tools write in this folder; `.` is the current one.
+    #[arg(long, value_name = "FOLDER")]
+    pub write: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SandboxKind {
+    Process,
+    Local,
+    None,
+}
+
+#[derive(clap::Args)]
+pub struct SandboxCommand {
+    #[command(subcommand)]
+    pub what: SandboxWhat,
+}
+
+#[derive(Subcommand)]
+pub enum SandboxWhat {
+    /// Print what tools would see and which protections would be on.
+    Explain {
+        #[command(flatten)]
+        sandbox: SandboxArgs,
+    },
 }
 
 #[derive(clap::Args)]

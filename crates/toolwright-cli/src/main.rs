@@ -7,6 +7,8 @@ mod commands;
 mod demo;
 mod prompt;
 mod report;
+mod sandboxes;
+mod toolbox;
 
 use std::process::ExitCode;
 
@@ -15,6 +17,8 @@ use clap::Parser as _;
 use crate::args::{Args, Command};
 
 fn main() -> ExitCode {
+    // A sandbox starts this program again; that instance ends here.
+    toolwright::sandbox::launcher::main_if_launcher();
     let args = Args::parse();
     let json = args.json;
     let outcome = run(args);
@@ -41,6 +45,7 @@ fn run(args: Args) -> anyhow::Result<()> {
             Command::Ask(what) => commands::ask::run(what, args.json).await,
             Command::Serve(what) => commands::serve::run(what).await,
             Command::Mcp(what) => commands::mcp::run(what, args.json).await,
+            Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
             Command::Doctor => commands::doctor::run(args.json).await,
             Command::Completions(_) | Command::Tools(_) | Command::Check(_) => Ok(()),
         }

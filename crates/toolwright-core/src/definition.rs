@@ -164,6 +164,39 @@ impl ToolDef {
         }))
     }
 
+    /// A copy in which a parameter may also be given as `alias`. Models are told only the parameter's own name; the alias
+    /// is for callers that know the tool from elsewhere. An error when there is no such parameter, or one called `alias`.
+    ///
+    /// ```
+    /// use toolwright_core::{ToolContext, ToolDef};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Shell { command: String }
+    /// let shell = ToolDef::typed("shell", "Runs.", |_: ToolContext, shell: Shell| async move { shell.command });
+    /// let shell = shell.with_alias("cmd", "command")?;
+    /// assert!(shell.clone().with_alias("x", "commnad").is_err());
+    /// # Ok::<(), toolwright_core::ToolError>(())
+    /// ```
+    pub fn with_alias(self, alias: &str, parameter: &str) -> Result<Self, ToolError> {
+        let known: Vec<String> = self.spec().parameter_names().map(str::to_owned).collect();
+        let name = &self.spec().name;
+        if !known.iter().any(|name| name == parameter) {
+            let known = known.join(", ");
+            return Err(ToolError::fatal(format!(
+                "tool `{name}` has no parameter `{parameter}`; it has: {known}"
+            )));
+        }
+        if known.iter().any(|name| name == alias) {
+            return Err(ToolError::fatal(format!("tool `{name}` has a parameter `{alias}` already")));
+        }
+        Ok(self.edit(|_, settings| settings.aliases.push((alias.into(), parameter.into()))))
+    }
+
+    /// A copy that is said to work inside a sandbox, so that the program's default policy need not ask.
+    #[must_use]
+    pub fn with_sandboxed(self, sandboxed: bool) -> Self {
+        self.edit(|_, settings| settings.sandboxed = sandboxed)
+    }
+
     /// A copy that may, or may not, run beside other calls of a batch.
     #[must_use]
     pub fn with_parallel(self, parallel: bool) -> Self {

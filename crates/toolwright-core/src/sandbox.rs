@@ -23,6 +23,12 @@ pub trait Sandbox: Send + Sync {
     /// The kind of sandbox, for example `process` or `docker`.
     fn kind(&self) -> &str;
 
+    /// Whether what runs inside is kept from harming the machine. A backend that isolates nothing says no, and a policy
+    /// that approves sandboxed tools then does not count tools as sandboxed.
+    fn isolates(&self) -> bool {
+        self.kind() != "local"
+    }
+
     /// Runs a command to its end. A non-zero exit is a result, not an error.
     ///
     /// Expected errors: `timeout` and `output_limit` (both with the partial output), `permission`, `file_not_found`.

@@ -209,6 +209,8 @@ pub struct ToolSettings {
     pub viewer: Option<Viewer>,
     /// Rewrites old results of this tool before each model request.
     pub model_input: Option<ModelInput>,
+    /// Other names for parameters: `(alias, parameter)`. A model is not told about them.
+    pub aliases: Vec<(Arc<str>, Arc<str>)>,
 }
 
 static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
@@ -224,9 +226,26 @@ static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
     reader: None,
     viewer: None,
     model_input: None,
+    aliases: Vec::new(),
 };
 
 impl ToolSettings {
+    /// The arguments with every alias under its parameter's own name. Where the parameter itself is given too, the
+    /// alias stays, so that the schema refuses it like any name it does not know.
+    pub fn with_real_names(&self, mut arguments: Value) -> Value {
+        if let Some(map) = arguments.as_object_mut() {
+            for (alias, parameter) in &self.aliases {
+                if map.contains_key(&**alias)
+                    && !map.contains_key(&**parameter)
+                    && let Some(value) = map.shift_remove(&**alias)
+                {
+                    map.insert(parameter.to_string(), value);
+                }
+            }
+        }
+        arguments
+    }
+
     /// Whether calls may run beside others of the same batch.
     pub fn is_parallel(&self) -> bool {
         self.parallel.unwrap_or(true)

@@ -156,7 +156,9 @@ fn validate(
     entry: &Entry,
     arguments: serde_json::Value,
 ) -> Result<serde_json::Value, ToolError> {
-    let arguments = match &entry.tool.settings().reader {
+    let settings = entry.tool.settings();
+    let arguments = settings.with_real_names(arguments);
+    let arguments = match &settings.reader {
         Some(read) => read(arguments)?,
         None => arguments,
     };

@@ -31,6 +31,8 @@
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
 //! | `models` (on) | models to ask: fifteen vendors over four wire formats, and the scripted one |
 //! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
+//! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
+//! | `sandbox` | sandboxes for them (Linux) |
 //! | `testkit` | conformance suites and recorded exchanges for your own tests |
 
 #[doc(inline)]
@@ -51,6 +53,18 @@ pub use toolwright_runtime::*;
 #[cfg(feature = "mcp")]
 pub mod mcp {
     pub use toolwright_mcp::*;
+}
+
+/// The standard tools.
+#[cfg(feature = "tools")]
+pub mod tools {
+    pub use toolwright_tools::*;
+}
+
+/// Places to run commands and keep files where a model cannot do harm.
+#[cfg(feature = "sandbox")]
+pub mod sandbox {
+    pub use toolwright_sandbox::*;
 }
 
 /// For testing your own tools, models and executors.

@@ -13,13 +13,19 @@ use toolwright::{
 use crate::args::Ask;
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Usage};
-use crate::{commands, demo};
+use crate::{commands, demo, sandboxes, toolbox};
 
 pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
     let model = model(what.model.as_deref())?;
-    let tools = commands::tools::chosen(demo::tools()?, &what.tools)?;
+    let tools = commands::tools::chosen(toolbox::all()?, &what.tools)?;
     let limits = Limits { turns: Some(what.max_turns), ..Limits::default() };
     let mut builder = Run::builder(tools).limits(limits).policy(policy(what.policy.as_deref())?);
+    match sandboxes::open(&what.sandbox).await {
+        Ok(Some(sandbox)) => builder = builder.sandbox("default", sandbox),
+        Ok(None) => {}
+        // Tools that need a sandbox are refused one by one; the others work.
+        Err(error) => eprintln!("no sandbox: {error:#}"),
+    }
     if let Some(terminal) = Terminal::if_there() {
         builder = builder.approver(terminal);
     }

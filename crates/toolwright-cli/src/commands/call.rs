@@ -11,13 +11,19 @@ use toolwright::{
 
 use crate::args::Call;
 use crate::report::{self, Failed, Usage};
-use crate::{demo, prompt};
+use crate::{prompt, sandboxes, toolbox};
 
 pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
-    let tools = with_timeout(demo::tools()?, &what)?;
+    let (tools, name) = toolbox::for_call(&what.tool)?;
+    let what = Call { tool: name, ..what };
+    let tools = with_timeout(tools, &what)?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
     let arguments = arguments(what.args.as_deref(), &what.arguments)?;
+    let sandboxed = toolbox::needs_sandbox(&tools, &what.tool);
     let mut builder = Run::builder(tools).max_output(what.max_output);
+    if sandboxed && let Some(sandbox) = sandboxes::open(&what.sandbox).await? {
+        builder = builder.sandbox("default", sandbox);
+    }
     if !json {
         builder = builder.on_event(|event: &Event| show(&event.kind));
     }
@@ -116,6 +122,7 @@ pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for (index, block) in result.content.iter().enumerate() {
         match block {
+            Content::Text { text, .. } if text.ends_with('\n') => write!(out, "{text}")?,
             Content::Text { text, .. } => writeln!(out, "{text}")?,
             Content::Json { value } => writeln!(out, "{}", serde_json::to_string_pretty(value)?)?,
             Content::Image(media)

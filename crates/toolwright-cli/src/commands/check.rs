@@ -1,16 +1,16 @@
 //! `toolwright check`: everything that can be known before running.
 
 use anyhow::Context as _;
-use toolwright::{Policy, ToolDef};
+use toolwright::Policy;
 
 use crate::args::Check;
-use crate::demo;
 use crate::report::Usage;
+use crate::{demo, toolbox};
 
 pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
-    let tools = demo::tools()?;
+    let tools = toolbox::all()?;
     let mut problems: Vec<String> =
-        tools.iter().flat_map(|entry| demo::problems(&ToolDef::of(entry.tool.clone()))).collect();
+        toolbox::definitions(&tools).flat_map(|tool| demo::problems(&tool)).collect();
     let mut rules = None;
     if let Some(path) = &what.policy {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()));

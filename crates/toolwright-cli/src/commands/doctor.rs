@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 use toolwright::vendor::VENDORS;
 
-use crate::demo;
+use crate::toolbox;
 
 /// One thing that was looked at.
 #[derive(serde::Serialize)]
@@ -17,7 +17,7 @@ struct Finding {
 }
 
 pub async fn run(json: bool) -> anyhow::Result<()> {
-    let mut findings = vec![tools()?, terminal(), transcripts(), keys()];
+    let mut findings = vec![tools()?, sandbox().await, terminal(), transcripts(), keys()];
     findings.extend([server("llama.cpp server", 8080).await, server("Ollama server", 11434).await]);
     let mut out = std::io::stdout().lock();
     if json {
@@ -42,8 +42,27 @@ pub async fn run(json: bool) -> anyhow::Result<()> {
 }
 
 fn tools() -> anyhow::Result<Finding> {
-    let count = demo::tools()?.len();
+    let count = toolbox::all()?.len();
     Ok(Finding { what: "tools", works: true, found: format!("{count} built in"), fix: None })
+}
+
+/// Tries every protection of the sandbox.
+async fn sandbox() -> Finding {
+    let reports = toolwright::sandbox::probe().await;
+    let required = |layer| toolwright::sandbox::Layer::DEFAULT_REQUIRED.contains(layer);
+    let missing: Vec<_> = reports.iter().filter(|report| !report.available).collect();
+    let names: Vec<&str> = missing.iter().map(|report| report.layer.as_str()).collect();
+    let on = reports.len() - missing.len();
+    let found = match names.as_slice() {
+        [] => format!("all {on} layers"),
+        names => format!("{on} of {} layers; without {}", reports.len(), names.join(", ")),
+    };
+    let needed = missing.iter().find(|report| required(&report.layer));
+    let fix = needed.map(|report| {
+        let reason = report.reason.as_deref().unwrap_or("the kernel does not give it");
+        format!("{}: {reason}", report.layer)
+    });
+    Finding { what: "sandbox", works: fix.is_none(), found, fix }
 }
 
 fn terminal() -> Finding {

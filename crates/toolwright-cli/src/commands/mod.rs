@@ -6,5 +6,6 @@ pub mod check;
 pub mod completions;
 pub mod doctor;
 pub mod mcp;
+pub mod sandbox;
 pub mod serve;
 pub mod tools;

@@ -8,10 +8,10 @@ use toolwright::{ToolSpec, Toolset};
 
 use crate::args::{Format, Tools};
 use crate::report::Usage;
-use crate::{demo, prompt};
+use crate::{prompt, toolbox};
 
 pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
-    let tools = chosen(demo::tools()?, &what.patterns)?;
+    let tools = chosen(toolbox::all()?, &what.patterns)?;
     let mut out = std::io::stdout().lock();
     let format = what.format.or(json.then_some(Format::Json));
     let Some(format) = format else {

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 mod mcp;
 mod mistakes;
 mod pages;
+mod sandboxed;
 
 /// Runs the program in an empty folder and shows everything it printed.
 fn show(args: &[&str]) -> String {

@@ -50,7 +50,16 @@ impl Approvals {
         let Some(policy) = &self.policy else {
             return Ok(Approved { arguments: call.arguments.take(), changed: false });
         };
-        let ruling = policy.rule_on(call, entry.tool.spec(), entry.tool.settings());
+        let settings = entry.tool.settings();
+        // A tool that works in a sandbox is no safer than the sandbox it is given.
+        let exposed = settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates());
+        let ruling = if exposed {
+            let mut settings = settings.clone();
+            settings.sandboxed = false;
+            policy.rule_on(call, entry.tool.spec(), &settings)
+        } else {
+            policy.rule_on(call, entry.tool.spec(), settings)
+        };
         let (approver, decision, reason) = match ruling.decision {
             RuleDecision::Ask => self.ask(run, entry, span, call, ruling.reason).await?,
             RuleDecision::Approve => ("policy", Decision::Approve, ruling.reason),

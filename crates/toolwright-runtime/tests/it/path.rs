@@ -420,3 +420,13 @@ async fn a_call_travels_as_data_and_a_changed_definition_does_not_run() {
     let refused = LocalExecutor.execute(&set, envelope, &context).await.unwrap_err();
     assert!(refused.is_fatal() && refused.message().contains("changed after it was approved"));
 }
+
+#[tokio::test]
+async fn a_parameter_may_be_given_under_an_alias() {
+    let run = Run::builder(tools([add().with_alias("first", "x").unwrap()])).build().unwrap();
+    let add_with = async |arguments: Value| run.call(call("add", arguments)).await.unwrap();
+    assert_eq!(add_with(json!({"first": "1", "y": 2})).await.to_text(), "3");
+    let both = add_with(json!({"first": 1, "x": 1, "y": 2})).await;
+    assert_eq!(both.error.unwrap().kind, ErrorKind::Parsing, "two values for one parameter");
+    assert!(add().with_alias("y", "x").is_err() && add().with_alias("z", "q").is_err());
+}

@@ -197,3 +197,49 @@ async fn waiting_for_approval_ends_on_cancel_and_on_the_clock_but_is_not_working
     assert_eq!(asked.await.unwrap().error.unwrap().kind, ErrorKind::Cancelled);
     ears.check();
 }
+
+/// A sandbox that runs nothing, of any kind.
+struct Named(&'static str);
+
+impl toolwright_core::Sandbox for Named {
+    fn kind(&self) -> &str {
+        self.0
+    }
+
+    fn exec<'a>(
+        &'a self,
+        _: toolwright_core::ExecRequest,
+    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ExecResult, toolwright_core::ToolError>> {
+        Box::pin(async { Ok(toolwright_core::ExecResult::default()) })
+    }
+
+    fn write_file<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a [u8],
+    ) -> toolwright_core::BoxFuture<'a, Result<(), toolwright_core::ToolError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn read_file<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> toolwright_core::BoxFuture<'a, Result<Vec<u8>, toolwright_core::ToolError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_no_safer_than_the_sandbox_it_is_given() {
+    for (kind, approved) in [("process", true), ("local", false)] {
+        let tool = crate::support::plain("shell", |_| async { Ok("ran".to_owned()) }).with_sandboxed(true);
+        let run = Run::builder(crate::support::tools([tool]))
+            .policy(Policy::cautious())
+            .sandbox("default", std::sync::Arc::new(Named(kind)))
+            .build()
+            .unwrap();
+        let result =
+            run.call(toolwright_core::ToolCall::new("1", "shell", serde_json::json!({}))).await.unwrap();
+        assert_eq!(result.error.is_none(), approved, "{kind}");
+    }
+}

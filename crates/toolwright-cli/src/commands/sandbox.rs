@@ -1,0 +1,67 @@
+//! `toolwright sandbox explain`: what a policy gives.
+
+use std::io::Write as _;
+
+use serde_json::Value;
+use toolwright::sandbox::{Explanation, explain};
+
+use crate::args::{SandboxArgs, SandboxCommand, SandboxKind, SandboxWhat};
+use crate::report::{Failed, Usage};
+use crate::sandboxes;
+
+pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
+    let SandboxWhat::Explain { sandbox } = &what.what;
+    let explanation = explanation(sandbox).await?;
+    let mut out = std::io::stdout().lock();
+    if json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&explanation)?)?;
+    } else {
+        print(&mut out, &explanation)?;
+    }
+    match &explanation.refused {
+        None => Ok(()),
+        Some(why) => anyhow::bail!("this sandbox cannot be had here: {why}"),
+    }
+}
+
+async fn explanation(args: &SandboxArgs) -> anyhow::Result<Explanation> {
+    if args.sandbox != SandboxKind::Process {
+        let error =
+            Usage::new("only the `process` sandbox has something to explain: the others isolate nothing");
+        return Err(error.into());
+    }
+    let plan = sandboxes::plan(args)?;
+    Ok(explain(&plan.policy).await.map_err(|error| Failed(error.info()))?)
+}
+
+fn print(out: &mut impl std::io::Write, explanation: &Explanation) -> anyhow::Result<()> {
+    writeln!(out, "files")?;
+    for entry in &explanation.view {
+        writeln!(out, "  {:<12} {}", word(&entry.access)?, entry.path.display())?;
+    }
+    writeln!(out, "network\n  {}", word(&explanation.network)?)?;
+    let env =
+        if explanation.env.is_empty() { "nothing of yours".to_owned() } else { explanation.env.join(", ") };
+    writeln!(out, "environment\n  {env}")?;
+    writeln!(out, "limits")?;
+    if let Ok(Value::Object(limits)) = serde_json::to_value(&explanation.limits) {
+        for (name, value) in limits.iter().filter(|(_, value)| !value.is_null()) {
+            writeln!(out, "  {name:<15} {value}")?;
+        }
+    }
+    writeln!(out, "layers")?;
+    for report in &explanation.layers {
+        let mark = if report.available { "on " } else { "off" };
+        let reason = report.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        writeln!(out, "  {mark} {}{reason}", report.layer)?;
+    }
+    Ok(())
+}
+
+/// The wire name of a value.
+fn word(value: &impl serde::Serialize) -> anyhow::Result<String> {
+    Ok(match serde_json::to_value(value)? {
+        Value::String(word) => word,
+        other => other.to_string(),
+    })
+}

@@ -1,0 +1,124 @@
+//! From the command line to a sandbox: the current folder to look at, and only what is named to write in.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolwright::sandbox::{LocalSandbox, Policy, ProcessSandbox};
+use toolwright::{
+    BoxFuture, Connection, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest,
+    ToolError,
+};
+
+use crate::args::{SandboxArgs, SandboxKind};
+use crate::report::Usage;
+
+/// What the command line asks for.
+pub struct Plan {
+    pub policy: Policy,
+    /// The folder that relative paths begin in.
+    pub folder: PathBuf,
+}
+
+/// The policy of a command line.
+pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
+    let folder = real(Path::new("."))?;
+    let read: Vec<PathBuf> = args.read.iter().map(|path| real(path)).collect::<Result<_, _>>()?;
+    let write: Vec<PathBuf> = args.write.iter().map(|path| real(path)).collect::<Result<_, _>>()?;
+    // Protections of files that other programs obey go with the workspace, so a writable current folder becomes it.
+    let workspace = write.contains(&folder).then(|| folder.clone());
+    let mut policy = Policy { workspace, read, ..Policy::default() };
+    policy.write = write.into_iter().filter(|path| *path != folder).collect();
+    let shown = |paths: &[PathBuf]| paths.iter().any(|path| folder.starts_with(path));
+    if policy.workspace.is_none() {
+        // A private workspace has nothing to protect.
+        policy.protect = Vec::new();
+        if !shown(&policy.read) && !shown(&policy.write) && !shown(&policy.system) {
+            policy.read.push(folder.clone());
+        }
+    }
+    Ok(Plan { policy, folder })
+}
+
+/// Opens what the command line asks for; `None` when it asks for none.
+pub async fn open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
+    let Plan { policy, folder } = plan(args)?;
+    let refused = |error: ToolError| Usage::from(error.info());
+    match args.sandbox {
+        SandboxKind::None => Ok(None),
+        SandboxKind::Process => {
+            let sandbox = ProcessSandbox::open(policy).await.map_err(refused)?;
+            Ok(Some(Arc::new(Inside { sandbox, folder })))
+        }
+        SandboxKind::Local => {
+            if !args.read.is_empty() || !args.write.is_empty() {
+                let error = Usage::new(
+                    "the `local` sandbox isolates nothing, so --read and --write mean nothing to it",
+                );
+                return Err(error.hint("leave them out, or use --sandbox process").into());
+            }
+            let policy = Policy { workspace: Some(folder), ..Policy::default() };
+            Ok(Some(Arc::new(LocalSandbox::open(policy).await.map_err(refused)?)))
+        }
+    }
+}
+
+fn real(path: &Path) -> Result<PathBuf, Usage> {
+    path.canonicalize().map_err(|error| Usage::new(format!("cannot use `{}`: {error}", path.display())))
+}
+
+/// A sandbox whose commands and relative paths begin in a folder.
+struct Inside<S> {
+    sandbox: S,
+    folder: PathBuf,
+}
+
+impl<S> Inside<S> {
+    fn here(&self, mut command: ExecRequest) -> ExecRequest {
+        command.cwd = Some(self.path(command.cwd.as_deref().unwrap_or_default()));
+        command
+    }
+
+    fn path(&self, path: &str) -> String {
+        if path.is_empty() { self.folder.clone() } else { self.folder.join(path) }
+            .to_string_lossy()
+            .into_owned()
+    }
+}
+
+impl<S: Sandbox> Sandbox for Inside<S> {
+    fn kind(&self) -> &str {
+        self.sandbox.kind()
+    }
+
+    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        self.sandbox.exec(self.here(command))
+    }
+
+    fn exec_live<'a>(
+        &'a self,
+        command: ExecRequest,
+        sink: &'a dyn OutputSink,
+    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        self.sandbox.exec_live(self.here(command), sink)
+    }
+
+    fn spawn<'a>(&'a self, mut command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
+        command.exec = self.here(command.exec);
+        self.sandbox.spawn(command)
+    }
+
+    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move { self.sandbox.write_file(&self.path(path), contents).await })
+    }
+
+    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        Box::pin(async move { self.sandbox.read_file(&self.path(path)).await })
+    }
+
+    fn connection<'a>(
+        &'a self,
+        user: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Connection>, ToolError>> {
+        self.sandbox.connection(user)
+    }
+}

@@ -1,0 +1,32 @@
+//! The tools the program has: the standard ones, and the demo ones that need nothing.
+
+use toolwright::{ToolDef, Toolset, ToolsetError};
+
+use crate::demo;
+
+/// Every tool.
+pub fn all() -> Result<Toolset, ToolsetError> {
+    demo::tools()?.combined(toolwright::tools::standard()?)
+}
+
+/// The tools to call `name` among, and the name it has there: another system's name for a tool stands for it too.
+pub fn for_call(name: &str) -> Result<(Toolset, String), ToolsetError> {
+    let tools = all()?;
+    if tools.get(name).is_none()
+        && let Some(tool) = toolwright::tools::resolve(name)
+    {
+        let own = tool.spec().name.to_string();
+        return Ok((Toolset::new().with(tool)?, own));
+    }
+    Ok((tools, name.to_owned()))
+}
+
+/// True when a tool works in a sandbox.
+pub fn needs_sandbox(tools: &Toolset, name: &str) -> bool {
+    tools.get(name).is_some_and(|entry| entry.tool.settings().sandboxed)
+}
+
+/// The tools as definitions.
+pub fn definitions(tools: &Toolset) -> impl Iterator<Item = ToolDef> {
+    tools.iter().map(|entry| ToolDef::of(entry.tool.clone()))
+}

@@ -1,0 +1,107 @@
+//! Standard tools as a person calls them: in a sandbox, without being asked for one.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::show_in;
+
+/// A folder that also the user inside a sandbox may look at and write in.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    folder
+}
+
+/// The sandbox works here; where it does not, the test says so and ends.
+fn works(folder: &Path) -> bool {
+    let shown = show_in(folder, &["sandbox", "explain"], "");
+    if shown.ends_with("--- exit 0\n") {
+        return true;
+    }
+    eprintln!("skipped: no process sandbox on this machine\n{shown}");
+    false
+}
+
+fn call(folder: &Path, words: &[&str]) -> String {
+    show_in(folder, &[&["call"], words].concat(), "").replace(&folder.display().to_string(), "FOLDER")
+}
+
+#[test]
+fn a_command_reads_the_current_folder_and_writes_only_where_it_may() {
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    std::fs::write(folder.path().join("a.txt"), "hello\n").unwrap();
+    let read = call(folder.path(), &["bash", "command=pwd; cat a.txt; id -u"]);
+    assert!(read.contains("FOLDER\nhello\n") && read.ends_with("--- exit 0\n"), "{read}");
+    let refused = call(folder.path(), &["bash", "cmd=echo x > b.txt"]);
+    assert!(refused.contains("Read-only file system") && refused.contains("exit_code: 1"), "{refused}");
+    assert!(!folder.path().join("b.txt").exists());
+    call(folder.path(), &["bash", "command=echo x > b.txt", "--write", "."]);
+    assert_eq!(std::fs::read_to_string(folder.path().join("b.txt")).unwrap(), "x\n");
+    let refused = call(folder.path(), &["write_file", "path=c.txt", "content=x"]);
+    assert!(refused.contains("error: ") && refused.ends_with("--- exit 1\n"), "{refused}");
+    let wrote = call(folder.path(), &["write_file", "path=c.txt", "content=x", "--write", "."]);
+    assert!(wrote.ends_with("--- exit 0\n"), "{wrote}");
+    let elsewhere = folder_with_key();
+    let path = format!("path={}", elsewhere.path().join("key").display());
+    assert!(call(folder.path(), &["read_file", &path]).ends_with("--- exit 1\n"));
+    let shown = elsewhere.path().display().to_string();
+    assert!(call(folder.path(), &["read_file", &path, "--read", &shown]).contains("hunter2"));
+}
+
+fn folder_with_key() -> tempfile::TempDir {
+    let folder = folder();
+    std::fs::write(folder.path().join("key"), "hunter2").unwrap();
+    folder
+}
+
+#[test]
+fn there_is_no_network_and_no_environment_of_the_caller() {
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    let script = "code=import socket\ntry:\n  socket.create_connection(('127.0.0.1', 1), 1)\nexcept OSError as e:\n  print('refused')";
+    assert!(call(folder.path(), &["python", script]).contains("refused"));
+    let env = call(folder.path(), &["bash", "command=env"]);
+    assert!(!env.contains("COLUMNS"), "{env}");
+}
+
+#[test]
+fn other_sandboxes_are_chosen_by_name_and_none_refuses() {
+    let folder = folder();
+    let local = call(folder.path(), &["bash", "command=echo x > made", "--sandbox", "local"]);
+    assert!(local.ends_with("--- exit 0\n") && folder.path().join("made").exists(), "{local}");
+    let odd = call(folder.path(), &["bash", "command=true", "--sandbox", "local", "--write", "."]);
+    assert!(odd.contains("isolates nothing") && odd.ends_with("--- exit 2\n"), "{odd}");
+    let none = call(folder.path(), &["bash", "command=echo x", "--sandbox", "none"]);
+    assert!(none.contains("error: the run has no sandbox") && none.ends_with("--- exit 1\n"), "{none}");
+    let think = call(folder.path(), &["think", "thought=hm", "--sandbox", "none"]);
+    assert!(think.ends_with("--- exit 0\n"), "{think}");
+    let unknown = call(folder.path(), &["bash", "command=true", "--write", "nowhere"]);
+    assert!(unknown.contains("cannot use `nowhere`") && unknown.ends_with("--- exit 2\n"), "{unknown}");
+}
+
+#[test]
+fn names_of_other_systems_can_be_called() {
+    let folder = folder();
+    std::fs::write(folder.path().join("a.txt"), "one\n").unwrap();
+    let listed = call(folder.path(), &["llm_workers.tools.fs.list_files", "--sandbox", "local"]);
+    assert!(listed.contains("files:\n- a.txt\ntotal 1 entries"), "{listed}");
+}
+
+#[test]
+fn what_a_sandbox_lets_through_is_explained() {
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    let shown = show_in(folder.path(), &["sandbox", "explain", "--write", "."], "");
+    assert!(shown.contains(&format!("  writable     {}", folder.path().display())), "{shown}");
+    assert!(shown.contains("network\n  off\n") && shown.contains("on  seccomp"), "{shown}");
+    let json = show_in(folder.path(), &["sandbox", "explain", "--json"], "");
+    assert!(json.contains("\"kind\": \"process\""), "{json}");
+    assert!(show_in(folder.path(), &["doctor"], "").contains("ok      sandbox"));
+}

@@ -1,0 +1,327 @@
+//! `bash_session`: one shell on a terminal that goes on from call to call.
+//!
+//! The shell belongs to the run and ends with it; a run that is resumed elsewhere begins with a new one. A reader takes everything the terminal prints, within bounds, whether or not a call waits for it; so the shell
+//! never blocks, and what was printed between two calls is delivered by the next.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+use toolwright_core::{
+    ExecRequest, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, ToolDef, ToolError, ToolOutput,
+};
+
+use crate::options::{Call, Options, define};
+use crate::terminal;
+
+/// How long the terminal must be quiet before an answer is taken for whole.
+const QUIET: Duration = Duration::from_millis(500);
+/// So much output is handed over at once.
+const ENOUGH: usize = 4096;
+/// So much output is kept when nobody asks for it: the end counts.
+const MOST_KEPT: usize = 10 << 20;
+/// Printed once nothing is echoed any more; what is typed before that would be.
+const READY: &str = "\u{1e}ready\u{1e}";
+/// How long a shell may take to begin.
+const BEGINNING: Duration = Duration::from_secs(20);
+/// How long typing may take when the shell does not read.
+const TYPING: Duration = Duration::from_secs(10);
+
+#[derive(Deserialize, JsonSchema)]
+struct BashSession {
+    /// `type` and `type_submit` (with Enter) type the input; `interrupt` is Ctrl-C; `read` waits; `restart` starts over.
+    action: Action,
+    /// The text to type, for `type` and `type_submit`.
+    input: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Type,
+    TypeSubmit,
+    Restart,
+    Read,
+    Interrupt,
+}
+
+impl Action {
+    fn name(self) -> &'static str {
+        match self {
+            Action::Type => "type",
+            Action::TypeSubmit => "type_submit",
+            Action::Restart => "restart",
+            Action::Read => "read",
+            Action::Interrupt => "interrupt",
+        }
+    }
+}
+
+/// The tool `bash_session`. Each tool made here has a shell of its own in each run; tools that are given the same
+/// [`Options::instance`] share one.
+pub fn bash_session(options: &Options) -> ToolDef {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let own: Arc<str> = match options.instance_name() {
+        "" => format!("#{}", MADE.fetch_add(1, Ordering::Relaxed)).into(),
+        name => name.into(),
+    };
+    let tool = define(
+        options,
+        "bash_session",
+        "Work in a bash shell that stays open: variables, the folder and running programs are kept from one call to the next, \
+         and programs can be answered. A call returns when the terminal is quiet; a program that is still running is watched \
+         with `read`.",
+        move |call: Call, arguments: BashSession| {
+            let own = own.clone();
+            async move { run(&call, &own, arguments).await }
+        },
+    );
+    tool.with_category("shell").with_parallel(false)
+}
+
+async fn run(call: &Call, instance: &str, arguments: BashSession) -> Result<ToolOutput, ToolError> {
+    let BashSession { action, input } = arguments;
+    match (action, &input) {
+        (Action::Type, None) => return Err(ToolError::invalid("`type` needs `input`")),
+        (Action::Restart | Action::Read | Action::Interrupt, Some(_)) => {
+            return Err(ToolError::invalid(format!("`{}` takes no `input`", action.name())));
+        }
+        _ => {}
+    }
+    let slot = call.context.store_as::<Kept>(instance).read(|kept| kept.shell.clone());
+    let mut session = slot.lock().await;
+    if action == Action::Restart {
+        if let Some(old) = session.take() {
+            old.handle.kill().await;
+        }
+        *session = Some(Session::start(call).await?);
+        return Ok(ToolOutput::text("the shell was restarted"));
+    }
+    let shell = match &mut *session {
+        Some(shell) => shell,
+        none => none.insert(Session::start(call).await?),
+    };
+    if !shell.has_ended() {
+        match action {
+            Action::Type => shell.press(input.unwrap_or_default().as_bytes()).await?,
+            Action::TypeSubmit => shell.press(format!("{}\n", input.unwrap_or_default()).as_bytes()).await?,
+            Action::Interrupt => shell.press(b"\x03").await?,
+            Action::Read | Action::Restart => {}
+        }
+    }
+    let (text, ended) = shell.output(call.options.wait()).await;
+    let Some(code) = ended else { return Ok(ToolOutput::text(text)) };
+    // The next call begins with a new shell.
+    session.take();
+    let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let told = format!(
+        "{text}{newline}[the shell has ended: {}; the next call starts a new one]",
+        crate::shell::ending(code)
+    );
+    Ok(ToolOutput::text(told).with_metadata("exit_code", code))
+}
+
+/// What the run keeps of a session: the shell, which is not written down. One call at a time uses it.
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    #[serde(skip)]
+    shell: Arc<tokio::sync::Mutex<Option<Session>>>,
+}
+
+/// A running shell.
+struct Session {
+    keyboard: Box<dyn AsyncWrite + Send + Unpin>,
+    handle: Arc<dyn ProcessHandle>,
+    printed: Arc<Mutex<Printed>>,
+    news: watch::Receiver<u64>,
+    // The sandbox stays open for as long as its shell does.
+    _sandbox: Arc<dyn Sandbox>,
+}
+
+/// What the terminal printed and nobody has seen yet.
+#[derive(Default)]
+struct Printed {
+    bytes: Vec<u8>,
+    lost: u64,
+    ended: Option<i32>,
+}
+
+impl Session {
+    async fn start(call: &Call) -> Result<Session, ToolError> {
+        let sandbox = call.sandbox()?;
+        // Nothing is echoed and nothing is coloured; what is typed is not told twice.
+        let begin = r#"stty -echo -onlcr 2>/dev/null; printf %s "$1"; exec bash --noediting -i"#;
+        let mut request: ExecRequest = call.request(["bash", "-c", begin, "bash", READY]).env("TERM", "dumb");
+        request.timeout = None;
+        let mut process = sandbox.spawn(SpawnRequest::with_terminal(request, 50, 200)).await?;
+        let keyboard = process.stdin.take().ok_or_else(|| ToolError::fatal("the terminal takes no input"))?;
+        let printed = Arc::new(Mutex::new(Printed::default()));
+        let (sender, news) = watch::channel(0);
+        let handle = watch_terminal(process, printed.clone(), sender);
+        let mut session = Session { keyboard, handle, printed, news, _sandbox: sandbox };
+        session.wait_until_ready().await?;
+        Ok(session)
+    }
+
+    async fn wait_until_ready(&mut self) -> Result<(), ToolError> {
+        let deadline = Instant::now() + BEGINNING;
+        loop {
+            let seen = *self.news.borrow_and_update();
+            let ended = {
+                let mut printed = lock(&self.printed);
+                let found = printed.bytes.windows(READY.len()).position(|part| part == READY.as_bytes());
+                if let Some(at) = found {
+                    printed.bytes.drain(..at + READY.len());
+                    return Ok(());
+                }
+                printed.ended.is_some()
+            };
+            let changed = timeout_at(deadline, self.news.wait_for(|news| *news != seen)).await;
+            if ended || !matches!(changed, Ok(Ok(_))) {
+                let said = terminal::plain(&String::from_utf8_lossy(&lock(&self.printed).bytes));
+                return Err(ToolError::new(format!("the shell did not begin: {said}")));
+            }
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        lock(&self.printed).ended.is_some()
+    }
+
+    async fn press(&mut self, keys: &[u8]) -> Result<(), ToolError> {
+        let typed = timeout(TYPING, async {
+            self.keyboard.write_all(keys).await?;
+            self.keyboard.flush().await
+        });
+        match typed.await {
+            Ok(Ok(())) => Ok(()),
+            // The end of the shell is told with its output.
+            Ok(Err(_)) => Ok(()),
+            Err(_) => Err(ToolError::new("the program in the terminal does not read what is typed")
+                .hint("use `interrupt` or `restart`")),
+        }
+    }
+
+    /// What was printed: when the terminal has been quiet for a while, when there is enough, or when `wait` is over.
+    async fn output(&mut self, wait: Duration) -> (String, Option<i32>) {
+        let deadline = Instant::now() + wait;
+        loop {
+            let seen = *self.news.borrow_and_update();
+            let (length, ended) = {
+                let printed = lock(&self.printed);
+                (printed.bytes.len(), printed.ended)
+            };
+            if ended.is_some() || length >= ENOUGH {
+                break;
+            }
+            let until = if length > 0 { deadline.min(Instant::now() + QUIET) } else { deadline };
+            let changed = timeout_at(until, self.news.wait_for(|news| *news != seen)).await;
+            if !matches!(changed, Ok(Ok(_))) {
+                break;
+            }
+        }
+        let mut printed = lock(&self.printed);
+        let bytes = printed.take_whole();
+        let lost = std::mem::take(&mut printed.lost);
+        let text = terminal::plain(&String::from_utf8_lossy(&bytes));
+        let text = if lost > 0 { format!("[{lost} bytes before this were not kept]\n{text}") } else { text };
+        (text, printed.ended)
+    }
+}
+
+impl Printed {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() > MOST_KEPT {
+            // Half goes at once, so that a flood does not move memory for every piece.
+            let over = self.bytes.len() - MOST_KEPT / 2;
+            self.bytes.drain(..over);
+            self.lost += over as u64;
+        }
+    }
+
+    /// Everything but the beginning of a character whose end has not come yet.
+    fn take_whole(&mut self) -> Vec<u8> {
+        let all = std::mem::take(&mut self.bytes);
+        if self.ended.is_some() {
+            return all;
+        }
+        match std::str::from_utf8(&all) {
+            Err(error) if error.error_len().is_none() => {
+                let (whole, rest) = all.split_at_checked(error.valid_up_to()).unwrap_or((&all, &[]));
+                self.bytes = rest.to_vec();
+                whole.to_vec()
+            }
+            _ => all,
+        }
+    }
+}
+
+/// Reads the terminal until it is closed, then waits for the shell. The task ends with the shell, and the shell ends when
+/// its session is dropped.
+fn watch_terminal(
+    mut process: SandboxProcess,
+    printed: Arc<Mutex<Printed>>,
+    news: watch::Sender<u64>,
+) -> Arc<dyn ProcessHandle> {
+    let handle: Arc<dyn ProcessHandle> = Arc::from(process.handle);
+    let screen = process.stdout.take();
+    let weak = Arc::downgrade(&handle);
+    tokio::spawn(async move {
+        if let Some(mut screen) = screen {
+            let mut piece = vec![0; 16 * 1024];
+            while let Ok(length @ 1..) = screen.read(&mut piece).await {
+                lock(&printed).push(piece.get(..length).unwrap_or_default());
+                news.send_modify(|news| *news += 1);
+            }
+        }
+        let code = match weak.upgrade() {
+            Some(handle) => match timeout(QUIET, handle.wait()).await {
+                Ok(code) => code.unwrap_or(-9),
+                // It closed its terminal and goes on; nobody could reach it any more.
+                Err(_) => {
+                    handle.kill().await;
+                    -9
+                }
+            },
+            None => -9,
+        };
+        lock(&printed).ended = Some(code);
+        news.send_modify(|news| *news += 1);
+    });
+    handle
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_kept_within_bounds() {
+        let mut printed = Printed::default();
+        for _ in 0..50 {
+            printed.push(&vec![b'x'; 1 << 20]);
+        }
+        assert!(printed.bytes.len() <= MOST_KEPT);
+        assert_eq!(printed.bytes.len() as u64 + printed.lost, 50 << 20);
+    }
+
+    #[test]
+    fn a_character_is_never_cut_in_two() {
+        let mut printed = Printed::default();
+        printed.push(b"a\xc3");
+        assert_eq!(printed.take_whole(), b"a");
+        printed.push(b"\xa9\xff!");
+        assert_eq!(printed.take_whole(), "é".bytes().chain([0xff, b'!']).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,184 @@
+//! `edit_file`: one text for another, where it stands.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolwright_core::{ToolDef, ToolError};
+
+use crate::options::{Call, Effect, Options, define, finish};
+use crate::{patch, paths, read_file, text};
+
+#[derive(Deserialize, JsonSchema)]
+struct EditFile {
+    /// The file to change.
+    path: String,
+    /// The text to replace, character for character.
+    old_string: String,
+    /// The text to put in its place.
+    new_string: String,
+    /// Replace it wherever it is; otherwise it must be there once.
+    #[serde(default)]
+    replace_all: bool,
+    /// How often it must be there; nothing changes when it is not.
+    expected_count: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema, PartialEq, Eq)]
+struct Done {
+    replacements: u64,
+}
+
+/// The tool `edit_file`. `file_path` is accepted for `path`, `old_str` and `search` for `old_string`, `new_str` and
+/// `replace` for `new_string`.
+pub fn edit_file(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "edit_file",
+        "Replace a piece of text in a file. The rest of the file stays as it is, byte for byte.",
+        |call: Call, arguments: EditFile| async move {
+            let text = read_file::read(&call, &arguments.path).await?;
+            let (text, replacements) = edit(&text, &arguments)?;
+            paths::write(&call, &arguments.path, text.as_bytes()).await?;
+            Ok::<_, ToolError>(toolwright_core::Json(Done { replacements }))
+        },
+    );
+    let aliases = [
+        ("file_path", "path"),
+        ("old_str", "old_string"),
+        ("search", "old_string"),
+        ("new_str", "new_string"),
+        ("replace", "new_string"),
+    ];
+    finish(tool, "files", Effect::Writes, &aliases)
+}
+
+fn edit(file: &str, arguments: &EditFile) -> Result<(String, u64), ToolError> {
+    let EditFile { path, old_string, new_string, replace_all, expected_count } = arguments;
+    if old_string.is_empty() {
+        return Err(ToolError::new("`old_string` is empty; it is the text to replace"));
+    }
+    let (old, new) = (text::fit(file, old_string), text::fit(file, new_string));
+    let found = file.matches(old.as_str()).count() as u64;
+    if found == 0 {
+        return Err(ToolError::new(format!("`old_string` is not in {path}"))
+            .hint("it must be there character for character, white space included"));
+    }
+    if let Some(expected) = expected_count
+        && *expected != found
+    {
+        return Err(ToolError::new(format!(
+            "{expected} occurrences were expected in {path}, and there are {found}"
+        )));
+    }
+    if found > 1 && !replace_all {
+        return Err(ToolError::new(format!("`old_string` is in {path} {found} times"))
+            .hint("set `replace_all` to true, or add text around it until it is unique"));
+    }
+    Ok((file.replace(old.as_str(), &new), found))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct EditWithChanges {
+    /// The file to change.
+    path: String,
+    /// A unified diff, or the text to look for and the text to put in its place.
+    changes: Changes,
+    /// Accepted and not needed: the form of the changes shows what they are.
+    #[serde(rename = "edit_format")]
+    _edit_format: Option<String>,
+    /// Only say whether it would fit.
+    #[serde(default)]
+    dry_run: bool,
+    /// Replace the text wherever it is; otherwise the first is replaced.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Changes {
+    Diff(String),
+    Replace(Replace),
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Replace {
+    /// The text to look for.
+    search: String,
+    /// The text to put in its place.
+    replace: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Changed {
+    success: bool,
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hunks_applied: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacements: Option<usize>,
+    dry_run: bool,
+}
+
+/// `edit_file` as MARSYS has it, with the context of a diff checked.
+pub(crate) fn edit_file_changes(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "edit_file",
+        "Change a file by a unified diff, or by replacing a text. A diff must fit line by line.",
+        |call: Call, arguments: EditWithChanges| async move {
+            let EditWithChanges { path, changes, dry_run, replace_all, .. } = arguments;
+            let file = read_file::read(&call, &path).await?;
+            let mut done = Changed {
+                success: true,
+                path: path.clone(),
+                hunks_applied: None,
+                replacements: None,
+                dry_run,
+            };
+            let after = match changes {
+                Changes::Diff(diff) => {
+                    let hunks = patch::parse_bare_hunks(&diff)?;
+                    done.hunks_applied = Some(hunks.len());
+                    patch::apply(&path, &file, &hunks)?
+                }
+                Changes::Replace(Replace { search, replace }) => {
+                    let (search, replace) = (text::fit(&file, &search), text::fit(&file, &replace));
+                    let found = if search.is_empty() { 0 } else { file.matches(search.as_str()).count() };
+                    if found == 0 {
+                        return Err(ToolError::new(format!("the text to look for is not in {path}")));
+                    }
+                    let most = if replace_all { found } else { 1 };
+                    done.replacements = Some(most);
+                    file.replacen(search.as_str(), &replace, most)
+                }
+            };
+            if !dry_run {
+                paths::write(&call, &path, after.as_bytes()).await?;
+            }
+            Ok::<_, ToolError>(toolwright_core::Json(done))
+        },
+    );
+    finish(tool, "files", Effect::Writes, &[("file_path", "path"), ("diff", "changes")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_asked_for_changes() {
+        let edit = |file: &str, old: &str, new: &str| {
+            let (old_string, new_string) = (old.to_owned(), new.to_owned());
+            let path = "f".to_owned();
+            super::edit(
+                file,
+                &EditFile { path, old_string, new_string, replace_all: true, expected_count: None },
+            )
+            .map(|(text, _)| text)
+            .unwrap_or_default()
+        };
+        assert_eq!(edit("\ta\r\n\tb\r\nc", "b", "x\ny"), "\ta\r\n\tx\r\ny\r\nc");
+        assert_eq!(edit("aa aa", "aa", "é"), "é é");
+        assert_eq!(edit("a\r\nb\n", "a\r\nb", "q"), "q\n");
+    }
+}

@@ -1,0 +1,157 @@
+//! `file_info`: what is known about a file without reading it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolwright_core::{Json, ToolDef, ToolError};
+
+use crate::options::{Call, Effect, Options, define, finish};
+use crate::paths::{self, About, Kind};
+
+#[derive(Deserialize, JsonSchema)]
+struct FileInfo {
+    /// The file or folder.
+    path: String,
+}
+
+/// What is known. Everything but `exists` is left out when nothing is there.
+#[derive(Serialize, JsonSchema)]
+struct Info {
+    exists: bool,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Details {
+    /// `file`, `directory`, `symlink` or `other`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    size: u64,
+    permissions: String,
+    owner: String,
+    group: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<String>,
+    modified: String,
+    accessed: String,
+    is_readable: bool,
+    is_writable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'static str>,
+}
+
+/// The tool `file_info`. `file_path` is accepted for `path`.
+pub fn file_info(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "file_info",
+        "Say what a path leads to: type, size, permissions, owner and times (UTC).",
+        |call: Call, FileInfo { path }| async move {
+            let about = paths::find(&call, &path).await?.about;
+            let details = about.map(|about| details(&path, &about));
+            Ok::<_, ToolError>(Json(Info { exists: details.is_some(), details }))
+        },
+    );
+    finish(tool, "files", Effect::Reads, &[("file_path", "path"), ("filename", "path")])
+}
+
+fn details(path: &str, about: &About) -> Details {
+    let kind = match about.kind {
+        _ if about.is_link => "symlink",
+        Kind::File => "file",
+        Kind::Folder => "directory",
+        Kind::Other => "other",
+    };
+    Details {
+        kind,
+        size: about.size,
+        permissions: permissions(about.mode),
+        owner: about.owner.clone(),
+        group: about.group.clone(),
+        created: about.created.map(time),
+        modified: time(about.modified),
+        accessed: time(about.accessed),
+        is_readable: about.readable,
+        is_writable: about.writable,
+        mime_type: (about.kind == Kind::File).then(|| mime_type(path)),
+    }
+}
+
+/// `rwxr-x---`.
+fn permissions(mode: u32) -> String {
+    "rwxrwxrwx"
+        .chars()
+        .zip((0..9).rev())
+        .map(|(letter, bit)| if mode >> bit & 1 == 1 { letter } else { '-' })
+        .collect()
+}
+
+/// Seconds since 1970 as `2026-01-31T12:00:00Z`.
+fn time(seconds: i64) -> String {
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // The civil calendar counted in eras of 400 years that begin on 1 March, so that leap days come last.
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// By the ending of the name, as web servers do.
+fn mime_type(path: &str) -> &'static str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_lowercase()).unwrap_or_default();
+    match ending.as_str() {
+        "txt" | "log" | "text" | "conf" | "ini" => "text/plain",
+        "md" | "markdown" => "text/markdown",
+        "html" | "htm" => "text/html",
+        "css" => "text/css",
+        "csv" => "text/csv",
+        "js" | "mjs" => "text/javascript",
+        "py" => "text/x-python",
+        "rs" => "text/rust",
+        "c" | "h" => "text/x-c",
+        "sh" => "application/x-sh",
+        "json" => "application/json",
+        "toml" => "application/toml",
+        "yaml" | "yml" => "application/yaml",
+        "xml" => "text/xml",
+        "pdf" => "application/pdf",
+        "zip" => "application/zip",
+        "gz" => "application/gzip",
+        "tar" => "application/x-tar",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "svg" => "image/svg+xml",
+        "webp" => "image/webp",
+        "mp3" => "audio/mpeg",
+        "wav" => "audio/x-wav",
+        "mp4" => "video/mp4",
+        "wasm" => "application/wasm",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_permissions_read_as_people_write_them() {
+        assert_eq!(time(0), "1970-01-01T00:00:00Z");
+        assert_eq!(time(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(time(1_767_225_599), "2025-12-31T23:59:59Z");
+        assert_eq!(time(-1), "1969-12-31T23:59:59Z");
+        assert_eq!((permissions(0o100_644), permissions(0o4750)), ("rw-r--r--".into(), "rwxr-x---".into()));
+        assert_eq!(
+            (mime_type("a/B.MD"), mime_type(".hidden/x")),
+            ("text/markdown", "application/octet-stream")
+        );
+    }
+}

@@ -1,0 +1,288 @@
+//! `grep_files` and `grep`: lines by regular expression.
+
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolwright_core::{Sandbox, ToolDef, ToolError, ToolOutput};
+
+use crate::glob_files::{files, is_pattern};
+use crate::options::{Call, Effect, Options, count, define, finish};
+use crate::paths::{self, Kind};
+use crate::walk::{Hidden, walk};
+
+/// Files larger than this are passed over.
+const LARGEST: u64 = 8 << 20;
+/// How much is read from the sandbox at once.
+const BATCH_BYTES: u64 = 4 << 20;
+const BATCH_FILES: usize = 200;
+/// The most bytes of one line that are given back.
+const LONGEST_LINE: usize = 2000;
+
+#[derive(Deserialize, JsonSchema)]
+struct GrepFiles {
+    /// The regular expression to look for.
+    pattern: String,
+    /// Where to look: a pattern such as src/**/*.py, a file, or a folder with everything below it.
+    files_glob: String,
+    /// How many lines before a match to show.
+    #[serde(default)]
+    lines_before: i64,
+    /// How many lines after a match to show.
+    #[serde(default)]
+    lines_after: i64,
+    /// Capital and small letters are the same.
+    #[serde(default)]
+    case_insensitive: bool,
+    /// The most matches, or files, to give back; all of them are counted.
+    #[serde(default = "fifty")]
+    max_results: i64,
+    /// Give back the lines, only the names of the files, or only numbers.
+    #[serde(default)]
+    output_mode: OutputMode,
+}
+
+fn fifty() -> i64 {
+    50
+}
+
+#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum OutputMode {
+    #[default]
+    Content,
+    FilesOnly,
+    Count,
+}
+
+/// The tool `grep_files`. `glob` and `path` are accepted for `files_glob`.
+pub fn grep_files(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "grep_files",
+        "Find the lines of files that match a regular expression.",
+        |call: Call, arguments: GrepFiles| async move { search(&call, &arguments).await },
+    );
+    finish(tool, "search", Effect::Reads, &[("glob", "files_glob"), ("path", "files_glob")])
+}
+
+async fn search(call: &Call, arguments: &GrepFiles) -> Result<ToolOutput, ToolError> {
+    let before = count("lines_before", arguments.lines_before)?;
+    let after = count("lines_after", arguments.lines_after)?;
+    let most = count("max_results", arguments.max_results)?;
+    let pattern = RegexBuilder::new(&arguments.pattern)
+        .case_insensitive(arguments.case_insensitive)
+        .size_limit(4 << 20)
+        .build()
+        .map_err(|error| ToolError::new(format!("the pattern is not a regular expression: {error}")))?;
+    let (chosen, skipped) = choose(call, &arguments.files_glob).await?;
+    let mut hits = Hits { most, before, after, mode: arguments.output_mode, ..Hits::default() };
+    let mut batch = Vec::new();
+    let mut size = 0;
+    for (path, bytes) in chosen {
+        if size + bytes > BATCH_BYTES || batch.len() >= BATCH_FILES {
+            hits.read(call, &pattern, &std::mem::take(&mut batch)).await?;
+            size = 0;
+        }
+        batch.push(path);
+        size += bytes;
+    }
+    hits.read(call, &pattern, &batch).await?;
+    Ok(ToolOutput::json(hits.told(skipped)))
+}
+
+/// The files to look through with their sizes, and how many are too large to.
+async fn choose(call: &Call, place: &str) -> Result<(Vec<(String, u64)>, usize), ToolError> {
+    paths::check(place)?;
+    let all = if is_pattern(place) {
+        let found = files(call, place, Hidden::Skipped).await?;
+        found.into_iter().map(|file| (file.path, file.size)).collect()
+    } else {
+        match paths::find(call, place).await?.about {
+            Some(about) if about.kind == Kind::File => vec![(place.to_owned(), about.size)],
+            Some(about) if about.kind == Kind::Folder => {
+                let found =
+                    walk(call, place, None, Hidden::Skipped).await?.into_iter().filter(|item| item.is_file);
+                found.map(|file| (paths::join(place, &file.path), file.size)).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    let total = all.len();
+    let small: Vec<_> = all.into_iter().filter(|(_, size)| *size <= LARGEST).collect();
+    let skipped = total - small.len();
+    Ok((small, skipped))
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Hits {
+    most: usize,
+    before: usize,
+    after: usize,
+    mode: OutputMode,
+    total: usize,
+    searched: usize,
+    matches: Vec<Value>,
+    files: Vec<String>,
+    files_with_matches: usize,
+}
+
+impl Hits {
+    /// Reads files in one go and looks through them.
+    async fn read(&mut self, call: &Call, pattern: &Regex, batch: &[String]) -> Result<(), ToolError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        call.context.check_cancelled()?;
+        for (path, text) in batch.iter().zip(contents(&*call.sandbox()?, batch).await?) {
+            // A NUL near the start means that this is no text.
+            if text.bytes().take(8192).any(|byte| byte == 0) {
+                continue;
+            }
+            self.look(pattern, path, &text);
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, pattern: &Regex, path: &str, text: &str) {
+        self.searched += 1;
+        let lines: Vec<&str> = text.lines().collect();
+        let found = self.total;
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| pattern.is_match(line)) {
+            self.total += 1;
+            if self.matches.len() >= self.most || !matches!(self.mode, OutputMode::Content) {
+                continue;
+            }
+            let shown = |range: &[&str]| range.iter().map(|line| cut(line)).collect::<Vec<_>>();
+            let mut hit = json!({"file": path, "line_number": index + 1, "content": cut(line)});
+            if let Some(map) = hit.as_object_mut() {
+                if self.before > 0 {
+                    let context = lines.get(index.saturating_sub(self.before)..index).unwrap_or_default();
+                    map.insert("context_before".to_owned(), json!(shown(context)));
+                }
+                if self.after > 0 {
+                    let end = index.saturating_add(self.after).saturating_add(1).min(lines.len());
+                    let context = lines.get(index + 1..end).unwrap_or_default();
+                    map.insert("context_after".to_owned(), json!(shown(context)));
+                }
+            }
+            self.matches.push(hit);
+        }
+        if self.total > found {
+            self.files_with_matches += 1;
+            if self.files.len() < self.most {
+                self.files.push(path.to_owned());
+            }
+        }
+    }
+
+    fn told(self, skipped: usize) -> Value {
+        let mut told = json!({"total_matches": self.total, "files_searched": self.searched});
+        if let Some(map) = told.as_object_mut() {
+            let (key, value) = match self.mode {
+                OutputMode::Content => ("matches", Value::Array(self.matches)),
+                OutputMode::FilesOnly => ("files", json!(self.files)),
+                OutputMode::Count => ("files_with_matches", json!(self.files_with_matches)),
+            };
+            map.insert(key.to_owned(), value);
+            if skipped > 0 {
+                map.insert("files_too_large".to_owned(), json!(skipped));
+            }
+        }
+        told
+    }
+}
+
+fn cut(line: &str) -> String {
+    toolwright_core::text::clip(line, LONGEST_LINE)
+}
+
+const READ_ALL: &str = r#"mark=$1; shift; for f do cat -- "$f"; printf '\0%s\0' "$mark"; done"#;
+
+/// The contents of several files, read by one command. A file that cannot be read is empty.
+async fn contents(sandbox: &dyn Sandbox, batch: &[String]) -> Result<Vec<String>, ToolError> {
+    // Nobody can have put this into a file: it is made up now.
+    let mark = format!("{:016x}", std::collections::hash_map::RandomState::new().build_hasher().finish());
+    let command =
+        ["sh", "-c", READ_ALL, "sh", &mark].into_iter().map(str::to_owned).chain(batch.iter().cloned());
+    let result = sandbox.exec(toolwright_core::ExecRequest::new(command)).await?;
+    Ok(result.stdout.split(&format!("\0{mark}\0")).take(batch.len()).map(str::to_owned).collect())
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Grep {
+    /// What to look for, as a basic regular expression.
+    pattern: String,
+    /// The file or folder to look in.
+    #[serde(default = "here")]
+    path: String,
+    /// Only files whose name matches, for example *.py.
+    glob: Option<String>,
+    /// Take the pattern as plain text.
+    #[serde(default)]
+    fixed_strings: bool,
+    /// Take the pattern as an extended regular expression.
+    #[serde(default)]
+    extended_regexp: bool,
+    /// Give back the lines, only the names of the files, or how many lines match in each.
+    #[serde(default)]
+    output_mode: GrepMode,
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum GrepMode {
+    #[default]
+    Content,
+    FilesWithMatches,
+    Count,
+}
+
+/// The tool `grep`: the program of that name, with results as it prints them.
+pub fn grep(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "grep",
+        "Find lines in the files of a folder, however deep. Each result is file:line:text.",
+        |call: Call, arguments: Grep| async move { run_grep(&call, &arguments).await },
+    );
+    finish(tool, "search", Effect::Reads, &[])
+}
+
+async fn run_grep(call: &Call, arguments: &Grep) -> Result<String, ToolError> {
+    paths::check(&arguments.path)?;
+    let include = arguments.glob.as_ref().map(|glob| format!("--include={glob}"));
+    if [Some(&arguments.pattern), include.as_ref()].into_iter().flatten().any(|text| text.contains('\0')) {
+        return Err(ToolError::invalid("a pattern contains a NUL byte"));
+    }
+    let mut command = vec!["grep", "-r"];
+    command.push(match arguments.output_mode {
+        GrepMode::Content => "-n",
+        GrepMode::FilesWithMatches => "-l",
+        GrepMode::Count => "-c",
+    });
+    command.extend(arguments.fixed_strings.then_some("-F"));
+    command.extend(arguments.extended_regexp.then_some("-E"));
+    command.extend(include.as_deref());
+    command.extend(["-e", &arguments.pattern, "--", &arguments.path]);
+    let result = call.helper(&command).await?;
+    match result.code {
+        0 => {}
+        1 => return Ok("no matches".to_owned()),
+        // Some files could not be read; what was found in the others counts.
+        _ if !result.stdout.is_empty() => {}
+        _ => return Err(ToolError::new(result.stderr.trim())),
+    }
+    let counting = matches!(arguments.output_mode, GrepMode::Count);
+    let lines: Vec<&str> = result.stdout.lines().filter(|line| !(counting && line.ends_with(":0"))).collect();
+    Ok(lines.join("\n"))
+}

@@ -1,0 +1,358 @@
+//! `memory`: notes in virtual files that last as long as the run. No sandbox is needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError};
+
+use crate::options::{Effect, Options, finish};
+use crate::text;
+
+/// The folder that everything is in.
+const ROOT: &str = "/memories";
+/// How much all files may hold together, and how many there may be.
+const MOST_BYTES: usize = 4 << 20;
+const MOST_FILES: usize = 1000;
+
+#[derive(Deserialize, JsonSchema)]
+struct MemoryArgs {
+    /// What to do.
+    command: Command,
+    /// The file or folder, below /memories.
+    path: Option<String>,
+    /// For `create`: the text of the file.
+    file_text: Option<String>,
+    /// For `str_replace`: the text to replace. It must be in the file exactly once.
+    old_str: Option<String>,
+    /// For `str_replace`: the text to put in; left out, the old text is only taken away.
+    new_str: Option<String>,
+    /// For `insert`: the line after which to insert; 0 is the top.
+    insert_line: Option<i64>,
+    /// For `insert`: the lines to insert.
+    insert_text: Option<String>,
+    /// For `view`: the first and the last line to show, counted from 1; -1 is the end.
+    view_range: Option<Vec<i64>>,
+    /// For `rename`: the path it has.
+    old_path: Option<String>,
+    /// For `rename`: the path it gets.
+    new_path: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum Command {
+    View,
+    Create,
+    StrReplace,
+    Insert,
+    Delete,
+    Rename,
+}
+
+/// The tool `memory`, empty at first. For more see [`Memory`].
+pub fn memory(options: &Options) -> ToolDef {
+    Memory::new().tool(options)
+}
+
+/// A `memory` tool that begins with files, or that may only be read.
+///
+/// ```
+/// use toolwright_tools::{Memory, Options};
+///
+/// let memory = Memory::new().file("/memories/rules.md", "Be brief.\n").read_only().tool(&Options::new());
+/// assert_eq!(memory.spec().parameter_names().collect::<Vec<_>>(), ["command", "path", "view_range"]);
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Memory {
+    files: BTreeMap<String, String>,
+    read_only: bool,
+}
+
+impl Memory {
+    /// Nothing is remembered yet, and everything may be changed.
+    pub fn new() -> Self {
+        Memory::default()
+    }
+
+    /// Begins with a file.
+    pub fn file(mut self, path: impl Into<String>, text: impl Into<String>) -> Self {
+        self.files.insert(path.into(), text.into());
+        self
+    }
+
+    /// Only `view` is offered.
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// The tool.
+    pub fn tool(self, options: &Options) -> ToolDef {
+        let Memory { files, read_only } = self;
+        let (files, options) = (Arc::new(files), options.clone());
+        let description = "Keep notes in files below /memories that last through the whole task. Look at what is there before \
+             starting, and write down what will be needed later.";
+        let tool =
+            ToolDef::typed("memory", description, move |context: ToolContext, arguments: MemoryArgs| {
+                let (files, options) = (files.clone(), options.clone());
+                async move {
+                    if read_only && !matches!(arguments.command, Command::View) {
+                        return Err(ToolError::of(
+                            ErrorKind::Permission,
+                            "these memories can only be viewed",
+                        ));
+                    }
+                    context.store_as::<Files>(options.instance_name()).update(|state| {
+                        state.begin(&files)?;
+                        state.run(arguments)
+                    })
+                }
+            });
+        let tool = if read_only { tool.edit(|spec, _| only_view(&mut spec.parameters)) } else { tool };
+        // Nothing outside the state of the run changes, so nobody need be asked.
+        finish(tool, "memory", Effect::Reads, &[])
+    }
+}
+
+/// Leaves only what `view` takes.
+fn only_view(parameters: &mut serde_json::Value) {
+    if let Some(properties) = parameters.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
+        properties.retain(|name, _| matches!(name.as_str(), "command" | "path" | "view_range"));
+        let description = "What to do.";
+        properties.insert(
+            "command".to_owned(),
+            serde_json::json!({"type": "string", "enum": ["view"], "description": description}),
+        );
+    }
+    if let Some(map) = parameters.as_object_mut() {
+        map.shift_remove("$defs");
+    }
+}
+
+/// The files of a run.
+#[derive(Default, Serialize, Deserialize)]
+struct Files {
+    begun: bool,
+    files: BTreeMap<String, String>,
+}
+
+impl Files {
+    fn begin(&mut self, initial: &BTreeMap<String, String>) -> Result<(), ToolError> {
+        if !self.begun {
+            for (path, text) in initial {
+                let path = resolve(path).map_err(|error| error.with_kind(ErrorKind::Fatal))?;
+                self.files.insert(path, text.clone());
+            }
+            self.begun = true;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, arguments: MemoryArgs) -> Result<String, ToolError> {
+        let path = |command: &str| {
+            let path = arguments.path.as_deref();
+            resolve(path.ok_or_else(|| ToolError::new(format!("`{command}` needs `path`")))?)
+        };
+        match arguments.command {
+            Command::View => self.view(&path("view")?, arguments.view_range.as_deref()),
+            Command::Create => {
+                let text = arguments.file_text.clone();
+                let text = text.ok_or_else(|| ToolError::new("`create` needs `file_text`"))?;
+                self.put(path("create")?, text).map(|path| format!("created {path}"))
+            }
+            Command::StrReplace => {
+                let path = path("str_replace")?;
+                let old = arguments.old_str.as_deref();
+                let old = old.ok_or_else(|| ToolError::new("`str_replace` needs `old_str`"))?;
+                let new = arguments.new_str.as_deref().unwrap_or_default();
+                let edited = text::replace_once(&path, self.file(&path)?, old, new)?;
+                self.changed(path, edited)
+            }
+            Command::Insert => {
+                let path = path("insert")?;
+                let line =
+                    arguments.insert_line.ok_or_else(|| ToolError::new("`insert` needs `insert_line`"))?;
+                let new = arguments.insert_text.as_deref().or(arguments.new_str.as_deref());
+                let new = new.ok_or_else(|| ToolError::new("`insert` needs `insert_text`"))?;
+                let edited = text::insert(self.file(&path)?, line, new)?;
+                self.changed(path, edited)
+            }
+            Command::Delete => {
+                let path = path("delete")?;
+                let before = self.files.len();
+                self.files.retain(|file, _| !is_at_or_below(file, &path));
+                if before == self.files.len() && path != ROOT {
+                    return Err(missing(&path));
+                }
+                Ok(format!("deleted {path}"))
+            }
+            Command::Rename => {
+                let needs = |name: &str| ToolError::new(format!("`rename` needs `{name}`"));
+                let from = resolve(arguments.old_path.as_deref().ok_or_else(|| needs("old_path"))?)?;
+                let to = resolve(arguments.new_path.as_deref().ok_or_else(|| needs("new_path"))?)?;
+                self.rename(&from, &to)
+            }
+        }
+    }
+
+    fn file(&self, path: &str) -> Result<&str, ToolError> {
+        match self.files.get(path) {
+            Some(text) => Ok(text),
+            None if self.is_folder(path) => {
+                Err(ToolError::new(format!("{path} is a folder, which can only be viewed")))
+            }
+            None => Err(missing(path)),
+        }
+    }
+
+    fn is_folder(&self, path: &str) -> bool {
+        path == ROOT || self.files.keys().any(|file| file != path && is_at_or_below(file, path))
+    }
+
+    fn view(&self, path: &str, range: Option<&[i64]>) -> Result<String, ToolError> {
+        if let Some(text) = self.files.get(path) {
+            return Ok(format!("{path}, with line numbers:\n{}", text::view(text, range)?));
+        }
+        if !self.is_folder(path) {
+            return Err(missing(path));
+        }
+        let mut listed = BTreeSet::new();
+        for file in self.files.keys().filter_map(|file| file.strip_prefix(path)?.strip_prefix('/')) {
+            let names: Vec<&str> = file.split('/').take(2).collect();
+            for depth in 1..=names.len() {
+                let names = names.get(..depth).unwrap_or_default();
+                if !names.iter().any(|name| name.starts_with('.')) {
+                    listed.insert(names.join("/"));
+                }
+            }
+        }
+        let lines: String = listed.iter().map(|name| format!("{path}/{name}\n")).collect();
+        Ok(format!("{path}, two levels deep and without hidden names:\n{lines}"))
+    }
+
+    fn put(&mut self, path: String, text: String) -> Result<String, ToolError> {
+        if path == ROOT || self.is_folder(&path) {
+            return Err(ToolError::new(format!("{path} is a folder")));
+        }
+        if let Some(file) = self.files.keys().find(|file| *file != &path && is_at_or_below(&path, file)) {
+            return Err(ToolError::new(format!("{file} is a file, so there is nothing below it")));
+        }
+        let others: usize =
+            self.files.iter().filter(|(file, _)| **file != path).map(|(_, text)| text.len()).sum();
+        if others + text.len() > MOST_BYTES
+            || (self.files.len() >= MOST_FILES && !self.files.contains_key(&path))
+        {
+            let message = format!("memories hold at most {MOST_FILES} files and {MOST_BYTES} bytes");
+            return Err(ToolError::of(ErrorKind::Limit, message).hint("delete what is no longer needed"));
+        }
+        self.files.insert(path.clone(), text);
+        Ok(path)
+    }
+
+    fn changed(&mut self, path: String, edited: text::Edited) -> Result<String, ToolError> {
+        let snippet = edited.snippet();
+        let path = self.put(path, edited.text)?;
+        Ok(format!("{path} was changed. It now reads around the change:\n{snippet}"))
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<String, ToolError> {
+        if from == ROOT || is_at_or_below(to, from) {
+            return Err(ToolError::new(format!("{from} cannot become {to}")));
+        }
+        if self.files.contains_key(to) || self.is_folder(to) {
+            return Err(ToolError::new(format!("{to} is there already")));
+        }
+        if !self.files.contains_key(from) && !self.is_folder(from) {
+            return Err(missing(from));
+        }
+        let moved: Vec<String> =
+            self.files.keys().filter(|file| is_at_or_below(file, from)).cloned().collect();
+        for file in moved {
+            if let Some(text) = self.files.remove(&file) {
+                let rest = file.strip_prefix(from).unwrap_or_default();
+                self.files.insert(format!("{to}{rest}"), text);
+            }
+        }
+        Ok(format!("renamed {from} to {to}"))
+    }
+}
+
+fn missing(path: &str) -> ToolError {
+    ToolError::new(format!("there is no file or folder {path}"))
+}
+
+fn is_at_or_below(file: &str, folder: &str) -> bool {
+    file.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The plain form of a path, which is at or below the root.
+fn resolve(path: &str) -> Result<String, ToolError> {
+    let path = path.replace('\\', "/");
+    let outside = || ToolError::new(format!("{path} is not below {ROOT}"));
+    if !path.starts_with('/') || path.contains('\0') {
+        return Err(outside());
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop().ok_or_else(outside)?;
+            }
+            name => names.push(name),
+        }
+    }
+    let plain = format!("/{}", names.join("/"));
+    if is_at_or_below(&plain, ROOT) { Ok(plain) } else { Err(outside()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_leaves_the_root() {
+        assert_eq!(resolve("/memories/a/../b.txt").unwrap(), "/memories/b.txt");
+        assert_eq!(resolve("\\memories\\a").unwrap(), "/memories/a");
+        for path in [
+            "/etc/passwd",
+            "/memoriesX",
+            "/memories/../etc",
+            "memories/a",
+            "/memories/../../x",
+            "/memories/\0",
+        ] {
+            assert!(resolve(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn memories_that_are_only_read_say_so() {
+        let tool = Memory::new().read_only().tool(&Options::new());
+        let parameters = &tool.spec().parameters;
+        assert_eq!(tool.spec().parameter_names().collect::<Vec<_>>(), ["command", "path", "view_range"]);
+        assert_eq!(
+            (&parameters["required"], &parameters["additionalProperties"]),
+            (&serde_json::json!(["command"]), &false.into())
+        );
+    }
+
+    #[test]
+    fn files_and_folders_do_not_mix_and_the_size_is_bounded() {
+        let mut files = Files::default();
+        files.put("/memories/a".into(), "x".into()).unwrap();
+        assert!(files.put("/memories/a/b".into(), "x".into()).is_err());
+        files.put("/memories/d/e".into(), "x".into()).unwrap();
+        assert!(files.put("/memories/d".into(), "x".into()).is_err());
+        assert!(files.rename("/memories/a", "/memories/d/e").is_err());
+        assert!(files.rename("/memories/d", "/memories/d/f").is_err());
+        files.rename("/memories/d", "/memories/g").unwrap();
+        assert!(files.files.contains_key("/memories/g/e"));
+        let error = files.put("/memories/big".into(), "x".repeat(MOST_BYTES)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+    }
+}

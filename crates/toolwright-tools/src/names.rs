@@ -1,0 +1,149 @@
+//! From a name to a tool. One table: the tools, and what other systems call them.
+
+use toolwright_core::{ToolDef, Toolset, ToolsetError};
+
+use crate::options::Options;
+use crate::{
+    apply_patch, bash_session, edit_file, file_info, glob_files, grep_files, list_files, memory, plan,
+    read_file, shell, text_editor, think, write_file,
+};
+
+type Make = fn(&Options) -> ToolDef;
+
+/// The standard tools, in the order they are listed.
+const STANDARD: [(&str, Make); 20] = [
+    ("bash", shell::bash),
+    ("bash_session", bash_session::bash_session),
+    ("python", shell::python),
+    ("run_process", shell::run_process),
+    ("run_python_script", shell::run_python_script),
+    ("read_file", read_file::read_file),
+    ("write_file", write_file::write_file),
+    ("edit_file", edit_file::edit_file),
+    ("text_editor", text_editor::text_editor),
+    ("apply_patch", apply_patch::apply_patch),
+    ("list_files", list_files::list_files),
+    ("list_directory", list_files::list_directory),
+    ("glob_files", glob_files::glob_files),
+    ("grep_files", grep_files::grep_files),
+    ("grep", grep_files::grep),
+    ("file_info", file_info::file_info),
+    ("memory", memory::memory),
+    ("update_plan", plan::update_plan),
+    ("todo_write", plan::todo_write),
+    ("think", |_| think::think()),
+];
+
+/// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
+const ELSEWHERE: [(&str, Make); 31] = [
+    ("llm_workers.tools.fs.read_file", read_file::read_file_lines),
+    ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
+    ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
+    ("llm_workers.tools.fs.glob_files", glob_files::glob_files),
+    ("llm_workers.tools.fs.grep_files", grep_files::grep_files),
+    ("llm_workers.tools.fs.file_info", file_info::file_info),
+    ("llm_workers.tools.fs.list_files", list_files::list_files_and_dirs),
+    ("llm_workers.tools.unsafe.bash", shell::bash_script),
+    ("llm_workers.tools.unsafe.run_process", shell::run_process),
+    ("llm_workers.tools.unsafe.run_python_script", shell::run_python_script),
+    ("inspect_ai.tool.bash", shell::bash),
+    ("inspect_ai.tool.bash_session", bash_session::bash_session),
+    ("inspect_ai.tool.python", shell::python),
+    ("inspect_ai.tool.text_editor", text_editor::text_editor),
+    ("inspect_ai.tool.think", |_| think::think()),
+    ("inspect_ai.tool.memory", memory::memory),
+    ("inspect_ai.tool.update_plan", plan::update_plan),
+    ("inspect_ai.tool.todo_write", plan::todo_write),
+    ("inspect_ai.tool.list_files", list_files::list_files),
+    ("inspect_ai.tool.grep", grep_files::grep),
+    ("inspect_ai.tool.read_file", read_file::read_file_numbered),
+    ("marsys.edit_file", edit_file::edit_file_changes),
+    ("str_replace_based_edit_tool", |options| {
+        text_editor::text_editor(options).with_name("str_replace_based_edit_tool")
+    }),
+    ("str_replace_editor", |options| text_editor::text_editor(options).with_name("str_replace_editor")),
+    ("shell_execute", |options| shell::bash(options).with_name("shell_execute")),
+    ("python_execute", |options| shell::python(options).with_name("python_execute")),
+    ("search_and_replace", |options| edit_file::edit_file(options).with_name("search_and_replace")),
+    ("list_dir", |options| list_files::list_directory(options).with_name("list_dir")),
+    ("glob", |options| glob_files::glob_files(options).with_name("glob")),
+    ("patch", |options| apply_patch::apply_patch(options).with_name("patch")),
+    ("create_file", |options| write_file::write_file(options).with_name("create_file")),
+];
+
+/// Every standard tool, set up in the usual way.
+pub fn standard() -> Result<Toolset, ToolsetError> {
+    standard_with(&Options::new())
+}
+
+/// Every standard tool, set up as `options` say.
+pub fn standard_with(options: &Options) -> Result<Toolset, ToolsetError> {
+    let mut set = Toolset::new();
+    for (_, make) in STANDARD {
+        set = set.with_from(make(options), "the standard tools")?;
+    }
+    Ok(set)
+}
+
+/// The tool that a name stands for: one of the standard tools, or what another system calls it.
+///
+/// ```
+/// use toolwright_tools::resolve;
+///
+/// assert_eq!(&*resolve("llm_workers.tools.fs.read_file").unwrap().spec().name, "read_file");
+/// assert_eq!(&*resolve("str_replace_editor").unwrap().spec().name, "str_replace_editor");
+/// assert!(resolve("no_such_tool").is_none());
+/// ```
+pub fn resolve(reference: &str) -> Option<ToolDef> {
+    resolve_with(reference, &Options::new())
+}
+
+/// The tool that a name stands for, set up as `options` say.
+pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
+    let found = STANDARD.iter().chain(&ELSEWHERE).find(|(name, _)| *name == reference);
+    found.map(|(_, make)| make(options))
+}
+
+/// Every name that [`resolve`] knows: the tools' own first.
+pub fn references() -> impl Iterator<Item = &'static str> {
+    STANDARD.iter().chain(&ELSEWHERE).map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolwright_core::Tool as _;
+
+    #[test]
+    fn every_alias_leads_to_a_parameter() {
+        for reference in references() {
+            let tool = resolve(reference).unwrap();
+            let names: Vec<&str> = tool.spec().parameter_names().collect();
+            for (alias, parameter) in &tool.settings().aliases {
+                assert!(names.contains(&&**parameter), "{reference}: {parameter}");
+                assert!(!names.contains(&&**alias), "{reference}: {alias} is a parameter");
+            }
+        }
+    }
+
+    #[test]
+    fn a_tool_is_called_what_it_is_referred_to_by() {
+        for reference in references() {
+            let tool = resolve(reference).unwrap();
+            assert_eq!(reference.rsplit('.').next(), Some(&*tool.spec().name));
+        }
+        assert_eq!(standard().unwrap().len(), STANDARD.len());
+    }
+
+    #[test]
+    fn tools_that_change_files_run_one_at_a_time() {
+        for (name, make) in STANDARD {
+            let tool = make(&Options::new());
+            let reads = tool.spec().annotations.read_only == Some(true);
+            let writes =
+                ["write_file", "edit_file", "text_editor", "apply_patch", "bash_session"].contains(&name);
+            assert_eq!(tool.settings().is_parallel(), !writes, "{name}");
+            assert!(!(reads && writes), "{name}");
+        }
+    }
+}

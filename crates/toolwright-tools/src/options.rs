@@ -1,0 +1,168 @@
+//! How a standard tool is set up, and what all of them share while they run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use toolwright_core::{
+    CallView, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef, ToolError,
+};
+
+/// How a standard tool is set up. The default fits most runs.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolwright_tools::{Options, bash};
+///
+/// let build = bash(&Options::new().in_sandbox("builder").as_user("ci").timeout(Duration::from_secs(60)));
+/// assert_eq!(&*build.spec().name, "bash");
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Options {
+    sandbox: Option<Arc<str>>,
+    user: Option<String>,
+    timeout: Option<Duration>,
+    instance: Option<Arc<str>>,
+    wait: Option<Duration>,
+}
+
+impl Options {
+    /// The default: the run's first sandbox, its own user, no time limit beside the run's.
+    pub fn new() -> Self {
+        Options::default()
+    }
+
+    /// Works in the sandbox of that name.
+    pub fn in_sandbox(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.sandbox = Some(name.into());
+        self
+    }
+
+    /// Runs commands as that user. Reading and writing files is not affected.
+    pub fn as_user(mut self, user: impl Into<String>) -> Self {
+        self.user = Some(user.into());
+        self
+    }
+
+    /// Stops a command after this long. What it wrote until then still reaches the model.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Keeps state apart from that of other tools of the run: the undo history, memories, the shell of a session.
+    pub fn instance(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.instance = Some(name.into());
+        self
+    }
+
+    /// How long `bash_session` waits for output; 30 seconds when nothing is said.
+    pub fn wait_for_output(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    pub(crate) fn wait(&self) -> Duration {
+        self.wait.unwrap_or(Duration::from_secs(30))
+    }
+
+    pub(crate) fn instance_name(&self) -> &str {
+        self.instance.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn sandbox_name(&self) -> &str {
+        self.sandbox.as_deref().unwrap_or_default()
+    }
+}
+
+/// One call of a standard tool: the context, and how the tool was set up.
+pub(crate) struct Call {
+    pub(crate) context: ToolContext,
+    pub(crate) options: Arc<Options>,
+}
+
+impl Call {
+    pub(crate) fn sandbox(&self) -> Result<Arc<dyn Sandbox>, ToolError> {
+        match &self.options.sandbox {
+            Some(name) => self.context.sandbox_named(name),
+            None => self.context.sandbox(),
+        }
+    }
+
+    /// A command as the tool's user, within the tool's time.
+    pub(crate) fn request<S: Into<String>>(&self, command: impl IntoIterator<Item = S>) -> ExecRequest {
+        let mut request = ExecRequest::new(command);
+        request.user.clone_from(&self.options.user);
+        request.timeout = self.options.timeout;
+        // What a model asks for may have effects; it runs once.
+        request.timeout_retry = false;
+        request
+    }
+
+    /// Runs a command of the tool's own, whose messages are to be understood by us.
+    pub(crate) async fn helper(&self, command: &[&str]) -> Result<ExecResult, ToolError> {
+        let request = ExecRequest::new(command.iter().copied()).env("LC_ALL", "C");
+        self.sandbox()?.exec(request).await
+    }
+}
+
+/// A standard tool. It works in a sandbox, so it says so.
+pub(crate) fn define<A, F, Fut, R>(options: &Options, name: &str, description: &str, code: F) -> ToolDef
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(Call, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoToolOutput,
+{
+    let options = Arc::new(options.clone());
+    ToolDef::typed(name, description, move |context: ToolContext, arguments: A| {
+        code(Call { context, options: options.clone() }, arguments)
+    })
+    .with_sandboxed(true)
+}
+
+/// What a tool does to the world, in one word.
+#[derive(Clone, Copy)]
+pub(crate) enum Effect {
+    /// Nothing changes.
+    Reads,
+    /// Files change, so calls do not run beside each other.
+    Writes,
+}
+
+/// Annotations, category and aliases in one go. That each alias leads to a parameter is a test.
+pub(crate) fn finish(tool: ToolDef, category: &str, effect: Effect, aliases: &[(&str, &str)]) -> ToolDef {
+    tool.with_category(category).edit(|spec, settings| {
+        match effect {
+            Effect::Reads => spec.annotations.read_only = Some(true),
+            Effect::Writes => {
+                spec.annotations.read_only = Some(false);
+                settings.parallel = Some(false);
+            }
+        }
+        let names = aliases.iter().map(|(alias, parameter)| ((*alias).into(), (*parameter).into()));
+        settings.aliases.extend(names);
+    })
+}
+
+/// Shows an approver the code in one argument.
+pub(crate) fn show_code(
+    language: &'static str,
+    parameter: &'static str,
+) -> impl Fn(&ToolCall) -> Result<CallView, ToolError> + Send + Sync {
+    move |call| {
+        let code = call.arguments.get(parameter).and_then(serde_json::Value::as_str).unwrap_or_default();
+        // The fence is longer than any in the code, so the code cannot end it.
+        let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+        let fence = "`".repeat(longest.max(2) + 1);
+        Ok(CallView::markdown(language, format!("{fence}{language}\n{code}\n{fence}\n")))
+    }
+}
+
+/// The least or most a count may be, as an error for the model.
+pub(crate) fn count(name: &str, value: i64) -> Result<usize, ToolError> {
+    usize::try_from(value)
+        .map_err(|_| ToolError::invalid(format!("`{name}` is {value} and must not be negative")))
+}

@@ -1,0 +1,408 @@
+//! Patches: read into changes, then applied to text. Every context line and every removed line must be in the file.
+//!
+//! Two ways of writing them are understood: unified diffs, and the `*** Begin Patch` form some models are trained on.
+
+use toolwright_core::{ToolError, text::clip};
+
+use crate::text::ends_in_crlf;
+
+/// What a patch does to one file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Create { path: String, text: String },
+    Delete { path: String, hunks: Vec<Hunk> },
+    Update { path: String, to: Option<String>, hunks: Vec<Hunk> },
+}
+
+/// Lines to find, and lines to put in their place.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hunk {
+    /// The line at which the old lines should begin, counted from 1; for a hunk without old lines, the line before.
+    start: Option<usize>,
+    /// A line that comes somewhere before.
+    anchor: Option<String>,
+    /// The old lines are the last of the file.
+    at_end: bool,
+    lines: Vec<(Side, String)>,
+    /// How many old and new lines the header promises.
+    counts: Option<(usize, usize)>,
+    old_open: bool,
+    new_open: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Both,
+    Old,
+    New,
+}
+
+impl Hunk {
+    fn old(&self) -> Vec<&str> {
+        self.lines.iter().filter(|(side, _)| *side != Side::New).map(|(_, line)| line.as_str()).collect()
+    }
+
+    fn new_lines(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().filter(|(side, _)| *side != Side::Old).map(|(_, line)| line.as_str())
+    }
+
+    /// Empty lines at the end that the header does not count come from the end of the message, not from the file.
+    fn drop_stray_ends(&mut self) {
+        let Some((old, new)) = self.counts else { return };
+        while self.old().len() > old && self.new_lines().count() > new {
+            match self.lines.last() {
+                Some((Side::Both, line)) if line.is_empty() => drop(self.lines.pop()),
+                _ => break,
+            }
+        }
+    }
+}
+
+/// Reads a patch.
+pub(crate) fn parse(patch: &str) -> Result<Vec<Change>, ToolError> {
+    let lines = lines_of(patch);
+    let changes = if lines.iter().any(|line| line.trim() == "*** Begin Patch") {
+        parse_marked(&lines)?
+    } else {
+        parse_unified(&lines)?
+    };
+    if changes.is_empty() {
+        return Err(
+            bad("there is no change in it").hint("a unified diff has lines beginning with ---, +++ and @@")
+        );
+    }
+    Ok(changes)
+}
+
+fn lines_of(patch: &str) -> Vec<&str> {
+    let body = patch.strip_suffix('\n').unwrap_or(patch);
+    body.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect()
+}
+
+fn bad(what: impl std::fmt::Display) -> ToolError {
+    ToolError::invalid(format!("the patch cannot be read: {what}"))
+}
+
+fn parse_unified(lines: &[&str]) -> Result<Vec<Change>, ToolError> {
+    let mut changes = Vec::new();
+    let mut at = 0;
+    let mut moved_to: Option<String> = None;
+    while let Some(line) = lines.get(at) {
+        if let Some(name) = line.strip_prefix("rename to ") {
+            moved_to = Some(name.to_owned());
+        }
+        let old = line.strip_prefix("--- ");
+        let new = lines.get(at + 1).and_then(|next| next.strip_prefix("+++ "));
+        let (Some(old), Some(new)) = (old, new) else {
+            if line.starts_with("@@ ") {
+                return Err(bad(format!("line {} begins a hunk before any file was named", at + 1)));
+            }
+            at += 1;
+            continue;
+        };
+        let (hunks, next) = parse_hunks(lines, at + 2)?;
+        at = next;
+        let (old, new) = (file_name(old), file_name(new));
+        changes.push(match (old, new) {
+            (None, None) => return Err(bad("a change is from /dev/null to /dev/null")),
+            (None, Some(path)) => Change::Create { path, text: created(&hunks)? },
+            (Some(path), None) => Change::Delete { path, hunks },
+            (Some(path), Some(other)) => {
+                let to = moved_to.take();
+                if to.is_none() && path != other {
+                    return Err(bad(format!("a change goes from {path} to {other}"))
+                        .hint("name the same file twice, or say `rename to`"));
+                }
+                if hunks.is_empty() && to.is_none() {
+                    return Err(bad(format!("there is no hunk for {path}")));
+                }
+                Change::Update { path, to, hunks }
+            }
+        });
+    }
+    Ok(changes)
+}
+
+/// The path in a header line: without the time after a tab, the quotes, and the `a/` or `b/` that git puts in front.
+fn file_name(text: &str) -> Option<String> {
+    let name = text.split('\t').next().unwrap_or(text).trim().trim_matches('"');
+    if name == "/dev/null" {
+        return None;
+    }
+    Some(name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name).to_owned())
+}
+
+/// Reads hunks alone, for a patch of one file that names none.
+pub(crate) fn parse_bare_hunks(patch: &str) -> Result<Vec<Hunk>, ToolError> {
+    let lines = lines_of(patch);
+    let first = lines.iter().position(|line| line.starts_with("@@"));
+    let hunks = first.map(|first| parse_hunks(&lines, first)).transpose()?.map(|(hunks, _)| hunks);
+    hunks.filter(|hunks| !hunks.is_empty()).ok_or_else(|| bad("there is no hunk in it"))
+}
+
+fn parse_hunks(lines: &[&str], mut at: usize) -> Result<(Vec<Hunk>, usize), ToolError> {
+    let mut hunks: Vec<Hunk> = Vec::new();
+    while let Some(line) = lines.get(at) {
+        if line.starts_with("@@") {
+            hunks.push(
+                header(line).ok_or_else(|| bad(format!("line {} is not the header of a hunk", at + 1)))?,
+            );
+        } else if line.starts_with("diff ") || is_file_header(lines, at) {
+            break;
+        } else if let Some(hunk) = hunks.last_mut() {
+            body_line(hunk, line, at)?;
+        } else if !line.trim().is_empty() {
+            return Err(bad(format!("line {} is outside any hunk", at + 1)));
+        }
+        at += 1;
+    }
+    hunks.iter_mut().for_each(Hunk::drop_stray_ends);
+    if let Some(hunk) = hunks.iter().find(|hunk| hunk.lines.is_empty()) {
+        return Err(bad(format!("the hunk at line {} is empty", hunk.start.unwrap_or(0))));
+    }
+    Ok((hunks, at))
+}
+
+fn is_file_header(lines: &[&str], at: usize) -> bool {
+    let starts = |at: usize, mark: &str| lines.get(at).is_some_and(|line| line.starts_with(mark));
+    starts(at, "--- ")
+        && starts(at + 1, "+++ ")
+        && (at + 2 >= lines.len() || starts(at + 2, "@@") || lines.get(at + 2) == Some(&""))
+}
+
+/// `@@ -3,2 +3,4 @@ fn main`.
+fn header(line: &str) -> Option<Hunk> {
+    let inner = line.strip_prefix("@@ -")?.split(" @@").next()?;
+    let (old, new) = inner.split_once(" +")?;
+    let read = |text: &str| -> Option<(usize, usize)> {
+        let (start, count) = text.split_once(',').unwrap_or((text, "1"));
+        Some((start.trim().parse().ok()?, count.trim().parse().ok()?))
+    };
+    let ((start, old), (_, new)) = (read(old)?, read(new)?);
+    Some(Hunk { start: Some(start), counts: Some((old, new)), ..Hunk::default() })
+}
+
+fn body_line(hunk: &mut Hunk, line: &str, at: usize) -> Result<(), ToolError> {
+    let mut chars = line.chars();
+    let (side, text) = match chars.next() {
+        Some(' ') => (Side::Both, chars.as_str()),
+        Some('-') => (Side::Old, chars.as_str()),
+        Some('+') => (Side::New, chars.as_str()),
+        // Editors and models drop the blank of an empty context line.
+        None => (Side::Both, ""),
+        Some('\\') => {
+            match hunk.lines.last().map(|(side, _)| *side) {
+                Some(Side::Old) => hunk.old_open = true,
+                Some(Side::New) => hunk.new_open = true,
+                Some(Side::Both) => (hunk.old_open, hunk.new_open) = (true, true),
+                None => {}
+            }
+            return Ok(());
+        }
+        Some(_) => {
+            let shown = clip(line, 80);
+            return Err(bad(format!("line {} begins with neither blank, - nor +: `{shown}`", at + 1)));
+        }
+    };
+    hunk.lines.push((side, text.to_owned()));
+    Ok(())
+}
+
+fn created(hunks: &[Hunk]) -> Result<String, ToolError> {
+    let mut text = String::new();
+    for hunk in hunks {
+        if !hunk.old().is_empty() {
+            return Err(bad("a new file cannot have old lines"));
+        }
+        hunk.new_lines().for_each(|line| text.extend([line, "\n"]));
+        if hunk.new_open {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+fn parse_marked(lines: &[&str]) -> Result<Vec<Change>, ToolError> {
+    let begin = lines.iter().position(|line| line.trim() == "*** Begin Patch").unwrap_or(0);
+    let mut changes: Vec<Change> = Vec::new();
+    for (at, line) in lines.iter().enumerate().skip(begin + 1) {
+        if line.trim() == "*** End Patch" {
+            return Ok(changes);
+        }
+        if let Some(path) = line.strip_prefix("*** Add File: ") {
+            changes.push(Change::Create { path: path.trim().to_owned(), text: String::new() });
+        } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
+            changes.push(Change::Delete { path: path.trim().to_owned(), hunks: Vec::new() });
+        } else if let Some(path) = line.strip_prefix("*** Update File: ") {
+            changes.push(Change::Update { path: path.trim().to_owned(), to: None, hunks: Vec::new() });
+        } else {
+            marked_line(changes.last_mut(), line, at)?;
+        }
+    }
+    Err(bad("`*** End Patch` is missing"))
+}
+
+fn marked_line(change: Option<&mut Change>, line: &str, at: usize) -> Result<(), ToolError> {
+    let outside = || bad(format!("line {} is outside any file", at + 1));
+    match change.ok_or_else(outside)? {
+        Change::Create { text, .. } => {
+            let line = line.strip_prefix('+');
+            let line =
+                line.ok_or_else(|| bad(format!("line {} of a new file does not begin with +", at + 1)))?;
+            text.extend([line, "\n"]);
+        }
+        Change::Delete { .. } if line.is_empty() => {}
+        Change::Delete { .. } => return Err(outside()),
+        Change::Update { to, hunks, .. } => {
+            if let Some(path) = line.strip_prefix("*** Move to: ") {
+                *to = Some(path.trim().to_owned());
+            } else if line.trim() == "*** End of File" {
+                hunks.last_mut().ok_or_else(outside)?.at_end = true;
+            } else if let Some(anchor) = line.strip_prefix("@@") {
+                let anchor = Some(anchor.trim().to_owned()).filter(|anchor| !anchor.is_empty());
+                hunks.push(Hunk { anchor, ..Hunk::default() });
+            } else {
+                if hunks.is_empty() {
+                    hunks.push(Hunk::default());
+                }
+                body_line(hunks.last_mut().ok_or_else(outside)?, line, at)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text of a file after the hunks. All of them fit, or nothing is given back.
+pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, ToolError> {
+    let windows = ends_in_crlf(text);
+    let newline = if windows { "\r\n" } else { "\n" };
+    let mut lines: Vec<Line> = text.split_inclusive('\n').map(Line::read).collect();
+    let mut from = 0;
+    let mut shift = 0i64;
+    for (index, hunk) in hunks.iter().enumerate() {
+        let old = hunk.old();
+        let at = place(&lines, hunk, &old, from, shift).map_err(|why| {
+            ToolError::new(format!("hunk {} does not fit {path}: {why}", index + 1))
+                .hint("nothing was changed; look at the file and write the hunk anew")
+        })?;
+        if let Some(start) = hunk.start.filter(|_| !old.is_empty()) {
+            shift = signed(at) - (signed(start) - 1);
+        }
+        let end = at + old.len();
+        let reaches_end = end == lines.len();
+        let was_open = lines.last().is_some_and(|line| line.end.is_empty());
+        let mut fresh: Vec<Line> = Vec::new();
+        let mut kept = at;
+        for (side, line) in &hunk.lines {
+            match side {
+                // A line that stays keeps its own bytes.
+                Side::Both => {
+                    fresh.extend(lines.get(kept).cloned());
+                    kept += 1;
+                }
+                Side::Old => kept += 1,
+                Side::New => fresh.push(Line { text: line.clone(), end: newline.to_owned() }),
+            }
+        }
+        shift += signed(fresh.len()) - signed(old.len());
+        from = at + fresh.len();
+        lines.splice(at..end, fresh);
+        if reaches_end {
+            let open = hunk.new_open || (was_open && !hunk.old_open);
+            close(&mut lines, newline, open);
+        }
+    }
+    Ok(lines.into_iter().map(|line| line.text + &line.end).collect())
+}
+
+fn signed(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Every line but the last ends in a newline, and the last does unless the file is to stay open.
+fn close(lines: &mut [Line], newline: &str, open: bool) {
+    let total = lines.len();
+    for (index, line) in lines.iter_mut().enumerate() {
+        if index + 1 < total && line.end.is_empty() {
+            line.end = newline.to_owned();
+        } else if index + 1 == total {
+            line.end = match (open, line.end.is_empty()) {
+                (true, _) => String::new(),
+                (false, true) => newline.to_owned(),
+                (false, false) => std::mem::take(&mut line.end),
+            };
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Line {
+    text: String,
+    end: String,
+}
+
+impl Line {
+    fn read(line: &str) -> Line {
+        let text = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
+        Line { text: text.to_owned(), end: line.strip_prefix(text).unwrap_or_default().to_owned() }
+    }
+}
+
+/// Where the old lines are: at the line the header names, or else at the only place they are found.
+fn place(lines: &[Line], hunk: &Hunk, old: &[&str], from: usize, shift: i64) -> Result<usize, String> {
+    let fits = |at: usize| {
+        let here = lines.get(at..at + old.len());
+        here.is_some_and(|here| here.iter().zip(old).all(|(line, old)| line.text == *old))
+            && (!hunk.at_end || at + old.len() == lines.len())
+    };
+    if old.is_empty() {
+        return match hunk.start {
+            Some(start) => usize::try_from(signed(start) + shift)
+                .ok()
+                .filter(|at| (from..=lines.len()).contains(at))
+                .ok_or_else(|| format!("the file has {} lines, and it adds after line {start}", lines.len())),
+            None if hunk.anchor.is_none() => Ok(lines.len()),
+            None => after_anchor(lines, hunk, from),
+        };
+    }
+    let named = hunk.start.and_then(|start| usize::try_from(signed(start) - 1 + shift).ok());
+    if let Some(at) = named.filter(|at| *at >= from && fits(*at)) {
+        return Ok(at);
+    }
+    let first = if hunk.anchor.is_some() { after_anchor(lines, hunk, from)? } else { from };
+    let places: Vec<usize> = (first..=lines.len().saturating_sub(old.len())).filter(|at| fits(*at)).collect();
+    match places.as_slice() {
+        [at] => Ok(*at),
+        [] => Err(difference(lines, old, named.unwrap_or(first))),
+        many => {
+            let numbers: Vec<String> = many.iter().take(10).map(|at| (at + 1).to_string()).collect();
+            Err(format!("its lines are found in several places, at lines {}", numbers.join(", ")))
+        }
+    }
+}
+
+fn after_anchor(lines: &[Line], hunk: &Hunk, from: usize) -> Result<usize, String> {
+    let anchor = hunk.anchor.as_deref().unwrap_or_default();
+    let found = lines.iter().enumerate().skip(from).find(|(_, line)| line.text.trim() == anchor.trim());
+    found.map(|(at, _)| at + 1).ok_or_else(|| format!("the line `{}` is not found", clip(anchor, 80)))
+}
+
+/// The first line that is not as the hunk says.
+fn difference(lines: &[Line], old: &[&str], at: usize) -> String {
+    for (index, wanted) in old.iter().enumerate() {
+        let number = at + index + 1;
+        match lines.get(at + index) {
+            Some(line) if line.text == *wanted => {}
+            Some(line) => {
+                let (is, wanted) = (clip(&line.text, 80), clip(wanted, 80));
+                return format!("line {number} is `{is}`, and the hunk has `{wanted}`");
+            }
+            None => return format!("the hunk has `{}` where the file has ended", clip(wanted, 80)),
+        }
+    }
+    "its lines are not found after those of the hunk before".to_owned()
+}
+
+#[cfg(test)]
+#[path = "patch_tests.rs"]
+mod tests;

@@ -1,0 +1,142 @@
+//! `read_file`: lines of a text file.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolwright_core::{ErrorKind, ToolDef, ToolError};
+
+use crate::options::{Call, Effect, Options, count, define, finish};
+use crate::paths;
+
+#[derive(Deserialize, JsonSchema)]
+struct ReadFile {
+    /// The file to read.
+    path: String,
+    /// How many lines; all of them when left out. A negative number leaves that many out at the end.
+    lines: Option<i64>,
+    /// How many lines to pass over first; a negative number counts from the end.
+    #[serde(default)]
+    offset: i64,
+    /// Put the number before each line.
+    #[serde(default)]
+    show_line_numbers: bool,
+}
+
+/// The tool `read_file`. `file_path` and `filename` are accepted for `path`, `limit` for `lines`.
+pub fn read_file(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "read_file",
+        "Read a text file, or some of its lines.",
+        |call: Call, ReadFile { path, lines, offset, show_line_numbers }| async move {
+            let text = read(&call, &path).await?;
+            let all: Vec<&str> = text.split_inclusive('\n').collect();
+            let shown = slice(&all, offset, lines);
+            if !show_line_numbers {
+                return Ok::<_, ToolError>(shown.1.concat());
+            }
+            Ok(with_numbers(shown, ": "))
+        },
+    );
+    let aliases = [("file_path", "path"), ("filename", "path"), ("limit", "lines")];
+    finish(tool, "files", Effect::Reads, &aliases)
+}
+
+/// `read_file` as llm-workers has it: how many lines must be said.
+pub(crate) fn read_file_lines(options: &Options) -> ToolDef {
+    read_file(options).edit(|spec, _| {
+        if let Some(required) = spec.parameters.get_mut("required").and_then(serde_json::Value::as_array_mut)
+        {
+            required.push("lines".into());
+        }
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ReadNumbered {
+    /// The file to read.
+    file_path: String,
+    /// How many lines to pass over first.
+    #[serde(default)]
+    offset: i64,
+    /// How many lines; all of them when left out.
+    limit: Option<i64>,
+}
+
+/// `read_file` as Inspect has it: every line with its number and a tab.
+pub(crate) fn read_file_numbered(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "read_file",
+        "Read a text file, or some of its lines, with line numbers.",
+        |call: Call, ReadNumbered { file_path, offset, limit }| async move {
+            let limit = limit.map(|limit| count("limit", limit)).transpose()?;
+            let text = read(&call, &file_path).await.map_err(|error| match error.kind() {
+                // There, a file that cannot be read is the tool's own error.
+                ErrorKind::FileNotFound | ErrorKind::IsADirectory | ErrorKind::Permission => {
+                    error.with_kind(ErrorKind::Unknown)
+                }
+                _ => error,
+            })?;
+            let all: Vec<&str> = text.split_inclusive('\n').collect();
+            let start = usize::try_from(offset).unwrap_or(0).min(all.len());
+            let lines = all.get(start..).unwrap_or_default();
+            let end = limit.map_or(lines.len(), |limit| limit.min(lines.len()));
+            Ok::<_, ToolError>(with_numbers((start, lines.get(..end).unwrap_or_default()), "\t"))
+        },
+    );
+    finish(tool, "files", Effect::Reads, &[("path", "file_path"), ("lines", "limit")])
+}
+
+pub(crate) async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
+    let outcome = paths::read_text(call, path).await;
+    outcome.map_err(|error| match error.kind() {
+        ErrorKind::OutputLimit => error.hint("read a part of it with `bash`: head, tail or sed"),
+        ErrorKind::UnicodeDecode => {
+            error.hint("the file is not text; look at it with `bash`: file, xxd or strings")
+        }
+        _ => error,
+    })
+}
+
+/// The lines of a slice and where it starts; `lines` counted from there, or back from the end when negative.
+fn slice<'a, 'b>(all: &'b [&'a str], offset: i64, lines: Option<i64>) -> (usize, &'b [&'a str]) {
+    let total = i64::try_from(all.len()).unwrap_or(i64::MAX);
+    let start = if offset < 0 { total.saturating_add(offset).max(0) } else { offset.min(total) };
+    let end = match lines.map(|lines| start.saturating_add(lines)) {
+        None => total,
+        Some(end) if end < 0 => total.saturating_add(end).max(0),
+        Some(end) => end.min(total),
+    };
+    let (start, end) = (usize::try_from(start).unwrap_or(0), usize::try_from(end).unwrap_or(0));
+    (start, all.get(start..end.max(start)).unwrap_or_default())
+}
+
+fn with_numbers((start, lines): (usize, &[&str]), mark: &str) -> String {
+    let line = |(index, line): (usize, &&str)| {
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        format!("{}{mark}{}", start + index + 1, line.strip_suffix('\r').unwrap_or(line))
+    };
+    lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_counts_from_either_end() {
+        let all = ["a\n", "b\n", "c"];
+        for (offset, lines, wanted) in [
+            (0, None, "a\nb\nc"),
+            (0, Some(0), ""),
+            (0, Some(-1), "a\nb\n"),
+            (-2, Some(1), "b\n"),
+            (-100, Some(2), "a\nb\n"),
+            (9, None, ""),
+            (1, Some(i64::MAX), "b\nc"),
+            (i64::MIN, Some(i64::MIN), ""),
+        ] {
+            assert_eq!(slice(&all, offset, lines).1.concat(), wanted, "{offset} {lines:?}");
+        }
+    }
+}

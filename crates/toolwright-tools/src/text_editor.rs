@@ -1,0 +1,273 @@
+//! `text_editor`: view, create, change and undo, with the history kept by the run.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolwright_core::{ErrorKind, Stored, ToolDef, ToolError};
+
+use crate::options::{Call, Effect, Options, define, finish};
+use crate::paths::{self, Kind};
+use crate::text::{self, Edited};
+use crate::walk::{Hidden, walk};
+
+/// How many changes of a file can be undone.
+const KEPT_EDITS: usize = 10;
+/// How much text the history of a run may hold.
+const KEPT_BYTES: usize = 64 << 20;
+
+#[derive(Deserialize, JsonSchema)]
+struct TextEditor {
+    /// What to do.
+    command: Command,
+    /// The file, or for `view` also a folder.
+    path: String,
+    /// For `create`: the text of the new file.
+    file_text: Option<String>,
+    /// For `insert`: the line after which to insert; 0 is the top.
+    insert_line: Option<i64>,
+    /// For `insert`: the lines to insert.
+    insert_text: Option<String>,
+    /// For `str_replace`: the text to put in; left out, the old text is only taken away.
+    new_str: Option<String>,
+    /// For `str_replace`: the text to replace. It must be in the file exactly once.
+    old_str: Option<String>,
+    /// For `view`: the first and the last line to show, counted from 1; -1 is the end.
+    view_range: Option<Vec<i64>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum Command {
+    View,
+    Create,
+    StrReplace,
+    Insert,
+    UndoEdit,
+}
+
+/// The tool `text_editor`. `file_path` is accepted for `path`.
+pub fn text_editor(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "text_editor",
+        "View, create and change text files. `view` shows a file with line numbers, or a folder two levels deep; `create` \
+         makes a file that is not there yet; `str_replace` replaces a text that is in the file exactly once; `insert` adds \
+         lines after a line; `undo_edit` takes back the last change to a file. Nothing but the change itself is altered.",
+        |call: Call, arguments: TextEditor| async move {
+            run(&call, arguments).await.map_err(|error| match error.kind() {
+                // The editor speaks of these itself, as of any other path it cannot work on.
+                ErrorKind::FileNotFound | ErrorKind::IsADirectory | ErrorKind::UnicodeDecode => {
+                    error.with_kind(ErrorKind::Unknown)
+                }
+                _ => error,
+            })
+        },
+    );
+    finish(tool, "files", Effect::Writes, &[("file_path", "path")])
+}
+
+async fn run(call: &Call, arguments: TextEditor) -> Result<String, ToolError> {
+    let command = arguments.command;
+    let found = paths::find(call, &arguments.path).await?;
+    let path = found.real.clone().unwrap_or_else(|| arguments.path.clone());
+    let kind = found.about.map(|about| about.kind);
+    match (command, kind) {
+        (Command::Create, Some(Kind::File | Kind::Other)) => {
+            Err(ToolError::new(format!("{path} is there already, and `create` does not overwrite"))
+                .hint("change it with `str_replace`"))
+        }
+        (Command::Create, None) => {
+            let text = given(arguments.file_text, "create", "file_text")?;
+            if found.real.is_none() {
+                return Err(ToolError::new(format!("the folder of {path} does not exist")));
+            }
+            save(call, &path, None, text).await?;
+            Ok(format!("created {path}"))
+        }
+        (Command::View, Some(Kind::Folder)) => {
+            if arguments.view_range.is_some() {
+                return Err(ToolError::new("`view_range` is for files, and this is a folder"));
+            }
+            view_folder(call, &path).await
+        }
+        (_, Some(Kind::Folder)) => {
+            Err(ToolError::new(format!("{path} is a folder, which can only be viewed")))
+        }
+        (_, None) => Err(ToolError::new(format!("there is no file or folder {path}"))),
+        (Command::View, Some(_)) => {
+            let text = read(call, &path).await?;
+            let shown = text::view(&text, arguments.view_range.as_deref())?;
+            Ok(format!("{path}, with line numbers:\n{shown}"))
+        }
+        (Command::StrReplace, Some(_)) => {
+            let old = given(arguments.old_str, "str_replace", "old_str")?;
+            let text = read(call, &path).await?;
+            let edited = text::replace_once(&path, &text, &old, &arguments.new_str.unwrap_or_default())?;
+            finish_edit(call, &path, text, edited).await
+        }
+        (Command::Insert, Some(_)) => {
+            let line = given(arguments.insert_line, "insert", "insert_line")?;
+            let new = given(arguments.new_str.or(arguments.insert_text), "insert", "insert_text")?;
+            let text = read(call, &path).await?;
+            let edited = text::insert(&text, line, &new)?;
+            finish_edit(call, &path, text, edited).await
+        }
+        (Command::UndoEdit, Some(_)) => undo(call, &path).await,
+    }
+}
+
+fn given<T>(value: Option<T>, command: &str, name: &str) -> Result<T, ToolError> {
+    value.ok_or_else(|| ToolError::invalid(format!("`{command}` needs `{name}`")))
+}
+
+async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
+    let outcome = paths::read_text(call, path).await;
+    outcome.map_err(|error| match error.kind() {
+        ErrorKind::UnicodeDecode => ToolError::new(format!("{path} is not text: {error}")),
+        _ => error,
+    })
+}
+
+async fn view_folder(call: &Call, path: &str) -> Result<String, ToolError> {
+    let items = walk(call, path, Some(2), Hidden::Skipped).await?;
+    let mut lines = vec![path.to_owned()];
+    lines.extend(items.iter().map(|item| paths::join(path, &item.path)));
+    Ok(format!("{path}, two levels deep and without hidden names:\n{}\n", lines.join("\n")))
+}
+
+async fn finish_edit(call: &Call, path: &str, before: String, edited: Edited) -> Result<String, ToolError> {
+    let told = format!("{path} was changed. It now reads around the change:\n{}", edited.snippet());
+    save(call, path, Some(before), edited.text).await?;
+    Ok(told)
+}
+
+/// Writes first, remembers then: what could not be written needs no undoing.
+async fn save(call: &Call, path: &str, before: Option<String>, after: String) -> Result<(), ToolError> {
+    paths::write(call, path, after.as_bytes()).await?;
+    let key = key(call, path);
+    history(call).update(|history| history.push(key, Edit { before, after: mark(&after) }));
+    Ok(())
+}
+
+async fn undo(call: &Call, path: &str) -> Result<String, ToolError> {
+    let key = key(call, path);
+    let Some(edit) = history(call).update(|history| history.pop(&key)) else {
+        let message = format!("no change to {path} can be undone; the last {KEPT_EDITS} of a file are kept");
+        return Err(ToolError::new(message));
+    };
+    let outcome = put_back(call, path, &edit).await;
+    if outcome.is_err() {
+        history(call).update(|history| history.push(key, edit));
+    }
+    outcome
+}
+
+async fn put_back(call: &Call, path: &str, edit: &Edit) -> Result<String, ToolError> {
+    let now = paths::read(call, path).await?;
+    let touched = if mark_bytes(&now) == edit.after {
+        ""
+    } else {
+        " The file had been changed by something else since; that is gone as well."
+    };
+    match &edit.before {
+        None => {
+            paths::remove(call, path).await?;
+            Ok(format!("the creation of {path} was undone: the file is gone.{touched}"))
+        }
+        Some(before) => {
+            paths::write(call, path, before.as_bytes()).await?;
+            Ok(format!(
+                "the last change to {path} was undone.{touched} It now reads:\n{}",
+                text::view(before, None)?
+            ))
+        }
+    }
+}
+
+fn key(call: &Call, path: &str) -> String {
+    format!("{}:{path}", call.options.sandbox_name())
+}
+
+fn history(call: &Call) -> Stored<History> {
+    call.context.store_as(call.options.instance_name())
+}
+
+/// The changes of a run that can be undone.
+#[derive(Default, Serialize, Deserialize)]
+struct History {
+    files: BTreeMap<String, Vec<Edit>>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Edit {
+    /// What was there; nothing when the file was created.
+    before: Option<String>,
+    /// Tells whether somebody else changed the file since.
+    after: u64,
+}
+
+impl Edit {
+    fn size(&self) -> usize {
+        self.before.as_ref().map_or(0, String::len)
+    }
+}
+
+impl History {
+    fn push(&mut self, file: String, edit: Edit) {
+        let edits = self.files.entry(file.clone()).or_default();
+        edits.push(edit);
+        if edits.len() > KEPT_EDITS {
+            edits.remove(0);
+        }
+        // The oldest changes of the file that has the most go first.
+        while self.size() > KEPT_BYTES {
+            let largest =
+                self.files.values_mut().max_by_key(|edits| edits.iter().map(Edit::size).sum::<usize>());
+            match largest {
+                Some(edits) if !edits.is_empty() => drop(edits.remove(0)),
+                _ => break,
+            }
+        }
+        self.files.retain(|_, edits| !edits.is_empty());
+    }
+
+    fn pop(&mut self, file: &str) -> Option<Edit> {
+        self.files.get_mut(file).and_then(Vec::pop)
+    }
+
+    fn size(&self) -> usize {
+        self.files.values().flatten().map(Edit::size).sum()
+    }
+}
+
+fn mark(text: &str) -> u64 {
+    mark_bytes(text.as_bytes())
+}
+
+/// FNV-1a: the same on every machine, so a run that is resumed elsewhere still knows its files.
+fn mark_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_is_bounded_in_edits_and_in_bytes() {
+        let mut history = History::default();
+        for _ in 0..20 {
+            history.push("small".into(), Edit { before: Some("x".into()), after: 0 });
+        }
+        assert_eq!(history.files["small"].len(), KEPT_EDITS);
+        let large = "y".repeat(KEPT_BYTES / 4);
+        for _ in 0..6 {
+            history.push("large".into(), Edit { before: Some(large.clone()), after: 0 });
+        }
+        assert!(history.size() <= KEPT_BYTES && history.files["small"].len() == KEPT_EDITS);
+    }
+}

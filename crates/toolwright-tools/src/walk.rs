@@ -1,0 +1,96 @@
+//! What is in a folder of the sandbox, however deep.
+
+use toolwright_core::{ErrorKind, ToolError};
+
+use crate::options::Call;
+use crate::paths;
+
+/// One file or folder below the place the walk began.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Item {
+    /// From the place the walk began, without a leading slash.
+    pub(crate) path: String,
+    pub(crate) is_file: bool,
+    pub(crate) is_folder: bool,
+    pub(crate) is_link: bool,
+    pub(crate) size: u64,
+    /// Seconds since 1970, with fractions.
+    pub(crate) modified: f64,
+}
+
+/// Whether names with a leading dot, and what is below them, are walked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    Shown,
+    Skipped,
+}
+
+/// Everything below a folder, sorted by path. Links are listed and not followed; folders that may not be read are passed over.
+pub(crate) async fn walk(
+    call: &Call,
+    folder: &str,
+    depth: Option<usize>,
+    hidden: Hidden,
+) -> Result<Vec<Item>, ToolError> {
+    let root = paths::operand(paths::check(folder)?);
+    let depth = depth.map(|depth| depth.to_string());
+    // `-H` follows the folder itself when it is a link.
+    let mut command = vec!["find", "-H", &root, "-mindepth", "1"];
+    if let Some(depth) = &depth {
+        command.extend(["-maxdepth", depth]);
+    }
+    if hidden == Hidden::Skipped {
+        command.extend(["-name", ".*", "-prune", "-o"]);
+    }
+    command.extend(["-printf", r"%y%Y/%s/%T@/%P\0"]);
+    let result = call.helper(&command).await.map_err(|error| match error.kind() {
+        ErrorKind::OutputLimit => {
+            ToolError::of(ErrorKind::OutputLimit, format!("there are too many files in {folder} to list"))
+                .hint("name a folder further down, or go less deep")
+        }
+        _ => error,
+    })?;
+    if result.stdout.is_empty() && !result.success() {
+        return Err(failure(folder, result.stderr.trim()));
+    }
+    let mut items: Vec<Item> = result.stdout.split('\0').filter_map(read).collect();
+    items.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(items)
+}
+
+fn read(line: &str) -> Option<Item> {
+    let mut fields = line.splitn(4, '/');
+    let mut kinds = fields.next()?.chars();
+    let (own, target) = (kinds.next()?, kinds.next()?);
+    Some(Item {
+        is_file: target == 'f',
+        is_folder: own == 'd',
+        is_link: own == 'l',
+        size: fields.next()?.parse().ok()?,
+        modified: fields.next()?.parse().ok()?,
+        path: fields.next()?.to_owned(),
+    })
+}
+
+fn failure(folder: &str, message: &str) -> ToolError {
+    match message {
+        text if text.contains("No such file") => paths::missing(folder),
+        text if text.contains("Permission denied") => {
+            ToolError::of(ErrorKind::Permission, format!("{folder} may not be read"))
+        }
+        text => ToolError::new(format!("{folder} cannot be listed: {text}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_hold_anything_but_a_nul() {
+        let item = read("lf/12/1700000000.5000000000/a b/\n-x").unwrap();
+        assert_eq!(item.path, "a b/\n-x");
+        assert!(item.is_file && item.is_link && !item.is_folder);
+        assert_eq!(read(""), None);
+    }
+}

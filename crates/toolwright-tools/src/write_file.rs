@@ -1,0 +1,84 @@
+//! `write_file`: a file as a whole, or more at its end.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolwright_core::{ErrorKind, ToolDef, ToolError};
+
+use crate::options::{Call, Effect, Options, define, finish};
+use crate::paths::{self, Kind};
+
+#[derive(Deserialize, JsonSchema)]
+struct WriteFile {
+    /// The file to write. Its folder is made when it is not there.
+    path: String,
+    /// What to write.
+    content: String,
+    /// What to do when the file is there already.
+    #[serde(default)]
+    if_exists: IfExists,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "lowercase")]
+enum IfExists {
+    #[default]
+    Fail,
+    Append,
+    Overwrite,
+}
+
+/// Whether the folder of a new file is made.
+#[derive(Clone, Copy, PartialEq)]
+enum Folder {
+    Made,
+    Expected,
+}
+
+/// The tool `write_file`. `file_path` is accepted for `path`, `file_text` and `text` for `content`.
+pub fn write_file(options: &Options) -> ToolDef {
+    writer(options, Folder::Made, "Write a text file.")
+}
+
+/// `write_file` as llm-workers has it: the folder must be there.
+pub(crate) fn write_file_in_folder(options: &Options) -> ToolDef {
+    writer(options, Folder::Expected, "Write a text file in a folder that is there.")
+}
+
+fn writer(options: &Options, folder: Folder, description: &str) -> ToolDef {
+    let tool =
+        define(options, "write_file", description, move |call: Call, arguments: WriteFile| async move {
+            write(&call, arguments, folder).await
+        });
+    let aliases =
+        [("file_path", "path"), ("filename", "path"), ("file_text", "content"), ("text", "content")];
+    finish(tool, "files", Effect::Writes, &aliases)
+}
+
+async fn write(call: &Call, arguments: WriteFile, folder: Folder) -> Result<(), ToolError> {
+    let WriteFile { path, content, if_exists } = arguments;
+    let found = paths::find(call, &path).await?;
+    let mut contents = content.into_bytes();
+    match (found.about.map(|about| about.kind), if_exists) {
+        (Some(Kind::Folder), _) => {
+            return Err(ToolError::of(ErrorKind::IsADirectory, format!("{path} is a folder, not a file")));
+        }
+        (Some(_), IfExists::Fail) => {
+            return Err(ToolError::new(format!("{path} already exists"))
+                .hint("set `if_exists` to `overwrite` or `append`"));
+        }
+        (Some(Kind::File), IfExists::Append) => {
+            let mut all = paths::read(call, &path).await?;
+            all.append(&mut contents);
+            contents = all;
+        }
+        (None, _) if folder == Folder::Expected && found.real.is_none() => {
+            return Err(ToolError::of(
+                ErrorKind::FileNotFound,
+                format!("the folder of {path} does not exist"),
+            ));
+        }
+        _ => {}
+    }
+    paths::write(call, &path, &contents).await
+}

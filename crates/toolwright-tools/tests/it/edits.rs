@@ -1,0 +1,153 @@
+//! Edits change what they say and nothing else, whichever tool makes them.
+
+use serde_json::json;
+use toolwright_core::ErrorKind;
+
+use crate::support::{Backend, Bench, cases};
+
+cases![
+    no_byte_outside_an_edit_changes,
+    a_run_undoes_its_own_edits_in_order,
+    two_runs_do_not_share_a_history,
+    undo_says_when_somebody_else_changed_the_file,
+    a_patch_is_applied_as_a_whole_or_not_at_all,
+    a_file_is_written_only_as_asked,
+    a_failed_write_is_not_remembered,
+];
+
+/// Texts that careless editors damage.
+const TEXTS: [&str; 8] = [
+    "\tone\n\t\tX\n  \tthree\n",
+    "one\r\nX\r\nthree\r\n",
+    "one\r\nX\nthree\r\n",
+    "one\nX",
+    "X",
+    "\u{feff}naïve ✓ 日本語\nX\n\u{2028}\u{85}\n",
+    "a\n\n\nX\n\n\n",
+    "trailing  \nX\t \nend \x0c\n",
+];
+
+async fn no_byte_outside_an_edit_changes(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    let long = format!("{}\nX\n{}", "é".repeat(200_000), "y".repeat(200_000));
+    for text in TEXTS.into_iter().chain([long.as_str()]) {
+        let wanted = text.replace('X', "changed");
+        let path = json!("f.txt");
+        bench.write("f.txt", text);
+        bench.text("edit_file", json!({"path": path, "old_string": "X", "new_string": "changed"})).await;
+        assert_eq!(bench.read("f.txt"), wanted, "edit_file");
+        bench.write("f.txt", text);
+        let edit = json!({"command": "str_replace", "path": path, "old_str": "X", "new_str": "changed"});
+        bench.text("text_editor", edit).await;
+        assert_eq!(bench.read("f.txt"), wanted, "text_editor");
+        bench.text("text_editor", json!({"command": "undo_edit", "path": path})).await;
+        assert_eq!(bench.read("f.txt"), text, "undo_edit");
+        let whole: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+        let (at, line) = whole.iter().enumerate().find(|(_, line)| line.contains('X')).unwrap();
+        let changed = line.replace('X', "changed");
+        let patch = format!("--- a/f.txt\n+++ b/f.txt\n@@ -{0} +{0} @@\n-{line}\n+{changed}\n", at + 1);
+        bench.text("apply_patch", json!({"patch": patch})).await;
+        // A new line of a file with mixed endings ends in a bare newline.
+        let mixed = text.contains("\r\n") && text.matches('\n').count() != text.matches("\r\n").count();
+        assert_eq!(
+            bench.read("f.txt"),
+            if mixed { text.replace("X\n", "changed\n") } else { wanted },
+            "apply_patch"
+        );
+    }
+}
+
+async fn a_run_undoes_its_own_edits_in_order(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    let editor = async |arguments: serde_json::Value| bench.text("text_editor", arguments).await;
+    editor(json!({"command": "create", "path": "a.txt", "file_text": "v0"})).await;
+    for step in 0..3 {
+        let (old_str, new_str) = (format!("v{step}"), format!("v{}", step + 1));
+        editor(json!({"command": "str_replace", "path": "a.txt", "old_str": old_str, "new_str": new_str}))
+            .await;
+    }
+    for wanted in ["v2", "v1", "v0"] {
+        // The same file under another name is the same file.
+        editor(json!({"command": "undo_edit", "path": "./a.txt"})).await;
+        assert_eq!(bench.read("a.txt"), wanted);
+    }
+    editor(json!({"command": "undo_edit", "path": "a.txt"})).await;
+    assert!(!bench.folder.join("a.txt").exists(), "undoing the creation removes the file");
+}
+
+async fn two_runs_do_not_share_a_history(backend: Backend) {
+    let (one, two) = (Bench::new(backend).await, Bench::new(backend).await);
+    one.text("text_editor", json!({"command": "create", "path": "a", "file_text": "x"})).await;
+    two.write("a", "x");
+    let (kind, message) = two.error("text_editor", json!({"command": "undo_edit", "path": "a"})).await;
+    assert_eq!(kind, ErrorKind::Unknown);
+    assert!(message.contains("can be undone"), "{message}");
+}
+
+async fn undo_says_when_somebody_else_changed_the_file(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("a", "one");
+    bench
+        .text(
+            "text_editor",
+            json!({"command": "insert", "path": "a", "insert_line": 1, "insert_text": "two"}),
+        )
+        .await;
+    bench.text("bash", json!({"command": "echo more >> a"})).await;
+    let told = bench.text("text_editor", json!({"command": "undo_edit", "path": "a"})).await;
+    assert!(told.contains("changed by something else"), "{told}");
+    assert_eq!(bench.read("a"), "one");
+}
+
+async fn a_patch_is_applied_as_a_whole_or_not_at_all(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("a.txt", "one\ntwo\n");
+    bench.write("old.txt", "gone\n");
+    let good = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n--- /dev/null\n+++ b/d/new.txt\n@@ -0,0 +1 @@\n+new\n\
+        --- a/old.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n";
+    bench.text("apply_patch", json!({"patch": good, "dry_run": true})).await;
+    assert_eq!(bench.read("a.txt"), "one\ntwo\n");
+    let told = bench.text("apply_patch", json!({"input": good})).await;
+    assert_eq!(told, "changed a.txt\ncreated d/new.txt\ndeleted old.txt");
+    assert_eq!((bench.read("a.txt"), bench.read("d/new.txt")), ("one\n2\n".into(), "new\n".into()));
+    assert!(!bench.folder.join("old.txt").exists());
+    let bad = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n--- a/d/new.txt\n+++ b/d/new.txt\n@@ -1 +1 @@\n-other\n+x\n";
+    let (_, message) = bench.error("apply_patch", json!({"patch": bad})).await;
+    assert_eq!(message, "hunk 1 does not fit d/new.txt: line 1 is `new`, and the hunk has `other`");
+    assert_eq!(bench.read("a.txt"), "one\n2\n", "the part that fits was not applied either");
+    let (kind, _) =
+        bench.error("apply_patch", json!({"patch": "--- nope\n+++ nope\n@@ -1 +1 @@\n-a\n+b\n"})).await;
+    assert_eq!(kind, ErrorKind::FileNotFound);
+}
+
+async fn a_file_is_written_only_as_asked(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.text("write_file", json!({"path": "d/e/a.txt", "content": "one\r\n"})).await;
+    assert!(
+        bench
+            .error("write_file", json!({"path": "d/e/a.txt", "content": "x"}))
+            .await
+            .1
+            .contains("already exists")
+    );
+    bench.text("write_file", json!({"path": "d/e/a.txt", "content": "two", "if_exists": "append"})).await;
+    assert_eq!(bench.read("d/e/a.txt"), "one\r\ntwo");
+    bench.text("write_file", json!({"file_path": "d/e/a.txt", "text": "x", "if_exists": "overwrite"})).await;
+    assert_eq!(bench.read("d/e/a.txt"), "x");
+    assert_eq!(
+        bench.error("write_file", json!({"path": "d", "content": "x"})).await.0,
+        ErrorKind::IsADirectory
+    );
+}
+
+async fn a_failed_write_is_not_remembered(backend: Backend) {
+    if backend == Backend::Local {
+        return;
+    }
+    let bench = Bench::new(backend).await;
+    let create = json!({"command": "create", "path": "/usr/x.txt", "file_text": "x"});
+    let (kind, _) = bench.error("text_editor", create).await;
+    assert_eq!(kind, ErrorKind::Permission);
+    let (kind, _) = bench.error("text_editor", json!({"command": "undo_edit", "path": "/usr/x.txt"})).await;
+    assert_eq!(kind, ErrorKind::Unknown);
+}

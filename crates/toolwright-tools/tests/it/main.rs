@@ -1,0 +1,52 @@
+//! The integration tests. They have a `main` of their own because the launcher hook of the sandbox must come first.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "these are tests, in a harness that clippy does not know for one"
+)]
+
+mod edits;
+mod pages;
+mod paths;
+mod sessions;
+mod shells;
+mod support;
+mod vectors;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use support::{Backend, Case};
+
+fn main() -> ExitCode {
+    toolwright_sandbox::launcher::main_if_launcher();
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for Case { name, run } in cases() {
+        for backend in Backend::ALL {
+            let name = format!("{}::{name}", backend.name());
+            let missing = backend.missing();
+            trials.push(
+                Trial::test(name, move || {
+                    support::block_on(run(backend));
+                    Ok::<(), Failed>(())
+                })
+                .with_ignored_flag(missing),
+            );
+        }
+    }
+    trials.extend(pages::trials());
+    trials.extend(vectors::trials());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn cases() -> Vec<Case> {
+    [edits::cases(), paths::cases(), sessions::cases(), shells::cases(), vectors::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
+}

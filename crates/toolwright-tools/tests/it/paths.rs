@@ -1,0 +1,214 @@
+//! Paths that are not what they seem.
+
+use serde_json::{Value, json};
+use toolwright_core::ErrorKind;
+
+use crate::support::{Backend, Bench, cases};
+
+cases![
+    a_leading_dash_is_a_name,
+    a_nul_byte_is_refused_by_every_tool,
+    folders_and_missing_files_have_their_kinds,
+    links_are_followed_inside_and_lead_nowhere_outside,
+    names_with_odd_characters_are_kept,
+    files_that_are_too_large_or_no_files_are_typed_errors,
+    a_run_without_a_sandbox_is_refused,
+    no_path_ends_a_run,
+    info_is_told_of_files_folders_and_links,
+];
+
+async fn a_leading_dash_is_a_name(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    for name in ["-rf", "--help", "-n", "!", "(", "-exec"] {
+        bench.text("write_file", json!({"path": name, "content": "needle\n"})).await;
+        assert_eq!(bench.text("read_file", json!({"path": name})).await, "needle\n");
+        let info = bench.value("file_info", json!({"path": name})).await;
+        assert_eq!(info["size"], 7, "{name}");
+        let found = bench.value("grep_files", json!({"pattern": "needle", "files_glob": name})).await;
+        assert_eq!(found["total_matches"], 1, "{name}");
+        assert!(
+            bench.text("grep", json!({"pattern": "needle", "path": name})).await.contains("needle"),
+            "{name}"
+        );
+        bench.text("text_editor", json!({"command": "view", "path": name})).await;
+    }
+    for folder in ["-d", "!d"] {
+        bench.write(&format!("{folder}/inner.txt"), "x");
+        let listed = bench.text("list_files", json!({"path": folder})).await;
+        assert_eq!(listed, format!("{folder}/inner.txt"));
+        let globbed = bench.text("glob_files", json!({"pattern": "*.txt", "path": folder})).await;
+        assert!(globbed.contains("inner.txt"), "{globbed}");
+    }
+    assert!(bench.text("grep", json!({"pattern": "-e needle", "path": "."})).await.contains("no matches"));
+}
+
+async fn a_nul_byte_is_refused_by_every_tool(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    let bad = "a\u{0}b";
+    let calls: [(&str, Value); 17] = [
+        ("bash", json!({"command": bad})),
+        ("python", json!({"code": bad})),
+        ("run_process", json!({"command": bad})),
+        ("run_process", json!({"command": "echo", "args": [bad]})),
+        ("run_python_script", json!({"script": bad})),
+        ("read_file", json!({"path": bad})),
+        ("write_file", json!({"path": bad, "content": ""})),
+        ("edit_file", json!({"path": bad, "old_string": "x", "new_string": "y"})),
+        ("list_files", json!({"path": bad})),
+        ("list_directory", json!({"path": bad})),
+        ("glob_files", json!({"pattern": bad})),
+        ("grep_files", json!({"pattern": "x", "files_glob": bad})),
+        ("grep", json!({"pattern": bad})),
+        ("grep", json!({"pattern": "x", "glob": bad})),
+        ("file_info", json!({"path": bad})),
+        ("text_editor", json!({"command": "view", "path": bad})),
+        ("apply_patch", json!({"patch": format!("--- {bad}\n+++ {bad}\n@@ -1 +1 @@\n-a\n+b\n")})),
+    ];
+    for (tool, arguments) in calls {
+        let (kind, message) = bench.error(tool, arguments).await;
+        assert_eq!(kind, ErrorKind::Parsing, "{tool}: {message}");
+    }
+}
+
+async fn folders_and_missing_files_have_their_kinds(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("d/a", "x");
+    for (tool, arguments, wanted) in [
+        ("read_file", json!({"path": "d"}), ErrorKind::IsADirectory),
+        ("read_file", json!({"path": "nope"}), ErrorKind::FileNotFound),
+        ("read_file", json!({"path": "d/a/b"}), ErrorKind::FileNotFound),
+        ("edit_file", json!({"path": "d", "old_string": "a", "new_string": "b"}), ErrorKind::IsADirectory),
+        ("edit_file", json!({"path": "nope", "old_string": "a", "new_string": "b"}), ErrorKind::FileNotFound),
+        ("list_directory", json!({"path": "nope"}), ErrorKind::FileNotFound),
+        ("list_directory", json!({"path": "d/a"}), ErrorKind::Unknown),
+    ] {
+        let (kind, message) = bench.error(tool, arguments.clone()).await;
+        // Going on below a file is an error, whatever the system calls it.
+        let fits = kind == wanted || (arguments["path"] == "d/a/b" && kind != ErrorKind::Fatal);
+        assert!(fits, "{tool} {arguments}: {kind} {message}");
+    }
+}
+
+async fn links_are_followed_inside_and_lead_nowhere_outside(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("real.txt", "inside\n");
+    std::os::unix::fs::symlink("real.txt", bench.folder.join("link.txt")).unwrap();
+    assert_eq!(bench.text("read_file", json!({"path": "link.txt"})).await, "inside\n");
+    bench
+        .text("edit_file", json!({"path": "link.txt", "old_string": "inside", "new_string": "changed"}))
+        .await;
+    assert_eq!(bench.read("real.txt"), "changed\n");
+    assert!(bench.folder.join("link.txt").is_symlink(), "the link stays a link");
+    if backend == Backend::Local {
+        return;
+    }
+    let secret = tempfile::tempdir().unwrap();
+    std::fs::write(secret.path().join("key"), "hunter2").unwrap();
+    std::os::unix::fs::symlink(secret.path(), bench.folder.join("out")).unwrap();
+    let direct = secret.path().join("key").display().to_string();
+    let climbing = format!("../../../../../../..{direct}");
+    for path in ["out/key", &direct, &climbing] {
+        let (kind, message) = bench.error("read_file", json!({"path": path})).await;
+        assert_eq!(kind, ErrorKind::FileNotFound, "{path}: {message}");
+    }
+    for path in ["out/key", &direct, &climbing] {
+        // A path in a private folder of the sandbox may be written there; the file outside stays as it is.
+        bench.call("write_file", json!({"path": path, "content": "x", "if_exists": "overwrite"})).await;
+        assert_eq!(std::fs::read_to_string(secret.path().join("key")).unwrap(), "hunter2", "{path}");
+    }
+    let found = bench.value("grep_files", json!({"pattern": "hunter2", "files_glob": "**/*"})).await;
+    assert_eq!(found["total_matches"], 0);
+}
+
+async fn names_with_odd_characters_are_kept(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    for name in
+        ["a b", "né ✓", "two\nlines", "tab\there", "quote'\"", "$(touch x)", "`x`;ls", "*", "back\\slash"]
+    {
+        bench.text("write_file", json!({"path": name, "content": "n"})).await;
+        assert_eq!(bench.text("read_file", json!({"path": name})).await, "n", "{name:?}");
+        let entries = bench.value("list_directory", json!({})).await;
+        let names: Vec<&str> =
+            entries.as_array().unwrap().iter().filter_map(|entry| entry["name"].as_str()).collect();
+        assert!(names.contains(&name), "{name:?} in {names:?}");
+    }
+    assert!(!bench.folder.join("x").exists(), "nothing was run");
+}
+
+async fn files_that_are_too_large_or_no_files_are_typed_errors(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    std::fs::File::create(bench.folder.join("huge")).unwrap().set_len(200 << 20).unwrap();
+    assert_eq!(bench.error("read_file", json!({"path": "huge"})).await.0, ErrorKind::OutputLimit);
+    let edit = json!({"path": "huge", "old_string": "x", "new_string": "y"});
+    assert_eq!(bench.error("edit_file", edit).await.0, ErrorKind::OutputLimit);
+    let found = bench.value("grep_files", json!({"pattern": "x", "files_glob": "huge"})).await;
+    assert_eq!(found, json!({"total_matches": 0, "files_searched": 0, "matches": [], "files_too_large": 1}));
+    bench.write("bin", [0xff, 0xfe, 0x00]);
+    assert_eq!(bench.error("read_file", json!({"path": "bin"})).await.0, ErrorKind::UnicodeDecode);
+    bench.text("bash", json!({"command": "mkfifo pipe"})).await;
+    let (kind, message) = bench.error("read_file", json!({"path": "pipe"})).await;
+    assert_ne!(kind, ErrorKind::Fatal, "{message}");
+}
+
+async fn a_run_without_a_sandbox_is_refused(_: Backend) {
+    let run = toolwright_runtime::Run::builder(toolwright_tools::standard().unwrap()).build().unwrap();
+    for (tool, arguments) in
+        [("bash", json!({"command": "id"})), ("read_file", json!({"path": "/etc/passwd"}))]
+    {
+        let result = run.call(toolwright_core::ToolCall::new("1", tool, arguments)).await.unwrap();
+        assert_eq!(result.error.unwrap().kind, ErrorKind::SandboxUnavailable);
+    }
+}
+
+async fn no_path_ends_a_run(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("file", "x");
+    std::os::unix::fs::symlink("nowhere/at/all", bench.folder.join("dangling")).unwrap();
+    std::os::unix::fs::symlink("loop", bench.folder.join("loop")).unwrap();
+    let long = "x".repeat(300);
+    let deep = vec!["y".repeat(200); 19].join("/");
+    for path in [
+        "dangling",
+        "dangling/a",
+        "loop",
+        "loop/a",
+        "file/a",
+        &long,
+        &deep,
+        "/dev/full/x",
+        "/proc/self/mem",
+        ".",
+    ] {
+        for (tool, arguments) in [
+            ("read_file", json!({"path": path})),
+            ("write_file", json!({"path": path, "content": "x", "if_exists": "overwrite"})),
+            ("edit_file", json!({"path": path, "old_string": "x", "new_string": "x"})),
+            ("text_editor", json!({"command": "view", "path": path})),
+            ("text_editor", json!({"command": "create", "path": path, "file_text": "x"})),
+            ("list_files", json!({"path": path, "depth": 1})),
+            ("grep_files", json!({"pattern": "x", "files_glob": path})),
+            ("file_info", json!({"path": path})),
+        ] {
+            // A fatal error would be an `Err` here, and end the run.
+            let outcome = bench.run.call(toolwright_core::ToolCall::new("1", tool, arguments)).await;
+            assert!(outcome.is_ok(), "{tool} {path}: {outcome:?}");
+        }
+    }
+}
+
+async fn info_is_told_of_files_folders_and_links(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("d/a.md", "12345");
+    std::os::unix::fs::symlink("d/a.md", bench.folder.join("l")).unwrap();
+    std::os::unix::fs::symlink("nowhere", bench.folder.join("dangling")).unwrap();
+    let info = async |path: &str| bench.value("file_info", json!({"path": path})).await;
+    let file = info("d/a.md").await;
+    assert_eq!(
+        (&file["type"], &file["size"], &file["mime_type"]),
+        (&json!("file"), &json!(5), &json!("text/markdown"))
+    );
+    assert!(file["modified"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(info("d").await["type"], "directory");
+    assert_eq!((&info("l").await["type"], &info("l").await["size"]), (&json!("symlink"), &json!(5)));
+    assert_eq!(info("dangling").await, json!({"exists": false}));
+}

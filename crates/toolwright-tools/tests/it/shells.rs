@@ -1,0 +1,143 @@
+//! Commands and programs.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolwright_core::{ErrorKind, ToolCall};
+use toolwright_tools::{Options, bash, python};
+
+use crate::support::{Backend, Bench, cases};
+
+cases![
+    a_shell_tells_output_errors_and_a_bad_end,
+    a_timeout_stops_the_whole_tree_and_keeps_the_output,
+    programs_run_without_a_shell,
+    python_reads_its_program_whole,
+    aliases_are_accepted,
+    a_named_sandbox_is_the_one_used,
+    secrets_of_the_caller_are_not_in_the_environment,
+    search_finds_lines_in_many_files,
+    a_thought_changes_nothing,
+];
+
+async fn a_shell_tells_output_errors_and_a_bad_end(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    assert_eq!(bench.text("bash", json!({"command": "echo out; echo err >&2"})).await, "err\n\nout\n");
+    assert_eq!(bench.text("bash", json!({"command": "printf x; exit 3"})).await, "x\n[exit code 3]");
+    assert_eq!(bench.text("bash", json!({"command": "kill -9 $$"})).await, "[ended by signal 9]");
+    let result = bench.call("bash", json!({"command": "exit 4"})).await;
+    assert_eq!(result.metadata["exit_code"], 4);
+    bench.text("bash", json!({"command": "mkdir -p sub && cd sub && X=1 && echo kept > file"})).await;
+    assert_eq!(bench.text("bash", json!({"command": "echo \"$X\"; cat sub/file"})).await, "\nkept\n");
+}
+
+async fn a_timeout_stops_the_whole_tree_and_keeps_the_output(backend: Backend) {
+    let options = Options::new().timeout(Duration::from_millis(700));
+    let bench = Bench::of(backend, [bash(&options), python(&options)]).await;
+    let started = Instant::now();
+    let command = "echo before; (setsid sleep 30; touch late) & sleep 30";
+    let result = bench.call("bash", json!({"command": command})).await;
+    assert_eq!(result.error.as_ref().unwrap().kind, ErrorKind::Timeout);
+    assert!(result.to_text().contains("before"), "{}", result.to_text());
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let result = bench.call("python", json!({"code": "print('a', flush=True)\nwhile True: pass"})).await;
+    assert_eq!(result.error.as_ref().unwrap().kind, ErrorKind::Timeout);
+    assert!(!bench.folder.join("late").exists());
+}
+
+async fn programs_run_without_a_shell(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    let echo = json!({"command": "printf", "args": ["%s|", "$HOME", "a b", ";ls"]});
+    assert_eq!(bench.text("run_process", echo).await, "$HOME|a b|;ls|");
+    let (kind, message) = bench.error("run_process", json!({"command": "ls", "args": ["nope"]})).await;
+    assert_eq!(kind, ErrorKind::Unknown);
+    assert!(message.starts_with("exit code 2:\n") && message.contains("nope"), "{message}");
+    assert_eq!(
+        bench.error("run_process", json!({"command": "no-such-program"})).await.0,
+        ErrorKind::FileNotFound
+    );
+    let slow = json!({"command": "sleep", "args": ["20"], "timeout": 0.3});
+    assert_eq!(bench.error("run_process", slow).await.0, ErrorKind::Timeout);
+    for timeout in [0.0, -1.0, 1e300] {
+        let call = json!({"command": "true", "timeout": timeout});
+        assert_eq!(bench.error("run_process", call).await.0, ErrorKind::Parsing, "{timeout}");
+    }
+}
+
+async fn python_reads_its_program_whole(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    assert_eq!(bench.text("python", json!({"code": "1+1"})).await, "");
+    assert_eq!(bench.text("python", json!({"code": "print('é', 6*7)"})).await, "é 42\n");
+    let told = bench.text("python", json!({"code": "raise SystemExit(3)"})).await;
+    assert_eq!(told, "[exit code 3]");
+    assert_eq!(bench.text("run_python_script", json!({"script": "print(1)"})).await, "1\n");
+    let (_, message) = bench.error("run_python_script", json!({"script": "1/0"})).await;
+    assert!(message.contains("ZeroDivisionError"), "{message}");
+}
+
+async fn aliases_are_accepted(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("a", "1\n2\n3\n");
+    assert_eq!(bench.text("bash", json!({"cmd": "echo hi"})).await, "hi\n");
+    assert_eq!(bench.text("python", json!({"script": "print(1)"})).await, "1\n");
+    assert_eq!(bench.text("read_file", json!({"file_path": "a", "offset": 1, "limit": 1})).await, "2\n");
+    assert_eq!(bench.error("bash", json!({"cmd": "a", "command": "b"})).await.0, ErrorKind::Parsing);
+    assert_eq!(bench.error("bash", json!({"comand": "b"})).await.0, ErrorKind::Parsing);
+}
+
+async fn a_named_sandbox_is_the_one_used(backend: Backend) {
+    let (one, two) = (Bench::new(backend).await, Bench::new(backend).await);
+    let tools = toolwright_tools::standard_with(&Options::new().in_sandbox("other")).unwrap();
+    let run = toolwright_runtime::Run::builder(tools)
+        .sandbox("default", one.sandbox.clone())
+        .sandbox("other", two.sandbox.clone())
+        .build()
+        .unwrap();
+    let call = |tool: &str, arguments| ToolCall::new("1", tool, arguments);
+    run.call(call("bash", json!({"command": "echo x > here"}))).await.unwrap();
+    run.call(call("write_file", json!({"path": "there", "content": "x"}))).await.unwrap();
+    assert!(two.folder.join("here").exists() && two.folder.join("there").exists());
+    assert!(!one.folder.join("here").exists() && !one.folder.join("there").exists());
+    let wrong = bash(&Options::new().in_sandbox("nope"));
+    let result = Bench::of(backend, [wrong]).await.call("bash", json!({"command": "id"})).await;
+    assert_eq!(result.error.unwrap().kind, ErrorKind::SandboxUnavailable);
+}
+
+async fn secrets_of_the_caller_are_not_in_the_environment(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    let seen = bench.text("bash", json!({"command": "env | cut -d= -f1 | sort"})).await;
+    for name in std::env::vars()
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with("CARGO_") || name.contains("KEY"))
+    {
+        assert!(!seen.lines().any(|line| line == name), "{name} is passed on");
+    }
+}
+
+async fn search_finds_lines_in_many_files(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    for n in 0..450 {
+        bench.write(&format!("d/{}/f{n}.txt", n % 7), format!("line one\nnumber {n}\n"));
+    }
+    bench.write("d/binary", b"number 3\0");
+    let found = bench.value("grep_files", json!({"pattern": r"^number \d*7$", "files_glob": "d"})).await;
+    assert_eq!((&found["total_matches"], &found["files_searched"]), (&json!(45), &json!(450)));
+    assert_eq!(found["matches"].as_array().unwrap().len(), 45);
+    let pattern = "(a*)*b";
+    let hostile = bench.call("grep_files", json!({"pattern": pattern, "files_glob": "d/**/*.txt"})).await;
+    assert!(hostile.error.is_none(), "a hostile pattern takes no time: {:?}", hostile.error);
+    let (_, message) = bench.error("grep_files", json!({"pattern": "(", "files_glob": "d"})).await;
+    assert!(message.contains("not a regular expression"), "{message}");
+    let names = bench.value("glob_files", json!({"pattern": "**/f1?.txt"})).await;
+    assert_eq!(names.as_array().unwrap().len(), 10);
+}
+
+async fn a_thought_changes_nothing(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    assert_eq!(bench.text("think", json!({"thought": "hm"})).await, "");
+    let plan = json!({"plan": [{"step": "a", "status": "anything"}], "explanation": "why"});
+    bench.text("update_plan", plan).await;
+    bench.text("todo_write", json!({"todos": [{"content": "a", "status": "pending"}]})).await;
+    let odd = json!({"todos": [{"content": "a", "status": "someday"}]});
+    assert_eq!(bench.error("todo_write", odd).await.0, ErrorKind::Parsing);
+}
