@@ -289,13 +289,16 @@ impl<'f> Flow<'f> {
         Ok(())
     }
 
-    /// Lets others have the thread when this flow has had it for long. `seen` is the count at the last time.
-    pub(crate) async fn share_thread(&self, seen: &mut u64) {
+    /// Whether this flow has had the thread for long and should let others have it. `seen` is the count at the last
+    /// time.
+    #[inline]
+    pub(crate) fn had_its_turn(&self, seen: &mut u64) -> bool {
         let left = self.statements.load(Ordering::Relaxed);
-        if seen.saturating_sub(left) > TURN {
+        let had = seen.saturating_sub(left) > TURN;
+        if had {
             *seen = left;
-            tokio::task::yield_now().await;
         }
+        had
     }
 
     pub(crate) fn statements_left(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 use toolwright_core::{BoxFuture, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec};
 use toolwright_expr::Value;
 
@@ -26,28 +26,25 @@ pub(crate) struct FlowTool {
 }
 
 impl FlowTool {
-    fn frame(&self, arguments: Json) -> Frame<'static> {
-        let mut given = match arguments {
-            Json::Object(map) => map,
-            _ => Map::new(),
-        };
-        let variables = self.inputs.iter().filter_map(|input| {
-            let value = given.remove(&*input.name).as_ref().map(Value::from_json);
-            let value = value.or_else(|| input.default.as_ref().map(Value::from_json))?;
-            Some((input.name.clone(), value))
-        });
-        Frame { variables: variables.collect(), outer: None }
+    fn frame(&self, arguments: &Json) -> Frame<'static> {
+        let mut variables = Vec::with_capacity(self.inputs.len() + 2);
+        for input in self.inputs.iter() {
+            if let Some(value) = arguments.get(&*input.name).or(input.default.as_ref()) {
+                variables.push((input.name.clone(), Value::from_json(value)));
+            }
+        }
+        Frame { variables, outer: None }
     }
 
     fn run_quick(&self, context: &ToolContext, arguments: Json) -> Outcome {
-        let mut frame = self.frame(arguments);
+        let mut frame = self.frame(&arguments);
         let lent = context.lent::<Lent>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
         flow.pure_body(&self.body, &mut frame, &first_locals(lent.as_deref()))
     }
 
     async fn run(&self, context: &ToolContext, arguments: Json) -> Outcome {
-        let mut frame = self.frame(arguments);
+        let mut frame = self.frame(&arguments);
         let lent = context.lent::<Lent>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
         flow.body(&self.body, &mut frame, &first_locals(lent.as_deref())).await

@@ -8,8 +8,8 @@ use toolwright_expr::{Limits, Value};
 
 use crate::template::Snippet;
 
-/// How long the arguments in a hint may be together.
-const MAX_ARGUMENTS: usize = 80;
+/// How long a hint made from a name and arguments may be.
+const MAX_HINT: usize = 80;
 
 /// What a definition says about hints.
 pub(crate) enum Hint {
@@ -37,7 +37,8 @@ impl Hint {
         match self {
             Hint::Silent => Some(String::new()),
             Hint::Calling(patterns) => {
-                let shown = format_arguments(arguments, patterns, MAX_ARGUMENTS);
+                let left = MAX_HINT.saturating_sub("Calling ()".len() + name.chars().count());
+                let shown = format_arguments(arguments, patterns, left);
                 Some(if shown.is_empty() {
                     format!("Calling {name}")
                 } else {

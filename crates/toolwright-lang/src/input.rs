@@ -103,6 +103,20 @@ impl Type {
         self.read_at(value, at, Place::Top)
     }
 
+    /// Whether a value is of the type as it is, so that reading it would change nothing.
+    fn fits(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Type::Any, _) | (Type::Text, Value::String(_)) | (Type::Boolean, Value::Bool(_)) => true,
+            (Type::Integer, Value::Number(number)) => number.is_i64() || number.is_u64(),
+            (Type::Number, Value::Number(number)) => number.is_f64(),
+            (Type::List(None), Value::Array(_)) | (Type::Dict(None), Value::Object(_)) => true,
+            (Type::List(Some(item)), Value::Array(items)) => items.iter().all(|value| item.fits(value)),
+            (Type::Dict(Some(item)), Value::Object(map)) => map.values().all(|value| item.fits(value)),
+            (Type::Literal(options), Value::String(text)) => options.contains(text),
+            _ => false,
+        }
+    }
+
     fn read_at(&self, value: Value, at: &str, place: Place) -> Result<Value, String> {
         let wrong = |value: &Value, wanted: &str| {
             Err(format!("`{at}`: {} is not {wanted}", text::clip(&value.to_string(), 80)))
@@ -270,6 +284,14 @@ pub(crate) fn read(inputs: &[Input], arguments: Value) -> Result<Value, ToolErro
     let Value::Object(mut given) = arguments else {
         return Err(ToolError::invalid("the arguments must be a JSON object"));
     };
+    // The common case: everything is there and of its type, and nothing else.
+    let known =
+        inputs.iter().filter(|input| given.get(&*input.name).is_some_and(|value| input.kind.fits(value)));
+    if known.count() == given.len()
+        && inputs.iter().all(|i| i.default.is_some() || given.contains_key(&*i.name))
+    {
+        return Ok(Value::Object(given));
+    }
     let mut read = Map::new();
     let mut problems = Vec::new();
     for input in inputs {

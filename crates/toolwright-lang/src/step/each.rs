@@ -122,7 +122,9 @@ impl Each {
         let mut seen = flow.statements_left();
         for inner in elements {
             let value = if pure {
-                flow.share_thread(&mut seen).await;
+                if flow.had_its_turn(&mut seen) {
+                    tokio::task::yield_now().await;
+                }
                 flow.pure_body(&self.body, frame, &inner)?
             } else {
                 flow.body(&self.body, frame, &inner).await?
