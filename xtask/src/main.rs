@@ -1,6 +1,7 @@
 //! Everything the repository does to itself: tests, vectors, benchmarks.
 
 mod bench;
+mod seeds;
 mod test;
 mod vectors;
 
@@ -13,7 +14,8 @@ const HELP: &str = "\
 cargo xtask test                     install what the tests need, and run them all
 cargo xtask checks                   format, lints, docs, licences
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
-cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)";
+cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
+cargo xtask fuzz-seeds               write the vectors as seeds for the fuzz targets";
 
 fn main() -> ExitCode {
     match run() {
@@ -34,6 +36,7 @@ fn run() -> Result<()> {
             vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())
         }
         ["bench", name] => bench::run(name),
+        ["fuzz-seeds"] => seeds::run(),
         ["help" | "--help" | "-h"] | [] => {
             println!("{HELP}");
             Ok(())

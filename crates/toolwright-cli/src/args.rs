@@ -22,6 +22,8 @@ Examples:
   toolwright ask 'What can you do?'      a model works with the tools (no key needed: the demo model answers)
   toolwright tools                       the tools there are
   toolwright call add x=1 y=2            call one of them
+  toolwright serve                       offer the tools to an MCP client
+  toolwright mcp list -- COMMAND         the tools of an MCP server
   toolwright call bash command='ls -la'  a command, in a sandbox that may only read this folder
   toolwright doctor                      what works here, and how to get the rest
 
@@ -38,6 +40,12 @@ pub enum Command {
     Tools(Tools),
     /// Check tools and a policy without running anything.
     Check(Check),
+    /// Offer the tools to an MCP client, on stdin and stdout.
+    #[command(after_help = SERVE_HELP)]
+    Serve(Serve),
+    /// List, call and lock the tools of an MCP server.
+    #[command(subcommand)]
+    Mcp(Mcp),
     /// Show what a sandbox lets through.
     Sandbox(SandboxCommand),
     /// Say what works on this machine, and how to get the rest.
@@ -60,11 +68,116 @@ Examples:
   toolwright call add --args '{\"x\": 1, \"y\": 2}'
   echo '{\"x\": 1, \"y\": 2}' | toolwright call add --args -";
 
+const SERVE_HELP: &str = "\
+Tools that change nothing are approved; all others are refused unless a policy approves them, because nobody is there to
+be asked. Every call is validated, approved, bounded and recorded like a model's.
+
+A client is told to start `toolwright serve`. For many of them that is:
+  {\"mcpServers\": {\"toolwright\": {\"command\": \"toolwright\", \"args\": [\"serve\"]}}}";
+
+#[derive(clap::Args)]
+pub struct Serve {
+    /// Offer only the tools that match; `!pattern` takes tools away.
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    pub tools: Vec<String>,
+    /// Approval rules (YAML).
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Record everything that happens in this file.
+    #[arg(long, value_name = "FILE")]
+    pub transcript: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub enum Mcp {
+    /// List the tools of a server.
+    #[command(
+        after_help = "Example:\n  toolwright mcp list -- npx -y @modelcontextprotocol/server-everything"
+    )]
+    List(McpList),
+    /// Call a tool of a server.
+    #[command(
+        after_help = "Example:\n  toolwright mcp call echo message=hi -- npx -y @modelcontextprotocol/server-everything"
+    )]
+    Call(McpCall),
+    /// Approve the tools of a server as they are now, in a lock file.
+    #[command(after_help = LOCK_HELP)]
+    Lock(McpLock),
+}
+
+const LOCK_HELP: &str = "\
+The lock keeps the definition of every tool: name, description, schemas, annotations, and the server's command. With
+--check nothing is written: a tool that differs from the lock is shown with the difference, and the exit code is 1.
+
+Examples:
+  toolwright mcp lock --name files -- npx -y @modelcontextprotocol/server-filesystem .
+  toolwright mcp lock --check --name files -- npx -y @modelcontextprotocol/server-filesystem .";
+
+/// A server to start. It is given the usual variables (PATH, HOME, LANG ...) and those named here.
+#[derive(clap::Args)]
+pub struct McpTarget {
+    /// The command that starts the server, after `--`.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// A variable for the server: NAME=VALUE, or NAME to pass ours on.
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+    /// Run the server in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+    /// Show what the server writes on stderr.
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+#[derive(clap::Args)]
+pub struct McpList {
+    #[command(flatten)]
+    pub target: McpTarget,
+}
+
+#[derive(clap::Args)]
+pub struct McpCall {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    #[arg(value_name = "NAME=VALUE")]
+    pub arguments: Vec<String>,
+    /// All arguments as one JSON object; `-` reads it from stdin.
+    #[arg(long, value_name = "JSON")]
+    pub args: Option<String>,
+    /// Stop the call after this long: `30`, `1.5s`, `2m`.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    pub timeout: Duration,
+    /// Save pictures and other files of the result here.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub save_to: PathBuf,
+    #[command(flatten)]
+    pub target: McpTarget,
+}
+
+#[derive(clap::Args)]
+pub struct McpLock {
+    /// The server's name in the lock.
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+    /// The lock.
+    #[arg(long, value_name = "FILE", default_value = "tools.lock")]
+    pub file: PathBuf,
+    /// Only compare.
+    #[arg(long)]
+    pub check: bool,
+    #[command(flatten)]
+    pub target: McpTarget,
+}
+
 #[derive(clap::Args)]
 pub struct Ask {
     /// What to ask.
     pub prompt: String,
-    /// The model: `scripted/FILE` plays the replies in a YAML file; left out, the built-in demo model answers.
+    /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key in the
+    /// vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file; left out, the built-in
+    /// demo model answers.
     #[arg(long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
     /// Use only the tools that match; `!pattern` takes tools away.

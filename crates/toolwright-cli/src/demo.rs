@@ -66,8 +66,8 @@ async fn chart(
     #[tool(min_items = 1, max_items = 100)]
     values: Vec<f64>,
 ) -> Result<ToolOutput, ToolError> {
-    let highest = values.iter().copied().fold(f64::MIN, f64::max);
-    if !(highest > 0.0) || values.iter().any(|value| *value < 0.0) {
+    let highest = values.iter().copied().fold(0.0, f64::max);
+    if highest == 0.0 || values.iter().any(|value| *value < 0.0) {
         return Err(ToolError::invalid("the heights must not be negative, and one must be above 0"));
     }
     let bars: String = values

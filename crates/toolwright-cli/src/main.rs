@@ -43,6 +43,8 @@ fn run(args: Args) -> anyhow::Result<()> {
         match args.command {
             Command::Call(what) => commands::call::run(what, args.json).await,
             Command::Ask(what) => commands::ask::run(what, args.json).await,
+            Command::Serve(what) => commands::serve::run(what).await,
+            Command::Mcp(what) => commands::mcp::run(what, args.json).await,
             Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
             Command::Doctor => commands::doctor::run(args.json).await,
             Command::Completions(_) | Command::Tools(_) | Command::Check(_) => Ok(()),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::dispatch::{CallNote, Dispatch};
+use crate::dispatch::{CallNote, Dispatch, Manner};
 use crate::error::{ErrorKind, ToolError};
 use crate::message::{ToolCall, ToolResult};
 use crate::model::Model;
@@ -17,6 +17,7 @@ use crate::output::ToolOutput;
 use crate::sandbox::Sandbox;
 use crate::store::{Store, StoreState, Stored};
 use crate::tool::{BoxFuture, ToolSpec};
+use crate::toolset::Toolset;
 
 /// The signal that a call, or the whole run, is to stop.
 pub type CancelToken = CancellationToken;
@@ -36,6 +37,7 @@ struct Inner {
     cancel: OnceLock<CancelToken>,
     parent_cancel: CancelToken,
     host: Arc<dyn Dispatch>,
+    manner: Manner,
 }
 
 impl ToolContext {
@@ -49,9 +51,27 @@ impl ToolContext {
         deadline: Option<Instant>,
         parent_cancel: CancelToken,
     ) -> Self {
-        let inner =
-            Inner { call_id, tool, span, depth, deadline, cancel: OnceLock::new(), parent_cancel, host };
+        let inner = Inner {
+            call_id,
+            tool,
+            span,
+            depth,
+            deadline,
+            cancel: OnceLock::new(),
+            parent_cancel,
+            host,
+            manner: Manner::default(),
+        };
         ToolContext { inner: Arc::new(inner) }
+    }
+
+    /// The context of a call that is made in this manner. Only a context that was not cloned yet can be changed.
+    #[must_use]
+    pub fn in_manner(mut self, manner: Manner) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.manner = manner;
+        }
+        self
     }
 
     /// A context outside any run, for unit tests of a tool: it has its own state and no other tools.
@@ -180,6 +200,28 @@ impl ToolContext {
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
         let id = format!("{}.{tool}", self.inner.call_id);
         self.inner.host.invoke(self, ToolCall::new(id, tool, arguments)).await
+    }
+
+    /// Calls a tool of `tools` that the run itself need not know; otherwise like [`call`](Self::call).
+    pub async fn call_in(
+        &self,
+        tools: &Toolset,
+        tool: &str,
+        arguments: Value,
+        manner: Manner,
+    ) -> Result<ToolOutput, ToolError> {
+        let id = format!("{}.{tool}", self.inner.call_id);
+        self.inner.host.invoke_in(self, tools, ToolCall::new(id, tool, arguments), manner).await
+    }
+
+    /// What the caller wants a person to be shown for this call; its hint is recorded already.
+    pub fn caller_hint(&self) -> Option<&Arc<str>> {
+        self.inner.manner.hint.as_ref()
+    }
+
+    /// What the caller lends, when it is of type `T`.
+    pub fn lent<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.inner.manner.lent.clone().and_then(|any| any.downcast().ok())
     }
 
     /// Says how far the work has come.
@@ -311,6 +353,16 @@ impl Dispatch for Detached {
         &'a self,
         _parent: &'a ToolContext,
         call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { Err(no_tools(&call)) })
+    }
+
+    fn invoke_in<'a>(
+        &'a self,
+        _parent: &'a ToolContext,
+        _tools: &'a Toolset,
+        call: ToolCall,
+        _manner: Manner,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move { Err(no_tools(&call)) })
     }

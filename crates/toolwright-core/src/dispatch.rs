@@ -3,6 +3,8 @@
 //! The runtime implements [`Dispatch`]; the MCP server, YAML flows and tools that call other tools use it, so that
 //! every call takes the same path whoever asks.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,7 @@ use crate::error::ToolError;
 use crate::message::{ToolCall, ToolResult};
 use crate::output::ToolOutput;
 use crate::tool::{BoxFuture, ToolSpec};
+use crate::toolset::Toolset;
 
 /// Runs calls on behalf of others.
 pub trait Dispatch: Send + Sync {
@@ -25,6 +28,23 @@ pub trait Dispatch: Send + Sync {
     /// Runs a call from outside; the result is bounded, ready for a model.
     fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 
+    /// Like [`dispatch`](Self::dispatch), and tells `watch` what happens inside the call. The call's id must be one
+    /// that no other call under way has. A host that cannot be watched runs the call all the same.
+    fn dispatch_watched<'a>(
+        &'a self,
+        call: ToolCall,
+        watch: Watch,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        let _ = watch;
+        self.dispatch(call)
+    }
+
+    /// Tells the calls with that id to stop; says whether there was one.
+    fn cancel(&self, call_id: &str) -> bool {
+        let _ = call_id;
+        false
+    }
+
     /// Runs a call that a tool makes; the output is whole, and the call is recorded under its parent.
     fn invoke<'a>(
         &'a self,
@@ -32,9 +52,36 @@ pub trait Dispatch: Send + Sync {
         call: ToolCall,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
+    /// Like [`invoke`](Self::invoke), for a tool of `tools` that the run itself need not know.
+    fn invoke_in<'a>(
+        &'a self,
+        parent: &'a ToolContext,
+        tools: &'a Toolset,
+        call: ToolCall,
+        manner: Manner,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
     /// Records something that happened inside a call.
     fn note(&self, context: &ToolContext, note: CallNote);
 }
+
+/// How one tool calls another.
+#[derive(Clone, Default)]
+pub struct Manner {
+    /// What a person is shown in place of the tool's own hint; empty text shows nothing.
+    pub hint: Option<Arc<str>>,
+    /// Whatever the caller lends to a tool that knows what to do with it.
+    pub lent: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Manner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manner").field("hint", &self.hint).finish_non_exhaustive()
+    }
+}
+
+/// Is told what happens inside one call, on the thread where it happens: it must be quick.
+pub type Watch = Arc<dyn Fn(&CallNote) + Send + Sync>;
 
 /// Something that happened inside a call.
 #[non_exhaustive]
@@ -80,6 +127,8 @@ pub enum CallNote {
         attempt: u32,
         /// Why.
         error: String,
+        /// How long it is left alone before the next attempt.
+        wait: Duration,
     },
     /// Anything else a tool wants on record.
     Data {

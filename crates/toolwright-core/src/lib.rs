@@ -45,12 +45,13 @@ mod wrap;
 pub use approval::{ApprovalRequest, Approver, Decision};
 pub use context::{CancelToken, RunScope, State, ToolContext};
 pub use definition::{ToolDef, panic_error, run_blocking};
-pub use dispatch::{CallNote, Dispatch};
+pub use dispatch::{CallNote, Dispatch, Manner, Watch};
 pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use message::{AssistantMessage, Message, ToolCall, ToolResult, Truncation};
 pub use model::{
-    Model, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest, StopReason, ToolChoice, Usage,
+    DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
+    StopReason, ToolChoice, Usage,
 };
 pub use nearest::nearest;
 pub use output::{Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, ToolOutput};
@@ -61,8 +62,8 @@ pub use sandbox::{
 pub use secret::Secret;
 pub use store::{Store, StoreState, Stored};
 pub use tool::{
-    Annotations, BoxFuture, CallView, Fingerprint, ModelInput, Tool, ToolSettings, ToolSpec, ViewContent,
-    ViewFormat, Viewer, canonical_json, empty_parameters,
+    Annotations, BoxFuture, CallView, Fingerprint, ModelInput, Reader, Tool, ToolSettings, ToolSpec,
+    ViewContent, ViewFormat, Viewer, canonical_json, empty_parameters,
 };
 pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};

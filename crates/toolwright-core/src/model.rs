@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::{AssistantMessage, Message};
+use crate::output::Content;
 use crate::tool::{BoxFuture, ToolSpec};
 
 /// Something that answers a conversation.
@@ -16,6 +17,45 @@ pub trait Model: Send + Sync {
 
     /// Answers once.
     fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+
+    /// Answers once, and tells `sink` about each piece as it comes. The reply is the same as without a sink; on an
+    /// error, the pieces told so far are worth nothing.
+    ///
+    /// A model that cannot stream answers first and then tells everything.
+    fn generate_streaming<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(async move {
+            let reply = self.generate(request).await?;
+            reply.message.content.iter().for_each(|block| match block {
+                Content::Text { text, .. } => sink(ModelDelta::Text(text)),
+                Content::Reasoning { text, .. } if !text.is_empty() => sink(ModelDelta::Reasoning(text)),
+                _ => {}
+            });
+            reply.message.tool_calls.iter().for_each(|call| sink(ModelDelta::Call { name: &call.name }));
+            Ok(reply)
+        })
+    }
+}
+
+/// Who listens while a model answers.
+pub type DeltaSink<'a> = &'a mut (dyn FnMut(ModelDelta<'_>) + Send);
+
+/// A piece of an answer, as it comes.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelDelta<'a> {
+    /// More of what it says.
+    Text(&'a str),
+    /// More of what it thinks, when the vendor shows it.
+    Reasoning(&'a str),
+    /// It begins to ask for a tool; the arguments follow in the reply.
+    Call {
+        /// The tool's name.
+        name: &'a str,
+    },
 }
 
 /// What a model is asked.

@@ -199,8 +199,12 @@ pub struct ToolSettings {
     pub return_direct: bool,
     /// The result is never shown to a model again.
     pub confidential: bool,
+    /// Whether a person must confirm each call; `None` leaves it to the policy.
+    pub require_confirmation: Option<bool>,
     /// The work is done without yielding; the runtime moves it off its own threads.
     pub blocking: bool,
+    /// Reads arguments before they are checked, for tools with rules of their own about what fits.
+    pub reader: Option<Reader>,
     /// Shows a call to an approver.
     pub viewer: Option<Viewer>,
     /// Rewrites old results of this tool before each model request.
@@ -217,7 +221,9 @@ static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
     sandboxed: false,
     return_direct: false,
     confidential: false,
+    require_confirmation: None,
     blocking: false,
+    reader: None,
     viewer: None,
     model_input: None,
     aliases: Vec::new(),
@@ -258,6 +264,9 @@ impl std::fmt::Debug for ToolSettings {
             .finish_non_exhaustive()
     }
 }
+
+/// Reads the arguments of a call; what it returns is then checked against the schema.
+pub type Reader = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send + Sync>;
 
 /// Makes the view of a call that an approver sees. An error refuses the call under a policy.
 pub type Viewer = Arc<dyn Fn(&ToolCall) -> Result<CallView, ToolError> + Send + Sync>;

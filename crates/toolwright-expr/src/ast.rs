@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Conditional(Box<Conditional>),
     Attribute(Box<Attribute>),
     Subscript(Box<Subscript>),
+    /// `x['key']`, the key hashed beforehand.
+    Item(Box<Item>),
     Slice(Box<[Option<Expr>; 3]>),
     Call(Box<Call>),
     List(Box<[Expr]>),
@@ -125,6 +127,8 @@ impl CompareOp {
 }
 
 pub(crate) struct Binary {
+    /// Made of variables and numbers only, so that trying it as machine arithmetic costs nothing.
+    pub(crate) quick: bool,
     pub(crate) op: BinaryOp,
     pub(crate) left: Expr,
     pub(crate) right: Expr,
@@ -136,6 +140,8 @@ pub(crate) struct Chain {
 }
 
 pub(crate) struct Compare {
+    /// As in [`Binary`].
+    pub(crate) quick: bool,
     pub(crate) op: CompareOp,
     pub(crate) left: Expr,
     pub(crate) right: Expr,
@@ -174,6 +180,12 @@ impl Name {
 pub(crate) struct Subscript {
     pub(crate) value: Expr,
     pub(crate) index: Expr,
+}
+
+pub(crate) struct Item {
+    pub(crate) value: Expr,
+    pub(crate) key: Value,
+    pub(crate) hash: u64,
 }
 
 pub(crate) struct Call {
@@ -310,6 +322,7 @@ pub(crate) struct CodeParam {
 
 pub(crate) struct SlotInfo {
     pub(crate) name: Arc<str>,
+    pub(crate) hash: u64,
     pub(crate) kind: SlotKind,
 }
 

@@ -25,6 +25,7 @@ pub(crate) fn value(value: &Value, spec: &str, fuel: &mut Fuel<'_>) -> Result<St
             format_integer(number, &Spec::parse(spec, kind)?, fuel)
         }
         (_, Some(Number::Float(x))) => format_float(x, &Spec::parse(spec, kind)?, fuel),
+        (_, Some(Number::Complex(re, im))) => format_complex(re, im, &Spec::parse(spec, kind)?, fuel),
         _ => Err(Error::type_(format!("unsupported format string passed to {kind}.__format__"))),
     }
 }
@@ -129,7 +130,8 @@ impl Spec {
 
     /// Digits with separators, and zeros in front when the fill is a zero inside the number.
     fn grouped(&self, digits: &str, rest: usize, every: usize, fuel: &mut Fuel<'_>) -> Result<String, Error> {
-        let Some(mark) = self.grouping else { return Ok(digits.to_owned()) };
+        // Infinity has no digits to group.
+        let Some(mark) = self.grouping.filter(|_| !digits.is_empty()) else { return Ok(digits.to_owned()) };
         let zero_filled = self.fill == Some('0') && self.align == Some('=');
         let wanted = if zero_filled { self.width.saturating_sub(rest) } else { 0 };
         fuel.allocate(digits.len().saturating_mul(2).saturating_add(wanted))?;
@@ -310,6 +312,46 @@ fn format_float(x: f64, spec: &Spec, fuel: &mut Fuel<'_>) -> Result<String, Erro
     let (whole, rest) = body.split_at(split);
     let whole = spec.grouped(whole, sign.len() + rest.len(), 3, fuel)?;
     spec.pad(sign, &format!("{whole}{rest}"), '>', fuel)
+}
+
+/// Both parts laid out alike, the whole padded; in parentheses when no type asks for plain numbers.
+fn format_complex(re: f64, im: f64, spec: &Spec, fuel: &mut Fuel<'_>) -> Result<String, Error> {
+    if let Some(kind) = spec.kind
+        && !matches!(kind, 'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'n')
+    {
+        return Err(unknown_code(kind, "complex"));
+    }
+    if spec.fill == Some('0') {
+        return Err(Error::value("Zero padding is not allowed in complex format specifier"));
+    }
+    if spec.align == Some('=') {
+        return Err(Error::value("'=' alignment flag is not allowed in complex format specifier"));
+    }
+    let part = |sign: Option<char>| Spec {
+        sign,
+        no_negative_zero: spec.no_negative_zero,
+        alternate: spec.alternate,
+        grouping: spec.grouping,
+        precision: spec.precision,
+        kind: spec.kind.or(Some('g')).filter(|_| spec.kind.is_some() || spec.precision.is_some()),
+        ..Spec::default()
+    };
+    let shown = |x: f64, sign: Option<char>, fuel: &mut Fuel<'_>| {
+        let text = format_float(x, &part(sign), fuel)?;
+        Ok::<_, Error>(match spec.kind {
+            None => text.strip_suffix(".0").map_or(text.clone(), str::to_owned),
+            Some(_) => text,
+        })
+    };
+    let imaginary = shown(im, Some('+'), fuel)?;
+    let body = if spec.kind.is_none() && re == 0.0 && re.is_sign_positive() {
+        format!("{}j", shown(im, spec.sign, fuel)?)
+    } else if spec.kind.is_none() {
+        format!("({}{imaginary}j)", shown(re, spec.sign, fuel)?)
+    } else {
+        format!("{}{imaginary}j", shown(re, spec.sign, fuel)?)
+    };
+    spec.pad("", &body, '>', fuel)
 }
 
 /// Decimals beyond these are zeros for every float, so they need not be computed.
@@ -709,10 +751,12 @@ fn conversion(
         'a' => Some(repr::ascii(value, fuel)?),
         'c' => Some(match value {
             Value::Str(text) if text.chars_len() == 1 => text.as_str().to_owned(),
-            Value::Int(code) => match u32::try_from(*code).ok().and_then(char::from_u32) {
-                Some(c) => c.to_string(),
-                None => return Err(Error::overflow("%c arg not in range(0x110000)")),
-            },
+            Value::Int(_) | Value::Bool(_) | Value::Big(_) => {
+                match value.as_i64().and_then(|code| u32::try_from(code).ok()).and_then(char::from_u32) {
+                    Some(c) => c.to_string(),
+                    None => return Err(Error::overflow("%c arg not in range(0x110000)")),
+                }
+            }
             _ => return Err(Error::type_("%c requires int or char")),
         }),
         _ => None,
@@ -856,7 +900,7 @@ mod tests {
         check(1234, "08,", "0,001,234");
         check(-5, "05", "-0005");
         check(255, "#_x", "0xff");
-        check(0x1_0000_0000, "_x", "1_0000_0000");
+        check(0x1_0000_0000i64, "_x", "1_0000_0000");
         check(3.0, ".3", "3.0");
         check(123.0, ".3", "1.23e+02");
         check(1_234_567.891, ",.2f", "1,234,567.89");

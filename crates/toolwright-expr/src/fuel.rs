@@ -30,7 +30,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            steps: 3_000_000,
+            steps: 2_000_000,
             bytes: 24 << 20,
             depth: 200,
             output: 16 << 20,
@@ -46,6 +46,9 @@ const SLICE: u64 = 2_048;
 
 /// What every object costs beside its contents: reference counts, length, the allocator's own bookkeeping.
 const OVERHEAD: u64 = 48;
+
+/// Steps an allocation takes, whatever its size.
+const ALLOCATION: u64 = 6;
 
 /// What is left of [`Limits`] while an evaluation runs.
 pub(crate) struct Fuel<'a> {
@@ -104,7 +107,8 @@ impl<'a> Fuel<'a> {
             Some(rest) => self.bytes = rest,
             None => return Err(self.out_of_bytes()),
         }
-        self.spend(count >> 6)
+        // An allocation and its release take as long as a handful of operators.
+        self.spend(ALLOCATION + (count >> 6))
     }
 
     /// Pays for `count` values of `size` bytes.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::value::Value;
+use crate::value::{DictMap, Key, TextKey, Value};
 
 /// A function of the host that programs can call. It may block; evaluation waits for it.
 pub trait HostFunction: Send + Sync {
@@ -94,6 +94,13 @@ pub trait Scope {
     /// The value of a variable.
     fn get(&self, name: &str) -> Option<Value>;
 
+    /// As [`get`](Self::get), with the hash the program computed when it was compiled. Only scopes made of
+    /// [`Variables`] have a use for it.
+    fn get_hashed(&self, name: &str, hash: u64) -> Option<Value> {
+        let _ = hash;
+        self.get(name)
+    }
+
     /// Calls `visit` with every variable name, for hints in error messages.
     fn names(&self, visit: &mut dyn FnMut(&str));
 
@@ -176,12 +183,80 @@ impl<S: Scope + ?Sized> Scope for &S {
         (**self).get(name)
     }
 
+    fn get_hashed(&self, name: &str, hash: u64) -> Option<Value> {
+        (**self).get_hashed(name, hash)
+    }
+
     fn names(&self, visit: &mut dyn FnMut(&str)) {
         (**self).names(visit);
     }
 
     fn log(&self, message: &str) {
         (**self).log(message);
+    }
+}
+
+/// Named values in the order they came, found by the hash a program carries: the fastest scope of any size.
+#[derive(Clone, Default)]
+pub struct Variables {
+    map: DictMap,
+}
+
+impl Variables {
+    /// No variables.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives a variable a value; gives back the one it had.
+    pub fn insert(&mut self, name: &str, value: Value) -> Option<Value> {
+        self.map.insert(Key::text(name), value)
+    }
+
+    /// Takes a variable away.
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        self.map.shift_remove(&TextKey::new(name))
+    }
+
+    /// The value of a variable.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.map.get(&TextKey::new(name))
+    }
+
+    /// Number of variables.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// All names and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.map.iter().filter_map(|(key, value)| key.value.as_str().map(|name| (name, value)))
+    }
+}
+
+impl<K: AsRef<str>> FromIterator<(K, Value)> for Variables {
+    fn from_iter<T: IntoIterator<Item = (K, Value)>>(entries: T) -> Self {
+        let map = entries.into_iter().map(|(name, value)| (Key::text(name.as_ref()), value)).collect();
+        Self { map }
+    }
+}
+
+impl Scope for Variables {
+    fn get(&self, name: &str) -> Option<Value> {
+        self.value(name).cloned()
+    }
+
+    fn get_hashed(&self, name: &str, hash: u64) -> Option<Value> {
+        self.map.get(&TextKey::with_hash(name, hash)).cloned()
+    }
+
+    fn names(&self, visit: &mut dyn FnMut(&str)) {
+        self.iter().for_each(|(name, _)| visit(name));
     }
 }
 
@@ -196,6 +271,10 @@ pub struct Nested<'a, I: ?Sized, O: ?Sized> {
 impl<I: Scope + ?Sized, O: Scope + ?Sized> Scope for Nested<'_, I, O> {
     fn get(&self, name: &str) -> Option<Value> {
         self.inner.get(name).or_else(|| self.outer.get(name))
+    }
+
+    fn get_hashed(&self, name: &str, hash: u64) -> Option<Value> {
+        self.inner.get_hashed(name, hash).or_else(|| self.outer.get_hashed(name, hash))
     }
 
     fn names(&self, visit: &mut dyn FnMut(&str)) {

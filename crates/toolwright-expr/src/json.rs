@@ -297,7 +297,13 @@ impl Printer<'_, '_> {
     fn string(&mut self, text: &str) -> Result<(), Error> {
         self.fuel.allocate(text.len() + 2)?;
         self.out.push('"');
-        for c in text.chars() {
+        let mut rest = text;
+        while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
+            let (plain, special) = rest.split_at(at);
+            self.out.push_str(plain);
+            let mut chars = special.chars();
+            let c = chars.next().unwrap_or(' ');
+            rest = chars.as_str();
             match c {
                 '"' => self.out.push_str("\\\""),
                 '\\' => self.out.push_str("\\\\"),
@@ -313,6 +319,7 @@ impl Printer<'_, '_> {
                 _ => self.out.push(c),
             }
         }
+        self.out.push_str(rest);
         self.out.push('"');
         Ok(())
     }

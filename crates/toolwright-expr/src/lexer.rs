@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use num_bigint::BigInt;
+use smallvec::{SmallVec, smallvec};
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 use crate::error::{Error, LimitKind, Span};
@@ -11,6 +12,9 @@ use crate::value::Value;
 
 /// Sources longer than this are refused before they are read.
 pub(crate) const MAX_SOURCE: usize = 1 << 20;
+
+/// Brackets may be nested this deep.
+const MAX_OPEN: usize = 100;
 
 /// Python's own bound on digits when text becomes an integer or the other way round.
 pub(crate) const MAX_TEXT_DIGITS: usize = 4300;
@@ -75,23 +79,112 @@ pub(crate) struct Lexer<'a> {
     open: Vec<char>,
     /// Bracket depths at which an f-string expression sits: a `:` there starts its format spec.
     fields: Vec<usize>,
-    indents: Vec<usize>,
+    indents: SmallVec<[usize; 8]>,
     pending_dedents: usize,
     line_start: bool,
+    /// The line end that closes a script without one was given.
+    closed: bool,
 }
 
-const WORDS: &[&str] = &[
-    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
-    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
-    "or", "pass", "raise", "return", "try", "while", "with", "yield", "None", "True", "False",
-];
+/// The language's own words, as the one static text each is known by.
+fn word(text: &str) -> Option<&'static str> {
+    if !(2..=8).contains(&text.len()) {
+        return None;
+    }
+    Some(match text {
+        "and" => "and",
+        "as" => "as",
+        "assert" => "assert",
+        "async" => "async",
+        "await" => "await",
+        "break" => "break",
+        "class" => "class",
+        "continue" => "continue",
+        "def" => "def",
+        "del" => "del",
+        "elif" => "elif",
+        "else" => "else",
+        "except" => "except",
+        "finally" => "finally",
+        "for" => "for",
+        "from" => "from",
+        "global" => "global",
+        "if" => "if",
+        "import" => "import",
+        "in" => "in",
+        "is" => "is",
+        "lambda" => "lambda",
+        "nonlocal" => "nonlocal",
+        "not" => "not",
+        "or" => "or",
+        "pass" => "pass",
+        "raise" => "raise",
+        "return" => "return",
+        "try" => "try",
+        "while" => "while",
+        "with" => "with",
+        "yield" => "yield",
+        "None" => "None",
+        "True" => "True",
+        "False" => "False",
+        _ => return None,
+    })
+}
 
-/// Longest first, so that the first match is the right one.
-const OPERATORS: &[&str] = &[
-    "**=", "//=", "<<=", ">>=", "...", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "->", ":=", "+=",
-    "-=", "*=", "/=", "%=", "@=", "&=", "|=", "^=", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<",
-    ">", "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "=", "!",
-];
+/// The longest operator these bytes begin with.
+fn operator(first: u8, second: u8, third: u8) -> Option<&'static str> {
+    Some(match (first, second, third) {
+        (b'*', b'*', b'=') => "**=",
+        (b'/', b'/', b'=') => "//=",
+        (b'<', b'<', b'=') => "<<=",
+        (b'>', b'>', b'=') => ">>=",
+        (b'.', b'.', b'.') => "...",
+        (b'*', b'*', _) => "**",
+        (b'/', b'/', _) => "//",
+        (b'<', b'<', _) => "<<",
+        (b'>', b'>', _) => ">>",
+        (b'<', b'=', _) => "<=",
+        (b'>', b'=', _) => ">=",
+        (b'=', b'=', _) => "==",
+        (b'!', b'=', _) => "!=",
+        (b'-', b'>', _) => "->",
+        (b':', b'=', _) => ":=",
+        (b'+', b'=', _) => "+=",
+        (b'-', b'=', _) => "-=",
+        (b'*', b'=', _) => "*=",
+        (b'/', b'=', _) => "/=",
+        (b'%', b'=', _) => "%=",
+        (b'@', b'=', _) => "@=",
+        (b'&', b'=', _) => "&=",
+        (b'|', b'=', _) => "|=",
+        (b'^', b'=', _) => "^=",
+        (b'+', ..) => "+",
+        (b'-', ..) => "-",
+        (b'*', ..) => "*",
+        (b'/', ..) => "/",
+        (b'%', ..) => "%",
+        (b'@', ..) => "@",
+        (b'&', ..) => "&",
+        (b'|', ..) => "|",
+        (b'^', ..) => "^",
+        (b'~', ..) => "~",
+        (b'<', ..) => "<",
+        (b'>', ..) => ">",
+        (b'(', ..) => "(",
+        (b')', ..) => ")",
+        (b'[', ..) => "[",
+        (b']', ..) => "]",
+        (b'{', ..) => "{",
+        (b'}', ..) => "}",
+        (b',', ..) => ",",
+        (b':', ..) => ":",
+        (b'.', ..) => ".",
+        (b';', ..) => ";",
+        (b'=', ..) => "=",
+        (b'!', ..) => "!",
+        _ => return None,
+    })
+}
 
 impl<'a> Lexer<'a> {
     pub(crate) fn new(source: &'a str, start: usize, dialect: Dialect) -> Result<Self, Error> {
@@ -107,9 +200,10 @@ impl<'a> Lexer<'a> {
             dialect,
             open: Vec::new(),
             fields: Vec::new(),
-            indents: vec![0],
+            indents: smallvec![0],
             pending_dedents: 0,
             line_start: dialect == Dialect::Script,
+            closed: false,
         })
     }
 
@@ -149,8 +243,8 @@ impl<'a> Lexer<'a> {
     fn at_end(&mut self) -> Token {
         if self.dialect == Dialect::Script {
             // A script may end without a line end; the parser still wants to see one.
-            if !self.line_start && self.open.is_empty() && self.indents.len() > 1 {
-                self.line_start = true;
+            if !self.closed {
+                self.closed = true;
                 return self.token(Tok::Newline, self.at);
             }
             if self.indents.len() > 1 {
@@ -169,8 +263,19 @@ impl<'a> Lexer<'a> {
         self.source.get(self.at..).unwrap_or_default()
     }
 
+    #[inline]
     fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        match self.source.as_bytes().get(self.at) {
+            Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
+            Some(_) => self.rest().chars().next(),
+            None => None,
+        }
+    }
+
+    /// A byte further on; zero past the end.
+    #[inline]
+    fn byte_at(&self, ahead: usize) -> u8 {
+        self.source.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
     fn peek_at(&self, ahead: usize) -> Option<char> {
@@ -304,19 +409,19 @@ impl<'a> Lexer<'a> {
                 return self.string(start, &lower);
             }
         }
-        if let Some(word) = WORDS.iter().find(|word| **word == text) {
+        if let Some(word) = word(text) {
             return Ok(self.token(Tok::Word(word), start));
         }
         Ok(self.token(Tok::Name(Arc::from(text)), start))
     }
 
     fn operator(&mut self, start: usize) -> Result<Token, Error> {
-        let rest = self.rest();
         let in_field = self.fields.last() == Some(&self.open.len());
-        let found = if in_field && rest.starts_with(":=") {
+        let (first, second) = (self.byte_at(0), self.byte_at(1));
+        let found = if in_field && (first, second) == (b':', b'=') {
             Some(":")
         } else {
-            OPERATORS.iter().copied().find(|operator| rest.starts_with(operator))
+            operator(first, second, self.byte_at(2))
         };
         let Some(operator) = found else {
             let odd = self.bump().unwrap_or(' ');
@@ -328,7 +433,7 @@ impl<'a> Lexer<'a> {
         self.at += operator.len();
         match operator {
             "(" | "[" | "{" => {
-                if self.open.len() >= 200 {
+                if self.open.len() >= MAX_OPEN {
                     return Err(Error::limited(LimitKind::Depth, "too many nested brackets")
                         .at(Span::new(start, self.at)));
                 }
@@ -370,6 +475,9 @@ impl<'a> Lexer<'a> {
     }
 
     fn number(&mut self, start: usize) -> Result<Token, Error> {
+        if let Some(small) = self.small_number() {
+            return Ok(self.token(Tok::Number(Value::Int(small)), start));
+        }
         let rest = self.rest().as_bytes();
         let radix = match (rest.first(), rest.get(1).map(u8::to_ascii_lowercase)) {
             (Some(b'0'), Some(b'x')) => 16,
@@ -387,6 +495,19 @@ impl<'a> Lexer<'a> {
             Some(number) => Ok(self.token(Tok::Number(Value::integer(number)), start)),
             None => Err(self.bad_number(start, "invalid digit in number")),
         }
+    }
+
+    /// A few plain digits, by far the most frequent number.
+    fn small_number(&mut self) -> Option<i64> {
+        let digits = self.rest().bytes().take(18).take_while(u8::is_ascii_digit).count();
+        let next = self.byte_at(digits);
+        let ends = !(next.is_ascii_alphanumeric() || next == b'.' || next == b'_' || !next.is_ascii());
+        if !ends || digits > 1 && self.byte_at(0) == b'0' {
+            return None;
+        }
+        let number = (0..digits).fold(0, |number, at| number * 10 + i64::from(self.byte_at(at) - b'0'));
+        self.at += digits;
+        Some(number)
     }
 
     fn decimal(&mut self, start: usize) -> Result<Token, Error> {
@@ -657,7 +778,7 @@ impl<'a> Lexer<'a> {
 
     /// Enters the expression of an f-string field: line ends are blanks and `:` starts the format spec.
     pub(crate) fn enter_field(&mut self) -> Result<(), Error> {
-        if self.open.len() >= 200 {
+        if self.open.len() >= MAX_OPEN {
             return Err(Error::limited(LimitKind::Depth, "too many nested brackets"));
         }
         self.open.push('f');
@@ -748,7 +869,7 @@ pub(crate) fn is_name_part(c: char) -> bool {
 
 /// Whether the text is one of the language's own words.
 pub(crate) fn is_word(text: &str) -> bool {
-    WORDS.contains(&text)
+    word(text).is_some()
 }
 
 #[cfg(test)]
@@ -760,8 +881,11 @@ mod tests {
         let mut all = Vec::new();
         loop {
             let token = lexer.next().unwrap();
-            if token.tok == Tok::End {
-                return all;
+            match token.tok {
+                Tok::End => return all,
+                // The line end that closes the script.
+                Tok::Newline if lexer.closed && lexer.indents.len() == 1 => continue,
+                _ => {}
             }
             all.push(token.tok);
         }

@@ -40,7 +40,7 @@ mod yaml;
 pub use builtins::Builtin;
 pub use error::{Error, ErrorKind, LimitKind, Span};
 pub use fuel::Limits;
-pub use host::{HostArgs, HostError, HostFunction, NamedFunction, Nested, Scope};
+pub use host::{HostArgs, HostError, HostFunction, NamedFunction, Nested, Scope, Variables};
 pub use program::{Program, Script, is_builtin, is_usable_name, reference_tables};
 pub use template::Template;
 pub use types::Type;

@@ -19,7 +19,13 @@ const MAX_HEIGHT: u16 = 120;
 const MAX_SPINE: usize = 12;
 
 /// Deepest recursion of the parser itself.
-const MAX_NESTING: u32 = 200;
+const MAX_NESTING: u32 = 100;
+
+/// Precedences below those of the arithmetic operators, which go on from five.
+const OR: u8 = 1;
+const AND: u8 = 2;
+const NOT: u8 = 3;
+const COMPARE: u8 = 4;
 
 pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
@@ -197,7 +203,7 @@ impl<'a> Parser<'a> {
     fn starred_or_expression(&mut self) -> Result<Expr, Error> {
         let start = self.token.span;
         if self.take("*")? {
-            let value = self.binary(1)?;
+            let value = self.climb(COMPARE + 1)?;
             let height = value.height;
             return self.node(Kind::Starred(Box::new(value)), self.span_from(start), height);
         }
@@ -218,9 +224,18 @@ impl<'a> Parser<'a> {
     }
 
     fn conditional(&mut self) -> Result<Expr, Error> {
-        let start = self.token.span;
+        let first = self.lambda_or_disjunction()?;
+        if self.at_word("if") && !matches!(first.kind, Kind::Lambda(_)) {
+            return self.conditional_rest(first);
+        }
+        Ok(first)
+    }
+
+    #[inline(never)]
+    fn conditional_rest(&mut self, first: Expr) -> Result<Expr, Error> {
+        let start = first.span;
         let mut branches = Vec::new();
-        let mut last = self.lambda_or_disjunction()?;
+        let mut last = first;
         while self.at_word("if") && !matches!(last.kind, Kind::Lambda(_)) {
             self.advance()?;
             let test = self.disjunction()?;
@@ -352,60 +367,81 @@ impl<'a> Parser<'a> {
     }
 
     fn disjunction(&mut self) -> Result<Expr, Error> {
-        self.word_list("or", Self::conjunction, Kind::Or)
+        self.climb(OR)
     }
 
-    fn conjunction(&mut self) -> Result<Expr, Error> {
-        self.word_list("and", Self::negation, Kind::And)
+    /// Operators of precedence `floor` and above, by precedence climbing. One function for all of them, because
+    /// every level of nesting passes through here and stack is what bounds nesting.
+    fn climb(&mut self, floor: u8) -> Result<Expr, Error> {
+        let start = self.token.span;
+        let mut left =
+            if floor <= NOT && self.at_word("not") { self.negation(start)? } else { self.unary()? };
+        let mut spine = 0usize;
+        loop {
+            if let Some((op, precedence)) = self.binary_op() {
+                if precedence < floor {
+                    return Ok(left);
+                }
+                self.advance()?;
+                let right = self.climb(precedence + 1)?;
+                spine += 1;
+                left = self.join(left, op, right, start, spine)?;
+            } else if floor <= COMPARE
+                && let Some(op) = self.compare_op()?
+            {
+                left = self.comparison(left, op, start)?;
+            } else if floor <= AND && self.at_word("and") {
+                left = self.word_list(left, "and", AND, start, Kind::And)?;
+            } else if floor <= OR && self.at_word("or") {
+                left = self.word_list(left, "or", OR, start, Kind::Or)?;
+            } else {
+                return Ok(left);
+            }
+        }
     }
 
+    #[inline(never)]
     fn word_list(
         &mut self,
+        first: Expr,
         word: &str,
-        operand: fn(&mut Self) -> Result<Expr, Error>,
+        precedence: u8,
+        start: Span,
         make: fn(Box<[Expr]>) -> Kind,
     ) -> Result<Expr, Error> {
-        let start = self.token.span;
-        let first = operand(self)?;
-        if !self.at_word(word) {
-            return Ok(first);
-        }
         let mut items = vec![first];
         while self.take_word(word)? {
-            items.push(operand(self)?);
+            items.push(self.climb(precedence + 1)?);
         }
         self.sequence(items, self.span_from(start), make)
     }
 
-    fn negation(&mut self) -> Result<Expr, Error> {
-        let start = self.token.span;
+    #[inline(never)]
+    fn negation(&mut self, start: Span) -> Result<Expr, Error> {
         let mut count = 0u64;
         while self.take_word("not")? {
             count += 1;
         }
-        let mut expr = self.comparison()?;
+        let mut expr = self.climb(COMPARE)?;
         // Two negations in a row only turn the value into a truth value, however many there are.
-        let rounds = if count == 0 { 0 } else { 2 - count % 2 };
-        for _ in 0..rounds {
+        for _ in 0..2 - count % 2 {
             let height = expr.height;
             expr = self.node(Kind::Not(Box::new(expr)), self.span_from(start), height)?;
         }
         Ok(expr)
     }
 
-    fn comparison(&mut self) -> Result<Expr, Error> {
-        let start = self.token.span;
-        let first = self.binary(1)?;
-        let Some(op) = self.compare_op()? else { return Ok(first) };
-        let right = self.binary(1)?;
+    #[inline(never)]
+    fn comparison(&mut self, first: Expr, op: CompareOp, start: Span) -> Result<Expr, Error> {
+        let right = self.climb(COMPARE + 1)?;
         let mut height = first.height.max(right.height);
         let Some(mut next) = self.compare_op()? else {
-            let compare = Compare { op, left: first, right };
+            let compare = Compare { quick: false, op, left: first, right };
             return self.node(Kind::Compare(Box::new(compare)), self.span_from(start), height);
         };
         let mut rest = vec![(op, right)];
         loop {
-            let operand = self.binary(1)?;
+            let operand = self.climb(COMPARE + 1)?;
             height = height.max(operand.height);
             rest.push((next, operand));
             match self.compare_op()? {
@@ -417,6 +453,14 @@ impl<'a> Parser<'a> {
     }
 
     fn compare_op(&mut self) -> Result<Option<CompareOp>, Error> {
+        let possible = match &self.token.tok {
+            Tok::Op(operator) => matches!(operator.as_bytes().first(), Some(b'=' | b'!' | b'<' | b'>')),
+            Tok::Word(word) => matches!(*word, "in" | "is" | "not"),
+            _ => false,
+        };
+        if !possible {
+            return Ok(None);
+        }
         let op = match &self.token.tok {
             Tok::Op("==") => CompareOp::Eq,
             Tok::Op("!=") => CompareOp::Ne,
@@ -442,25 +486,9 @@ impl<'a> Parser<'a> {
         Ok(Some(op))
     }
 
-    /// Operators of precedence `floor` and above, by precedence climbing.
-    fn binary(&mut self, floor: u8) -> Result<Expr, Error> {
-        let start = self.token.span;
-        let mut left = self.unary()?;
-        let mut spine = 0usize;
-        while let Some((op, precedence)) = self.binary_op() {
-            if precedence < floor {
-                break;
-            }
-            self.advance()?;
-            let right = self.binary(precedence + 1)?;
-            let span = self.span_from(start);
-            spine += 1;
-            left = self.join(left, op, right, span, spine)?;
-        }
-        Ok(left)
-    }
-
-    fn join(&self, left: Expr, op: BinaryOp, right: Expr, span: Span, spine: usize) -> Result<Expr, Error> {
+    #[inline(never)]
+    fn join(&self, left: Expr, op: BinaryOp, right: Expr, start: Span, spine: usize) -> Result<Expr, Error> {
+        let span = self.span_from(start);
         let height = left.height.max(right.height);
         match left.kind {
             Kind::Chain(mut chain) if spine > MAX_SPINE + 1 => {
@@ -475,31 +503,43 @@ impl<'a> Parser<'a> {
             }
             kind => {
                 let left = Expr { kind, span: left.span, height: left.height };
-                self.node(Kind::Binary(Box::new(Binary { op, left, right })), span, height)
+                self.node(Kind::Binary(Box::new(Binary { quick: false, op, left, right })), span, height)
             }
         }
     }
 
     fn binary_op(&self) -> Option<(BinaryOp, u8)> {
         let Tok::Op(operator) = &self.token.tok else { return None };
+        // Most tokens that end an operand are brackets and commas; they are told apart by one byte.
+        if !matches!(
+            operator.as_bytes().first(),
+            Some(b'+' | b'-' | b'*' | b'/' | b'%' | b'|' | b'^' | b'&' | b'<' | b'>' | b'@')
+        ) {
+            return None;
+        }
         Some(match *operator {
-            "|" => (BinaryOp::Or, 1),
-            "^" => (BinaryOp::Xor, 2),
-            "&" => (BinaryOp::And, 3),
-            "<<" => (BinaryOp::Shl, 4),
-            ">>" => (BinaryOp::Shr, 4),
-            "+" => (BinaryOp::Add, 5),
-            "-" => (BinaryOp::Sub, 5),
-            "*" => (BinaryOp::Mul, 6),
-            "/" => (BinaryOp::Div, 6),
-            "//" => (BinaryOp::FloorDiv, 6),
-            "%" => (BinaryOp::Mod, 6),
-            "@" => (BinaryOp::MatMul, 6),
+            "|" => (BinaryOp::Or, 5),
+            "^" => (BinaryOp::Xor, 6),
+            "&" => (BinaryOp::And, 7),
+            "<<" => (BinaryOp::Shl, 8),
+            ">>" => (BinaryOp::Shr, 8),
+            "+" => (BinaryOp::Add, 9),
+            "-" => (BinaryOp::Sub, 9),
+            "*" => (BinaryOp::Mul, 10),
+            "/" => (BinaryOp::Div, 10),
+            "//" => (BinaryOp::FloorDiv, 10),
+            "%" => (BinaryOp::Mod, 10),
+            "@" => (BinaryOp::MatMul, 10),
             _ => return None,
         })
     }
 
+    /// Prefix operators, then an operand and its power, which binds tighter than they do.
     fn unary(&mut self) -> Result<Expr, Error> {
+        if !matches!(self.token.tok, Tok::Op("-" | "+" | "~")) {
+            let expr = self.postfix()?;
+            return if self.at("**") { self.power(expr) } else { Ok(expr) };
+        }
         let mut prefixes = Vec::new();
         while let Tok::Op(operator @ ("-" | "+" | "~")) = &self.token.tok {
             let op = match *operator {
@@ -510,36 +550,41 @@ impl<'a> Parser<'a> {
             prefixes.push((op, self.token.span));
             self.advance()?;
         }
-        let mut expr = self.power()?;
+        let mut expr = self.postfix()?;
+        if self.at("**") {
+            expr = self.power(expr)?;
+        }
         while let Some((op, span)) = prefixes.pop() {
-            let span = span.to(expr.span);
-            expr = match (op, expr.kind) {
-                (UnaryOp::Minus, Kind::Const(Value::Int(number))) if number != i64::MIN => {
-                    Expr { kind: Kind::Const(Value::Int(-number)), span, height: 1 }
-                }
-                (UnaryOp::Minus, Kind::Const(Value::Float(number))) => {
-                    Expr { kind: Kind::Const(Value::Float(-number)), span, height: 1 }
-                }
-                (_, kind) => {
-                    let operand = Expr { kind, span: expr.span, height: expr.height };
-                    self.node(Kind::Unary(op, Box::new(operand)), span, expr.height)?
-                }
-            };
+            expr = self.prefixed(op, span, expr)?;
         }
         Ok(expr)
     }
 
-    fn power(&mut self) -> Result<Expr, Error> {
-        let base = self.postfix()?;
-        if !self.at("**") {
-            return Ok(base);
+    #[inline(never)]
+    fn prefixed(&self, op: UnaryOp, span: Span, expr: Expr) -> Result<Expr, Error> {
+        let span = span.to(expr.span);
+        match (op, expr.kind) {
+            (UnaryOp::Minus, Kind::Const(Value::Int(number))) if number != i64::MIN => {
+                Ok(Expr { kind: Kind::Const(Value::Int(-number)), span, height: 1 })
+            }
+            (UnaryOp::Minus, Kind::Const(Value::Float(number))) => {
+                Ok(Expr { kind: Kind::Const(Value::Float(-number)), span, height: 1 })
+            }
+            (_, kind) => {
+                let operand = Expr { kind, span: expr.span, height: expr.height };
+                self.node(Kind::Unary(op, Box::new(operand)), span, expr.height)
+            }
         }
+    }
+
+    #[inline(never)]
+    fn power(&mut self, base: Expr) -> Result<Expr, Error> {
         self.advance()?;
         self.enter()?;
         let exponent = self.unary()?;
         self.nesting -= 1;
         let (height, span) = (base.height.max(exponent.height), base.span.to(exponent.span));
-        let binary = Binary { op: BinaryOp::Pow, left: base, right: exponent };
+        let binary = Binary { quick: false, op: BinaryOp::Pow, left: base, right: exponent };
         self.node(Kind::Binary(Box::new(binary)), span, height)
     }
 
@@ -760,7 +805,18 @@ impl<'a> Parser<'a> {
     /// One or more adjacent string literals, joined.
     fn strings(&mut self) -> Result<Expr, Error> {
         let start = self.token.span;
-        let mut parts: Vec<FPart> = Vec::new();
+        if let Tok::Str(text) = &mut self.token.tok {
+            let text = std::mem::take(text);
+            self.advance()?;
+            if !matches!(self.token.tok, Tok::Str(_) | Tok::FString(_) | Tok::Bytes(_)) {
+                return Ok(leaf(Kind::Const(Value::str(text)), start));
+            }
+            return self.joined_strings(vec![FPart::Text(Arc::from(text))], start);
+        }
+        self.joined_strings(Vec::new(), start)
+    }
+
+    fn joined_strings(&mut self, mut parts: Vec<FPart>, start: Span) -> Result<Expr, Error> {
         let mut formatted = false;
         let mut height = 0;
         loop {
@@ -966,7 +1022,7 @@ impl<'a> Parser<'a> {
                 }
                 None => {
                     self.expect("**")?;
-                    let value = self.binary(1)?;
+                    let value = self.climb(COMPARE + 1)?;
                     height = height.max(value.height);
                     DictItem::Spread(value)
                 }

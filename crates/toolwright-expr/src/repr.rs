@@ -214,7 +214,13 @@ impl<'p, 'f> Printer<'p, 'f> {
         self.fuel.allocate(text.len() + 2)?;
         let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
         self.out.push(quote);
-        for c in text.chars() {
+        let mut rest = text;
+        while let Some(at) = rest.find(|c: char| !(' '..='~').contains(&c) || c == quote || c == '\\') {
+            let (plain, special) = rest.split_at(at);
+            self.out.push_str(plain);
+            let mut chars = special.chars();
+            let c = chars.next().unwrap_or(' ');
+            rest = chars.as_str();
             match c {
                 '\\' => self.out.push_str("\\\\"),
                 '\n' => self.out.push_str("\\n"),
@@ -232,6 +238,7 @@ impl<'p, 'f> Printer<'p, 'f> {
                 }
             }
         }
+        self.out.push_str(rest);
         self.out.push(quote);
         Ok(())
     }
@@ -345,7 +352,7 @@ pub(crate) fn float(number: f64) -> String {
         return if number > 0.0 { "inf".to_owned() } else { "-inf".to_owned() };
     }
     if number != 0.0 && !(1e-4..1e16).contains(&number.abs()) {
-        let text = format!("{number:e}");
+        let text = shortest(number);
         return match text.split_once('e') {
             Some((digits, exponent)) => {
                 let (sign, size) = match exponent.strip_prefix('-') {
@@ -358,10 +365,33 @@ pub(crate) fn float(number: f64) -> String {
         };
     }
     let mut text = number.to_string();
+    if text.len() > 16 {
+        // The same digits as in scientific form, with the point moved back.
+        let exact = shortest(number);
+        let digits = exact.split_once('e').map_or(exact.as_str(), |(digits, _)| digits);
+        let mut digits = digits.bytes().filter(u8::is_ascii_digit);
+        let lead = text.bytes().take_while(|byte| matches!(byte, b'-' | b'0' | b'.')).count();
+        let rest = text.get(lead..).unwrap_or_default().bytes();
+        let moved =
+            rest.map(|byte| if byte == b'.' { '.' } else { char::from(digits.next().unwrap_or(b'0')) });
+        text = format!("{}{}", text.get(..lead).unwrap_or_default(), moved.collect::<String>());
+    }
     if !text.contains('.') {
         text.push_str(".0");
     }
     text
+}
+
+/// The shortest digits that read back, in scientific form. Where two of them are equally near, Python takes
+/// the even one; that can only happen with sixteen digits or more.
+fn shortest(number: f64) -> String {
+    let text = format!("{number:e}");
+    let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    if digits < 16 {
+        return text;
+    }
+    let exact = format!("{number:.*e}", digits - 1);
+    if exact.parse() == Ok(number) { exact } else { text }
 }
 
 fn complex(re: f64, im: f64) -> String {

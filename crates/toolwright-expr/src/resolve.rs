@@ -2,11 +2,10 @@
 //! a number in that frame, and each loop learns what a round of it costs. Nothing is looked up by name later
 //! except variables of the caller's scope, once per evaluation.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ast::{
-    Argument, Body, Code, CodeParam, Comprehension, DictItem, Expr, FPart, Function, Kind, ParamKind,
+    Argument, Body, Code, CodeParam, Comprehension, DictItem, Expr, FPart, Function, Item, Kind, ParamKind,
     SlotInfo, SlotKind, Stmt, StmtKind, Target,
 };
 use crate::error::{Error, ErrorKind};
@@ -40,9 +39,9 @@ struct Frame {
     name: Arc<str>,
     slots: Vec<SlotInfo>,
     /// Names of the whole frame.
-    names: HashMap<Arc<str>, u32>,
+    names: Names,
     /// Loop variables of comprehensions being read, innermost last.
-    blocks: Vec<HashMap<Arc<str>, u32>>,
+    blocks: Vec<Names>,
     captures: Vec<(u32, u32)>,
     cells: Vec<u32>,
     /// Blocks of statements around the one being read.
@@ -55,7 +54,7 @@ impl Frame {
         Frame {
             name: Arc::from(name),
             slots: Vec::new(),
-            names: HashMap::new(),
+            names: Names::default(),
             blocks: Vec::new(),
             captures: Vec::new(),
             cells: Vec::new(),
@@ -66,12 +65,39 @@ impl Frame {
 
     fn slot(&mut self, name: &Arc<str>, kind: SlotKind) -> u32 {
         let index = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-        self.slots.push(SlotInfo { name: Arc::clone(name), kind });
+        self.slots.push(SlotInfo { name: Arc::clone(name), hash: crate::value::hash_text(name), kind });
         index
     }
 
     fn find(&self, name: &str) -> Option<u32> {
-        self.blocks.iter().rev().find_map(|block| block.get(name)).or_else(|| self.names.get(name)).copied()
+        self.blocks.iter().rev().find_map(|block| block.get(name)).or_else(|| self.names.get(name))
+    }
+}
+
+/// A few names and their slots, searched in order; many are searched by hash.
+#[derive(Default)]
+struct Names {
+    list: Vec<(Arc<str>, u32)>,
+    index: std::collections::HashMap<Arc<str>, u32>,
+}
+
+impl Names {
+    const FEW: usize = 16;
+
+    fn get(&self, name: &str) -> Option<u32> {
+        if self.list.len() > Self::FEW {
+            return self.index.get(name).copied();
+        }
+        self.list.iter().find(|(known, _)| **known == *name).map(|(_, slot)| *slot)
+    }
+
+    fn insert(&mut self, name: Arc<str>, slot: u32) {
+        self.list.push((name, slot));
+        match self.list.len() {
+            0..=Self::FEW => {}
+            count if count == Self::FEW + 1 => self.index.extend(self.list.iter().cloned()),
+            _ => self.index.extend(self.list.last().cloned()),
+        }
     }
 }
 
@@ -177,7 +203,11 @@ impl Resolver {
                 expr.kind = Kind::Slot(self.lookup(&name));
                 Info::LEAF
             }
-            Kind::Binary(binary) => self.expr(&mut binary.left)?.and(self.expr(&mut binary.right)?).node(),
+            Kind::Binary(binary) => {
+                let info = self.expr(&mut binary.left)?.and(self.expr(&mut binary.right)?).node();
+                binary.quick = is_quick(&binary.left) && is_quick(&binary.right);
+                info
+            }
             Kind::Chain(chain) => {
                 let mut info = self.expr(&mut chain.first)?;
                 for (_, operand) in &mut chain.rest {
@@ -186,7 +216,9 @@ impl Resolver {
                 info
             }
             Kind::Compare(compare) => {
-                self.expr(&mut compare.left)?.and(self.expr(&mut compare.right)?).node()
+                let info = self.expr(&mut compare.left)?.and(self.expr(&mut compare.right)?).node();
+                compare.quick = is_quick(&compare.left) && is_quick(&compare.right);
+                info
             }
             Kind::Compares(compares) => {
                 let mut info = self.expr(&mut compares.first)?;
@@ -204,8 +236,16 @@ impl Resolver {
                 test.and(then).and(self.expr(&mut conditional.other)?).node()
             }
             Kind::Attribute(attribute) => self.expr(&mut attribute.value)?.node(),
+            Kind::Item(item) => self.expr(&mut item.value)?.node(),
             Kind::Subscript(subscript) => {
-                self.expr(&mut subscript.value)?.and(self.expr(&mut subscript.index)?).node()
+                let info = self.expr(&mut subscript.value)?.and(self.expr(&mut subscript.index)?).node();
+                if let Kind::Const(key @ Value::Str(text)) = &subscript.index.kind {
+                    let (key, hash) = (key.clone(), crate::value::hash_text(text));
+                    let nothing = Expr { kind: Kind::Const(Value::None), span, height: 1 };
+                    let value = std::mem::replace(&mut subscript.value, nothing);
+                    expr.kind = Kind::Item(Box::new(Item { value, key, hash }));
+                }
+                info
             }
             Kind::Slice(parts) => {
                 let mut info = Info::LEAF;
@@ -289,7 +329,7 @@ impl Resolver {
     /// Clauses and element, the first iterable left out: it belongs to the frame around.
     fn loops(&mut self, comprehension: &mut Comprehension) -> Result<Info, Error> {
         if let Some(frame) = self.top() {
-            frame.blocks.push(HashMap::new());
+            frame.blocks.push(Names::default());
         }
         let mut heads = Vec::new();
         for (index, clause) in comprehension.clauses.iter_mut().enumerate() {
@@ -324,7 +364,7 @@ impl Resolver {
             Target::Name(name, _) => {
                 let name = Arc::clone(name);
                 let Some(frame) = self.top() else { return Ok(()) };
-                let known = frame.blocks.last().and_then(|block| block.get(&name).copied());
+                let known = frame.blocks.last().and_then(|block| block.get(&name));
                 let slot = known.unwrap_or_else(|| frame.slot(&name, SlotKind::Local));
                 if let Some(block) = frame.blocks.last_mut() {
                     block.insert(name, slot);
@@ -422,7 +462,7 @@ impl Resolver {
         match target {
             Target::Name(name, _) => {
                 let Some(frame) = self.top() else { return };
-                if !frame.names.contains_key(name) {
+                if frame.names.get(name).is_none() {
                     let slot = frame.slot(name, SlotKind::Local);
                     frame.names.insert(Arc::clone(name), slot);
                 }
@@ -513,5 +553,14 @@ impl Resolver {
                 self.expr(&mut subscript.value)?.and(self.expr(&mut subscript.index)?).cost
             }
         })
+    }
+}
+
+/// Whether an expression is worth trying as machine arithmetic: no more than a few variables and numbers.
+fn is_quick(expr: &Expr) -> bool {
+    match &expr.kind {
+        Kind::Slot(_) | Kind::Const(Value::Int(_) | Value::Float(_)) => true,
+        Kind::Binary(binary) => binary.quick && expr.height <= 4,
+        _ => false,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::ast::Code;
+use crate::ast::{Body, Code, Expr, Kind as ExprKind};
 use crate::error::{Error, Span};
 use crate::eval::Eval;
 use crate::fuel::Limits;
@@ -81,6 +81,9 @@ impl Template {
         match &self.kind {
             Kind::Static(text) => Ok(text.clone()),
             Kind::Single(code) => {
+                if let Some(value) = bare_variable(code, scope) {
+                    return Ok(value);
+                }
                 let mut eval = Eval::new(code, scope, limits);
                 let value = run(&mut eval, code)?;
                 check_output(&eval, &value)?;
@@ -120,6 +123,14 @@ impl Template {
     }
 }
 
+/// The value of code that only names a variable, without setting up an evaluation.
+#[inline]
+fn bare_variable(code: &Code, scope: &dyn Scope) -> Option<Value> {
+    let Body::Expr(Expr { kind: ExprKind::Slot(0), .. }) = &code.body else { return None };
+    let slot = code.slots.first()?;
+    scope.get_hashed(&slot.name, slot.hash)
+}
+
 fn mixed(parts: &[Part], scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
     let Some(Part::Code(first)) = parts.iter().find(|part| matches!(part, Part::Code(_))) else {
         return Ok(Value::None);
@@ -133,8 +144,13 @@ fn mixed(parts: &[Part], scope: &dyn Scope, limits: &Limits) -> Result<Value, Er
                 out.push_str(text);
             }
             Part::Code(code) => {
-                eval.enter(code);
-                let value = run(&mut eval, code)?;
+                let value = match bare_variable(code, scope) {
+                    Some(value) => value,
+                    None => {
+                        eval.enter(code);
+                        run(&mut eval, code)?
+                    }
+                };
                 crate::repr::append(&mut out, &value, &mut eval.fuel)?;
             }
         }

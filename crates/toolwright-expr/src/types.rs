@@ -11,7 +11,6 @@ macro_rules! types {
     ($($constant:ident $name:literal $base:ident),* $(,)?) => {
         #[expect(
             non_camel_case_types,
-            dead_code,
             clippy::upper_case_acronyms,
             reason = "these variants only number the constants below"
         )]

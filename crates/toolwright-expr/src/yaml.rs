@@ -238,8 +238,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn is_plain(text: &str) -> bool {
-    let words =
-        ["null", "~", "true", "false", "yes", "no", "on", "off", "y", "n", ".nan", ".inf", "-.inf", "+.inf"];
+    let words = ["null", "~", "true", "false", "yes", "no", "on", "off", ".nan", ".inf", "-.inf", "+.inf"];
     let lower = text.to_ascii_lowercase();
     if text.is_empty() || words.contains(&lower.as_str()) || text.starts_with(' ') || text.ends_with(' ') {
         return false;
@@ -270,12 +269,12 @@ mod tests {
 
     #[test]
     fn nested_data_is_written_in_blocks() {
-        let inner = Value::dict([("x", Value::Int(1)), ("y", Value::str("yes"))]);
+        let inner = Value::dict([("x", Value::Int(1)), ("z", Value::str("yes"))]);
         let value = Value::dict([
             ("a", Value::list(vec![inner, Value::list(vec![Value::None])])),
             ("e", Value::dict::<&str>([])),
         ]);
-        assert_eq!(shown(value, Some(1)), "a:\n- x: 1\n  y: 'yes'\n- - null\ne: {}\n");
+        assert_eq!(shown(value, Some(1)), "a:\n- x: 1\n  z: 'yes'\n- - null\ne: {}\n");
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 use toolwright_core::{
-    ErrorInfo, ErrorKind, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, Toolset,
+    CallNote, Entry, ErrorInfo, ErrorKind, Manner, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult,
+    Toolset,
 };
 
 use crate::events::EventKind;
@@ -39,17 +40,26 @@ pub(crate) async fn run_call(
     Ok(result)
 }
 
-/// Makes one call for a tool: the output is whole, and the record names the parent.
+/// Makes one call for a tool: the output is whole, and the record names the parent. The tool is one of `own`, or of
+/// the run.
 pub(crate) async fn run_nested(
     run: &Arc<RunInner>,
+    own: Option<&Toolset>,
     call: ToolCall,
     parent: &ToolContext,
+    manner: Manner,
 ) -> Result<ToolOutput, ToolError> {
-    let tools = run.current_tools();
+    let tools = own.cloned().unwrap_or_else(|| run.current_tools());
     let limit = output_limit(run, &tools, &call.name);
     let mut call = call;
     let mut record = Record::open(run, &call, Some(parent.span()))?;
-    let outcome = attempt(run, &tools, &mut call, record.span, Some(parent)).await;
+    if let Some(text) = &manner.hint
+        && run.events.wanted()
+    {
+        let note = CallNote::Hint { text: text.to_string() };
+        run.events.emit(EventKind::CallNoted { span: record.span, note })?;
+    }
+    let outcome = attempt(run, &tools, &mut call, record.span, Some((parent, manner))).await;
     if let Err(error) = &outcome
         && error.is_fatal()
     {
@@ -75,8 +85,10 @@ async fn attempt(
     tools: &Toolset,
     call: &mut ToolCall,
     span: u64,
-    parent: Option<&ToolContext>,
+    caller: Option<(&ToolContext, Manner)>,
 ) -> Result<ToolOutput, ToolError> {
+    let (parent, manner) =
+        caller.map_or((None, Manner::default()), |(parent, manner)| (Some(parent), manner));
     if run.cancel.is_cancelled() {
         return Err(guard::cancelled());
     }
@@ -93,13 +105,13 @@ async fn attempt(
     // Unreadable arguments are reported before an unknown name, as the model must mend both anyway.
     let arguments = arguments?;
     let entry = found?;
-    let settings = entry.tool.settings();
-    call.arguments = entry.schema.validate(settings.with_real_names(arguments), run.strictness)?;
+    call.arguments = validate(run, entry, arguments)?;
     let approved = run.approvals.review(run, entry, span, call).await?;
     let mut arguments = approved.arguments;
     if approved.changed {
-        arguments = entry.schema.validate(settings.with_real_names(arguments), run.strictness)?;
+        arguments = validate(run, entry, arguments)?;
     }
+    let settings = entry.tool.settings();
     let permit = run.limits.admit_call(settings.timeout).map_err(|limit| {
         limit_reached(run, &limit);
         ToolError::from(limit)
@@ -115,7 +127,8 @@ async fn attempt(
         depth,
         deadline,
         parent_cancel,
-    );
+    )
+    .in_manner(manner);
     let envelope = Envelope {
         call_id: call.id.clone(),
         span,
@@ -137,7 +150,22 @@ async fn attempt(
     outcome
 }
 
-fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {
+/// Arguments as the tool reads them, checked against its schema.
+fn validate(
+    run: &RunInner,
+    entry: &Entry,
+    arguments: serde_json::Value,
+) -> Result<serde_json::Value, ToolError> {
+    let settings = entry.tool.settings();
+    let arguments = settings.with_real_names(arguments);
+    let arguments = match &settings.reader {
+        Some(read) => read(arguments)?,
+        None => arguments,
+    };
+    entry.schema.validate(arguments, run.strictness)
+}
+
+pub(crate) fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {
     run.end(RunEnd::Limit { limit: limit.clone() });
     if let Err(error) = run.events.emit(EventKind::LimitHit { limit: limit.clone() }) {
         run.end(RunEnd::Failed { message: error.message().to_owned() });
@@ -153,14 +181,14 @@ fn epoch_ms(deadline: Instant) -> u64 {
     u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Keeps a call in the list of calls under way.
-struct Active<'a> {
+/// Keeps a call in the list of calls under way, where it can be cancelled.
+pub(crate) struct Active<'a> {
     run: &'a RunInner,
     span: u64,
 }
 
 impl<'a> Active<'a> {
-    fn enter(run: &'a RunInner, span: u64, context: &ToolContext) -> Self {
+    pub(crate) fn enter(run: &'a RunInner, span: u64, context: &ToolContext) -> Self {
         run.active().insert(span, context.clone());
         Active { run, span }
     }

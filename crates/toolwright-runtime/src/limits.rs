@@ -216,9 +216,18 @@ impl LimitScope {
 
     /// When a call that may itself run until `own_end` is stopped. It moves when waiting was booked in the meantime.
     pub(crate) fn deadline(&self, own_end: Option<Instant>) -> Result<Option<Deadline>, LimitReached> {
-        let mut deadline = own_end.map(|end| (end, None));
+        self.earliest(own_end.map(|end| (end, None)), &[LimitKind::WallTime, LimitKind::WorkingTime])
+    }
+
+    /// When waiting for a person is over: working time stands still meanwhile, the clock does not.
+    pub(crate) fn waiting_deadline(&self) -> Result<Option<Deadline>, LimitReached> {
+        self.earliest(None, &[LimitKind::WallTime])
+    }
+
+    fn earliest(&self, own: Option<Deadline>, kinds: &[LimitKind]) -> Result<Option<Deadline>, LimitReached> {
+        let mut deadline = own;
         self.visit(&mut |scope| {
-            if let Some(time) = scope.time_deadline()?
+            if let Some(time) = scope.time_deadline(kinds)?
                 && deadline.as_ref().is_none_or(|(earliest, _)| time.0 < *earliest)
             {
                 deadline = Some((time.0, Some(time.1)));
@@ -231,7 +240,7 @@ impl LimitScope {
     /// Admits one model request for a conversation of that many messages.
     pub(crate) fn admit_turn(&self, messages: usize) -> Result<(), LimitReached> {
         self.visit(&mut |scope| {
-            scope.time_deadline()?;
+            scope.time_deadline(&[LimitKind::WallTime, LimitKind::WorkingTime])?;
             scope.check_spent()?;
             match scope.limits.messages {
                 Some(max) if messages as u64 >= max => {
@@ -302,7 +311,7 @@ impl LimitScope {
 
 impl Scope {
     /// When the first of the time limits ends the run, if there is one; an error when it has already.
-    fn time_deadline(&self) -> Result<Option<(Instant, LimitReached)>, LimitReached> {
+    fn time_deadline(&self, kinds: &[LimitKind]) -> Result<Option<(Instant, LimitReached)>, LimitReached> {
         if self.limits.wall_time.is_none() && self.limits.working_time.is_none() {
             return Ok(None);
         }
@@ -313,7 +322,7 @@ impl Scope {
             (LimitKind::WallTime, self.limits.wall_time, elapsed),
             (LimitKind::WorkingTime, self.limits.working_time, working),
         ] {
-            let Some(max) = max else { continue };
+            let Some(max) = max.filter(|_| kinds.contains(&kind)) else { continue };
             let left = seconds(max).saturating_sub(used);
             let limit = reached(kind, max, used.as_secs_f64());
             if left.is_zero() {

@@ -3,8 +3,11 @@
 //! Two ways find them: known values (and their base64 and URL forms) wherever they stand, and values under names that
 //! mean a secret, such as `password` or `Authorization`.
 
+use std::sync::LazyLock;
+
 use aho_corasick::AhoCorasick;
 use base64::Engine as _;
+use regex::Regex;
 use serde_json::Value;
 use toolwright_core::Secret;
 
@@ -92,6 +95,9 @@ impl Redactor {
         if self.known.as_ref().is_some_and(|known| known.is_match(text.as_str())) {
             *text = self.redact_text(text);
         }
+        if text.contains("\":") || text.contains("\" :") {
+            *text = redact_pairs(text);
+        }
     }
 
     /// The text without known secrets.
@@ -104,6 +110,22 @@ impl Redactor {
         });
         out
     }
+}
+
+/// Text that holds pieces of JSON, as arguments that were cut off do: `"password": "..."` hides its value there too.
+fn redact_pairs(text: &str) -> String {
+    static PAIR: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#""([A-Za-z0-9_. -]{1,64})"(\s*:\s*)"((?:[^"\\]|\\.)*)"?"#).ok());
+    let Some(pair) = &*PAIR else { return text.to_owned() };
+    let replaced = pair.replace_all(text, |found: &regex::Captures<'_>| {
+        let part = |index: usize| found.get(index).map_or("", |part| part.as_str());
+        if is_secret_name(part(1)) {
+            format!("\"{}\"{}\"{REDACTED}\"", part(1), part(2))
+        } else {
+            part(0).to_owned()
+        }
+    });
+    replaced.into_owned()
 }
 
 /// True for names such as `api_key`, `Authorization`, `DB_PASSWORD`; false for `max_tokens` and `context_key`.
@@ -175,6 +197,10 @@ mod tests {
             "nested": {"authToken": REDACTED, "max_tokens": 5, "input_tokens": 1}});
         assert_eq!(redacted(value), want);
         assert_eq!(redacted(json!("{\"password\": \"p\"}")), json!("{\"password\":\"[redacted]\"}"));
+        assert_eq!(
+            redacted(json!("{\"user\": \"me\", \"db_password\" : \"p\\\"q\", \"token\": \"cut off he")),
+            json!("{\"user\": \"me\", \"db_password\" : \"[redacted]\", \"token\": \"[redacted]\"")
+        );
         assert!(!is_secret_name("context_key") && !is_secret_name("tokens"));
     }
 }

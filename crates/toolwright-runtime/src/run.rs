@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use serde::{Deserialize, Serialize};
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Approver, BoxFuture, CallNote, CancelToken, Dispatch, Message, Model, RunScope, Sandbox, Secret, Store,
-    ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec, Toolset,
+    Approver, BoxFuture, CallNote, CancelToken, Dispatch, Manner, Message, Model, RunScope, Sandbox, Secret,
+    Store, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec, Toolset, Watch,
 };
 
 use crate::approval::{Approvals, Policy};
 use crate::events::{EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
-use crate::limits::{LimitScope, Limits, Spent};
+use crate::limits::{Deadline, LimitScope, Limits, Spent};
 use crate::redact::Redactor;
 use crate::render::DEFAULT_MAX_OUTPUT;
 use crate::state::{RunState, STATE_VERSION};
 use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
 use crate::turn::{self, Loop, LoopOutcome, RunError};
-use crate::{batch, call};
+use crate::{batch, call, guard};
 
 /// How deep tools may call tools, unless the run says otherwise.
 pub const DEFAULT_MAX_DEPTH: u32 = 16;
@@ -61,6 +61,8 @@ pub(crate) struct RunInner {
     pub(crate) max_depth: u32,
     /// Calls under way, so that one can be cancelled by its id.
     active: Mutex<HashMap<u64, ToolContext>>,
+    /// Who wants to be told what happens inside a call, by its id.
+    watches: Mutex<HashMap<Arc<str>, Watch>>,
     end: Mutex<Option<RunEnd>>,
 }
 
@@ -168,12 +170,7 @@ impl Run {
 
     /// Stops the calls with that id; says whether there was one.
     pub fn cancel_call(&self, call_id: &str) -> bool {
-        let active = self.inner.active();
-        let found: Vec<ToolContext> =
-            active.values().filter(|context| **context.call_id() == *call_id).cloned().collect();
-        drop(active);
-        found.iter().for_each(ToolContext::stop);
-        !found.is_empty()
+        self.inner.cancel(call_id)
     }
 
     /// The ids of the calls under way.
@@ -232,6 +229,10 @@ impl RunInner {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn watches(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Watch>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn current_tools(&self) -> Toolset {
         self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -247,6 +248,34 @@ impl RunInner {
         }
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools.clone();
         Ok(tools)
+    }
+
+    /// Waits for what is not a call, such as a person or a model, unless it is cancelled or the time is up first.
+    pub(crate) async fn unless_stopped<T>(
+        &self,
+        cancel: &CancelToken,
+        deadline: Option<Deadline>,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ToolError> {
+        let (end, limit) = deadline.map_or((None, None), |(end, limit)| (Some(end), limit));
+        let time_is_up = async {
+            match end {
+                Some(end) => tokio::time::sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            () = cancel.cancelled() => Err(guard::cancelled()),
+            () = time_is_up => Err(match limit {
+                Some(limit) => {
+                    call::limit_reached(self, &limit);
+                    limit.into()
+                }
+                None => guard::cancelled(),
+            }),
+        }
     }
 
     pub(crate) fn host(&self) -> Result<Arc<RunInner>, ToolError> {
@@ -267,23 +296,76 @@ impl Dispatch for RunInner {
         Box::pin(async move { call::run_call(&self.host()?, call, None).await })
     }
 
+    fn dispatch_watched<'a>(
+        &'a self,
+        call: ToolCall,
+        watch: Watch,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move {
+            let _watched = Watched::enter(self, call.id.clone(), watch);
+            call::run_call(&self.host()?, call, None).await
+        })
+    }
+
+    fn cancel(&self, call_id: &str) -> bool {
+        let active = self.active();
+        let found: Vec<ToolContext> =
+            active.values().filter(|context| **context.call_id() == *call_id).cloned().collect();
+        drop(active);
+        found.iter().for_each(ToolContext::stop);
+        !found.is_empty()
+    }
+
     fn invoke<'a>(
         &'a self,
         parent: &'a ToolContext,
         call: ToolCall,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { call::run_nested(&self.host()?, call, parent).await })
+        Box::pin(async move { call::run_nested(&self.host()?, None, call, parent, Manner::default()).await })
+    }
+
+    fn invoke_in<'a>(
+        &'a self,
+        parent: &'a ToolContext,
+        tools: &'a Toolset,
+        call: ToolCall,
+        manner: Manner,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { call::run_nested(&self.host()?, Some(tools), call, parent, manner).await })
     }
 
     fn note(&self, context: &ToolContext, note: CallNote) {
-        if let CallNote::RateLimited { wait } = &note {
+        if let CallNote::RateLimited { wait } | CallNote::Retry { wait, .. } = &note {
             self.limits.waited(*wait);
+        }
+        let watch = self.watches().get(context.call_id()).cloned();
+        if let Some(watch) = watch {
+            watch(&note);
         }
         // A note that cannot be recorded ends the run; the call itself learns of it through the cancel.
         if let Err(error) = self.events.emit(EventKind::CallNoted { span: context.span(), note }) {
             self.end(RunEnd::Failed { message: error.message().to_owned() });
             self.cancel.cancel();
         }
+    }
+}
+
+/// Keeps a watch for as long as its call runs.
+struct Watched<'a> {
+    run: &'a RunInner,
+    call_id: Arc<str>,
+}
+
+impl<'a> Watched<'a> {
+    fn enter(run: &'a RunInner, call_id: Arc<str>, watch: Watch) -> Self {
+        run.watches().insert(call_id.clone(), watch);
+        Watched { run, call_id }
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.run.watches().remove(&self.call_id);
     }
 }
 
@@ -459,6 +541,7 @@ impl RunBuilder {
             max_output: self.max_output,
             max_depth: self.max_depth,
             active: Mutex::default(),
+            watches: Mutex::default(),
             end: Mutex::default(),
         });
         let stamps = inner.current_tools();

@@ -124,7 +124,7 @@ impl Talk<'_> {
                 self.limit_reached(limit)?;
                 return Ok(Vec::new());
             }
-            let reply = self.answer().await?;
+            let Some(reply) = self.answer().await? else { return Ok(Vec::new()) };
             let calls = reply.message.tool_calls.clone();
             let fail_fast = reply.message.fail_fast.clone();
             self.add(Message::Assistant(reply.message))?;
@@ -160,7 +160,8 @@ impl Talk<'_> {
         }
     }
 
-    async fn answer(&self) -> Result<ModelReply, RunError> {
+    /// The model's answer, or none when the run was stopped while it thought.
+    async fn answer(&self) -> Result<Option<ModelReply>, RunError> {
         let (tools, choice) = self.choice.resolve(self.run.tools().await?.specs());
         let request = ModelRequest {
             messages: &self.messages,
@@ -168,17 +169,23 @@ impl Talk<'_> {
             tool_choice: &choice,
             options: self.options,
         };
+        let inner = &self.run.inner;
+        let deadline = inner.limits.deadline(None).map_err(ToolError::from)?;
         let asked = Instant::now();
-        let reply = self.model.generate(request).await.map_err(|error| {
-            self.run.inner.end(RunEnd::Failed { message: error.to_string() });
+        let Ok(reply) = inner.unless_stopped(&inner.cancel, deadline, self.model.generate(request)).await
+        else {
+            return Ok(None);
+        };
+        let reply = reply.map_err(|error| {
+            inner.end(RunEnd::Failed { message: error.to_string() });
             RunError::Model(error)
         })?;
-        self.run.inner.events.emit(EventKind::ModelReplied {
+        inner.events.emit(EventKind::ModelReplied {
             model: self.model.name().to_owned(),
             usage: reply.usage,
             duration: asked.elapsed(),
         })?;
-        Ok(reply)
+        Ok(Some(reply))
     }
 
     fn add(&mut self, message: Message) -> Result<(), ToolError> {

@@ -4,7 +4,7 @@
 //! Only regular files are read, decided on the opened descriptor. A file is replaced as a whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -81,32 +81,56 @@ pub(crate) fn write(path: &Path, input: &mut dyn Read) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0o644,
         Err(error) => return Err(error),
     };
-    let name = format!(".toolwright-{:016x}.tmp", sys::random_u64());
-    let temporary = folder.join(name);
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
-    let mut file = match made {
-        Ok(file) => file,
-        // A single writable file in a folder that is not: it can only be written in place.
-        Err(error)
-            if target.exists()
-                && matches!(
-                    error.kind(),
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-                ) =>
-        {
+    let temporary = folder.join(format!(".toolwright-{:016x}.tmp", sys::random_u64()));
+    let written = match nameless(folder) {
+        // Until it is complete the new file has no name, so a kill in the middle leaves nothing behind.
+        Ok(mut file) => io::copy(input, &mut file)
+            .and_then(|_| finish(&file, mode))
+            .and_then(|()| give_name(&mut file, &temporary, mode)),
+        Err(error) if refused(&error) && target.exists() => {
+            // A single writable file in a folder that is not: it can only be written in place.
             let mut file = OpenOptions::new().write(true).truncate(true).open(&target)?;
             return io::copy(input, &mut file).map(drop);
         }
-        Err(error) => return Err(error),
+        Err(error) if refused(&error) => return Err(error),
+        Err(_) => named(&temporary).and_then(|mut file| {
+            io::copy(input, &mut file)?;
+            finish(&file, mode)
+        }),
     };
-    let written = io::copy(input, &mut file)
-        .and_then(|_| file.set_permissions(PermissionsExt::from_mode(mode)))
-        .and_then(|()| file.sync_data())
-        .and_then(|()| fs::rename(&temporary, &target));
-    if written.is_err() {
+    let replaced = written.and_then(|()| fs::rename(&temporary, &target));
+    if replaced.is_err() {
         let _ = fs::remove_file(&temporary);
     }
-    written
+    replaced
+}
+
+fn refused(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+fn nameless(folder: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(folder)
+}
+
+fn named(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn finish(file: &File, mode: u32) -> io::Result<()> {
+    file.set_permissions(PermissionsExt::from_mode(mode))?;
+    file.sync_data()
+}
+
+/// Gives a nameless file its name; where the system refuses that, copies it to a named one.
+fn give_name(file: &mut File, path: &Path, mode: u32) -> io::Result<()> {
+    if sys::link_open_file(file.as_fd(), path).is_ok() {
+        return Ok(());
+    }
+    file.rewind()?;
+    let mut copy = named(path)?;
+    io::copy(file, &mut copy)?;
+    finish(&copy, mode)
 }
 
 /// Follows links to the file that is meant, which need not exist.

@@ -202,7 +202,7 @@ pub struct Limits {
     pub file_size: Option<u64>,
     /// Open files of each process.
     pub open_files: Option<u64>,
-    /// Bytes in the private folders (`/tmp`, the home folder, `/dev/shm`) together.
+    /// Bytes in each of the private folders (`/tmp`, the home folder, `/dev/shm`).
     pub scratch: u64,
     /// Seconds a command may take when its caller does not say; also the most a caller may ask for.
     pub timeout_seconds: Option<u64>,

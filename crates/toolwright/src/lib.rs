@@ -29,7 +29,8 @@
 //! | feature | adds |
 //! | --- | --- |
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
-//! | `models` (on) | models to ask, among them the scripted one |
+//! | `models` (on) | models to ask: fifteen vendors over four wire formats, and the scripted one |
+//! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
 //! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
 //! | `sandbox` | sandboxes for them (Linux) |
 //! | `testkit` | conformance suites and recorded exchanges for your own tests |
@@ -47,6 +48,12 @@ pub use toolwright_models::*;
 #[cfg(feature = "runtime")]
 #[doc(inline)]
 pub use toolwright_runtime::*;
+
+/// MCP, as client and as server.
+#[cfg(feature = "mcp")]
+pub mod mcp {
+    pub use toolwright_mcp::*;
+}
 
 /// The standard tools.
 #[cfg(feature = "tools")]
@@ -73,8 +80,13 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../../../docs/guide/rust-tools.md")]
     struct RustTools;
+    #[doc = include_str!("../../../docs/guide/models.md")]
+    struct Models;
     #[doc = include_str!("../../../docs/guide/policies.md")]
     struct Policies;
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;
+    #[cfg(feature = "mcp")]
+    #[doc = include_str!("../../../docs/guide/mcp.md")]
+    struct Mcp;
 }

@@ -6,8 +6,8 @@ use super::{Report, Row, nanos, ours, peer};
 
 pub fn run() -> Result<Report> {
     let mine = ours("call")?;
-    let inspect = peer::run("inspect", &["inspect-ai==0.3.285"], "inspect_call.py")?;
-    let marsys = peer::run("marsys", &["marsys==0.2.1"], "marsys_call.py")?;
+    let inspect = peer::run("inspect", &["inspect-ai==0.3.285"], &["inspect_call.py"])?;
+    let marsys = peer::run("marsys", &["marsys==0.2.1"], &["marsys_call.py"])?;
     let whole = nanos(&mine, "whole path")?;
     let bare = nanos(&mine, "no policy, limits or listener")?;
     let row = |work: &str, ours, peer, theirs| Row { work: work.to_owned(), ours, peer, theirs };

@@ -3,8 +3,12 @@
 //! One file per benchmark; adding one means adding a file and a line in `BENCHES`.
 
 mod call;
+mod expr;
+mod flow;
+mod mcp;
 mod peer;
 mod schema;
+mod spawn;
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -14,7 +18,16 @@ use serde_json::Value;
 
 type Bench = (&'static str, fn() -> Result<Report>);
 
-const BENCHES: &[Bench] = &[("call", call::run), ("schema", schema::run)];
+const BENCHES: &[Bench] = &[
+    ("call", call::run),
+    ("schema", schema::run),
+    ("expr", expr::evaluate),
+    ("load", expr::load),
+    ("flow", flow::flow),
+    ("each", flow::each),
+    ("spawn", spawn::run),
+    ("mcp", mcp::run),
+];
 
 /// What a benchmark found.
 pub struct Report {
@@ -37,6 +50,11 @@ impl Row {
     pub fn ratio(&self) -> f64 {
         self.theirs / self.ours
     }
+}
+
+/// The geometric mean of the rows' ratios.
+fn geometric_mean(rows: &[Row]) -> f64 {
+    (rows.iter().map(|row| row.ratio().ln()).sum::<f64>() / rows.len() as f64).exp()
 }
 
 /// Runs one benchmark, or all of them into `docs/benchmarks.md`.

@@ -6,10 +6,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Runs a peer's script with the given packages installed, and reads its JSON.
-pub fn run(environment: &str, packages: &[&str], script: &str) -> Result<Value> {
+/// Runs a peer's script (its name, then its arguments) with the given packages installed, and reads its JSON.
+pub fn run(environment: &str, packages: &[&str], script: &[&str]) -> Result<Value> {
     let python = python(environment, packages)?;
-    super::output(Command::new(python).arg(crate::root().join("xtask/peers").join(script)))
+    let mut command = Command::new(python);
+    command.current_dir(crate::root().join("xtask/peers")).args(script);
+    super::output(&mut command)
 }
 
 /// The Python of a virtual environment that has the packages; made on first use.

@@ -3,6 +3,8 @@
 //! One file per family holds the runner; adding a family means adding a file and one line in `FAMILIES`.
 
 mod expr;
+mod providers;
+mod stmt;
 mod tagged;
 
 use std::path::PathBuf;
@@ -13,7 +15,7 @@ pub use toolwright_testkit::vectors::Tally;
 /// One family of vectors: its name on the command line and its runner.
 type Family = (&'static str, fn(&[PathBuf]) -> Result<Tally>);
 
-const FAMILIES: &[Family] = &[("expr", expr::run)];
+const FAMILIES: &[Family] = &[("expr", expr::run), ("stmt", stmt::run), ("providers", providers::run)];
 
 /// Runs one family and prints the closing line. An error when any record failed.
 pub fn run(family: &str, files: &[PathBuf]) -> Result<()> {

@@ -4,9 +4,10 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use toolwright::vendor::VENDORS;
 use toolwright::{
-    Durability, Event, EventKind, Limits, Loop, Message, Model, Policy, Run, RunEnd, ScriptedModel, ToolCall,
-    call_text, text,
+    Durability, Event, EventKind, Limits, Loop, Message, Model, ModelSettings, Policy, Run, RunEnd,
+    ScriptedModel, ToolCall, call_text, connect, text,
 };
 
 use crate::args::Ask;
@@ -39,11 +40,13 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
     let how = Loop::default();
     let work = run.generate_loop(&*model, vec![Message::user(&what.prompt)], &how);
     let outcome = tokio::select! {
-        outcome = work => outcome,
+        // The signal comes first, so that it is listened for before any work begins.
+        biased;
         _ = tokio::signal::ctrl_c() => {
             run.finish(RunEnd::Cancelled)?;
             anyhow::bail!("stopped by Ctrl-C");
         }
+        outcome = work => outcome,
     };
     let outcome = outcome.map_err(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
@@ -82,14 +85,28 @@ fn model(name: Option<&str>) -> anyhow::Result<Box<dyn Model>> {
                 ScriptedModel::from_yaml(&text).map_err(|error| Usage::new(format!("`{path}`: {error}")))?;
             Ok(Box::new(model.named(name)))
         }
-        _ => {
+        Some(_) => {
+            let environment = |variable: &str| std::env::var(variable).ok();
+            let model = connect(name, ModelSettings::new(), environment).map_err(|error| {
+                let hint = error.hint();
+                let usage = Usage::new(printable(&format!("{:#}", anyhow::Error::new(error))));
+                match hint {
+                    Some(hint) => usage.hint(hint),
+                    None => usage,
+                }
+            })?;
+            Ok(Box::new(model))
+        }
+        None => {
+            let vendors: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
             let error = Usage::new(format!("there is no model `{}`", printable(name)));
-            Err(error.hint("this version knows `scripted/demo` and `scripted/FILE`").into())
+            let hint = format!("models are named vendor/model; vendors: scripted, {}", vendors.join(", "));
+            Err(error.hint(hint).into())
         }
     }
 }
 
-fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
+pub fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
     let Some(path) = path else { return Ok(Policy::cautious()) };
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()));
     let text = text.map_err(|error| Usage::new(format!("{error:#}")))?;

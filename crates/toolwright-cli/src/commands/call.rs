@@ -18,7 +18,7 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     let what = Call { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
-    let arguments = arguments(&what)?;
+    let arguments = arguments(what.args.as_deref(), &what.arguments)?;
     let sandboxed = toolbox::needs_sandbox(&tools, &what.tool);
     let mut builder = Run::builder(tools).max_output(what.max_output);
     if sandboxed && let Some(sandbox) = sandboxes::open(&what.sandbox).await? {
@@ -33,11 +33,13 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
     let result = tokio::select! {
-        result = call => result?,
+        // The signal comes first, so that it is listened for before any work begins.
+        biased;
         _ = tokio::signal::ctrl_c() => {
             run.cancel();
             anyhow::bail!("stopped by Ctrl-C");
         }
+        result = call => result?,
     };
     if json {
         println!("{}", serde_json::to_string(&result)?);
@@ -60,8 +62,9 @@ fn with_timeout(tools: Toolset, what: &Call) -> anyhow::Result<Toolset> {
     Ok(changed.into_iter().try_fold(Toolset::new(), Toolset::with)?)
 }
 
-fn arguments(what: &Call) -> anyhow::Result<Value> {
-    let mut arguments = match what.args.as_deref() {
+/// The arguments of a call: one JSON object, and what single arguments add to it.
+pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> {
+    let mut arguments = match args {
         None => Map::new(),
         Some(text) => {
             let mut text = text.to_owned();
@@ -76,7 +79,7 @@ fn arguments(what: &Call) -> anyhow::Result<Value> {
             }
         }
     };
-    for pair in &what.arguments {
+    for pair in pairs {
         let (name, value) = match (pair.split_once(":="), pair.split_once('=')) {
             (Some((name, text)), _) if !name.contains('=') => {
                 let value = serde_json::from_str(text);
@@ -100,14 +103,14 @@ fn arguments(what: &Call) -> anyhow::Result<Value> {
 }
 
 /// What happens inside the call, on stderr.
-fn show(event: &EventKind) {
+pub fn show(event: &EventKind) {
     if let EventKind::CallNoted { note, .. } = event {
         match note {
             CallNote::Progress { message: Some(message), .. } | CallNote::Hint { text: message } => {
                 eprintln!("{}", prompt::printable(message));
             }
             CallNote::RateLimited { wait } => eprintln!("waiting {wait:.1?} for the rate limit"),
-            CallNote::Retry { attempt, error } => {
+            CallNote::Retry { attempt, error, .. } => {
                 eprintln!("attempt {attempt} failed: {}", prompt::printable(error))
             }
             _ => {}
@@ -115,7 +118,7 @@ fn show(event: &EventKind) {
     }
 }
 
-fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
+pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for (index, block) in result.content.iter().enumerate() {
         match block {

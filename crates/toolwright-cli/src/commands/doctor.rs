@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
+use toolwright::vendor::VENDORS;
 
 use crate::toolbox;
 
@@ -93,19 +94,12 @@ fn transcripts() -> Finding {
 }
 
 fn keys() -> Finding {
-    const KEYS: [&str; 5] = [
-        "ANTHROPIC_API_KEY",
-        "OPENAI_API_KEY",
-        "GEMINI_API_KEY",
-        "OPENROUTER_API_KEY",
-        "AWS_BEARER_TOKEN_BEDROCK",
-    ];
-    let set: Vec<&str> = KEYS
-        .into_iter()
-        .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
-        .collect();
+    let names = VENDORS.iter().flat_map(|vendor| vendor.key_variables.iter().copied());
+    let mut set: Vec<&str> =
+        names.filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect();
+    set.dedup();
     if set.is_empty() {
-        let fix = Some("not needed for the demo model; vendors follow in a later version".to_owned());
+        let fix = Some("set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's; not needed for the demo model or a local server".to_owned());
         return Finding { what: "model keys", works: false, found: "no vendor's key is set".to_owned(), fix };
     }
     Finding { what: "model keys", works: true, found: set.join(", "), fix: None }

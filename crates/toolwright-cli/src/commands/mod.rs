@@ -5,5 +5,7 @@ pub mod call;
 pub mod check;
 pub mod completions;
 pub mod doctor;
+pub mod mcp;
 pub mod sandbox;
+pub mod serve;
 pub mod tools;

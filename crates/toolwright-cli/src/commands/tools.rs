@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use toolwright::mcp::ToolDefinition;
 use toolwright::{ToolSpec, Toolset};
 
 use crate::args::{Format, Tools};
@@ -74,24 +75,7 @@ fn parameters(spec: &ToolSpec) -> Vec<String> {
 fn definition(spec: &ToolSpec, format: Format) -> Value {
     match format {
         Format::Json => serde_json::to_value(spec).unwrap_or_default(),
-        Format::Mcp => {
-            let hints = &spec.annotations;
-            let mut tool =
-                json!({"name": spec.name, "description": spec.description, "inputSchema": spec.parameters});
-            if let Some(schema) = &spec.output_schema {
-                tool["outputSchema"] = schema.clone();
-            }
-            let annotations = json!({
-                "title": hints.title, "readOnlyHint": hints.read_only, "destructiveHint": hints.destructive,
-                "idempotentHint": hints.idempotent, "openWorldHint": hints.open_world
-            });
-            let said = annotations.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-            let said: serde_json::Map<_, _> = said.map(|(key, value)| (key.clone(), value.clone())).collect();
-            if !said.is_empty() {
-                tool["annotations"] = said.into();
-            }
-            tool
-        }
+        Format::Mcp => serde_json::to_value(ToolDefinition::of(spec)).unwrap_or_default(),
         Format::Anthropic => {
             json!({"name": spec.name, "description": spec.description, "input_schema": spec.parameters})
         }

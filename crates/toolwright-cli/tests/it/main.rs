@@ -1,9 +1,12 @@
 //! The program as a person meets it: command, stdout, stderr, exit code.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "these are tests")]
+
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+mod mcp;
 mod mistakes;
 mod pages;
 mod sandboxed;

@@ -24,6 +24,9 @@ fn mistakes_in_what_is_asked() {
     insta::assert_snapshot!(show(&["ask", "hi", "--model", "gpt-9"]));
     insta::assert_snapshot!(show(&["ask", "hi", "--model", "scripted/missing.yaml"]));
     insta::assert_snapshot!(show(&["frobnicate"]));
+    insta::assert_snapshot!(show(&["ask", "hi", "--model", "anthropic/claude-sonnet-4-5"]));
+    insta::assert_snapshot!(show(&["ask", "hi", "--model", "openai-compatible/m"]));
+    insta::assert_snapshot!(show(&["ask", "hi", "--model", "antropic/m"]));
 }
 
 #[test]

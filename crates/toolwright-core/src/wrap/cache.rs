@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::lock;
+use super::{around, lock};
 use crate::context::ToolContext;
 use crate::definition::ToolDef;
 use crate::dispatch::CallNote;
@@ -123,13 +123,10 @@ impl Cache {
 }
 
 pub(super) fn wrap(tool: impl Tool + 'static, cache: Cache) -> ToolDef {
-    let tool = Arc::new(tool);
-    let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
-    let def = ToolDef::from_fn(spec, move |context: &ToolContext, arguments| {
-        let (tool, cache) = (tool.clone(), cache.clone());
+    around(tool, move |tool, context, arguments| {
+        let cache = cache.clone();
         Box::pin(async move { cache.call(&tool, context, arguments).await })
-    });
-    def.edit(|_, old| *old = settings)
+    })
 }
 
 #[cfg(test)]

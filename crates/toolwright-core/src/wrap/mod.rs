@@ -8,10 +8,16 @@ mod rate;
 mod retry;
 mod safe;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::context::ToolContext;
 use crate::definition::ToolDef;
-use crate::tool::Tool;
+use crate::error::ToolError;
+use crate::output::ToolOutput;
+use crate::tool::{BoxFuture, Tool};
 
 pub use cache::Cache;
 pub use rate::RateLimit;
@@ -69,6 +75,21 @@ pub trait ToolExt: Tool + Sized + 'static {
 }
 
 impl<T: Tool + Sized + 'static> ToolExt for T {}
+
+/// A tool with the definition and settings of another, and code around its calls.
+fn around<T, F>(tool: T, code: F) -> ToolDef
+where
+    T: Tool + 'static,
+    F: for<'a> Fn(Arc<T>, &'a ToolContext, Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>
+        + Send
+        + Sync
+        + 'static,
+{
+    let tool = Arc::new(tool);
+    let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
+    let def = ToolDef::from_fn(spec, move |context, arguments| code(tool.clone(), context, arguments));
+    def.edit(|_, own| *own = settings)
+}
 
 /// Locks, also after a panic elsewhere: what is behind these locks is valid at every step.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::lock;
-use crate::context::ToolContext;
+use super::{around, lock};
 use crate::definition::ToolDef;
 use crate::dispatch::CallNote;
 use crate::tool::Tool;
@@ -99,16 +98,13 @@ impl Drop for Reservation<'_> {
 }
 
 pub(super) fn wrap(tool: impl Tool + 'static, limit: RateLimit) -> ToolDef {
-    let tool = Arc::new(tool);
-    let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
-    let def = ToolDef::from_fn(spec, move |context: &ToolContext, arguments| {
-        let (tool, limit) = (tool.clone(), limit.clone());
+    around(tool, move |tool, context, arguments| {
+        let limit = limit.clone();
         Box::pin(async move {
             limit.acquire_telling(|wait| context.note(CallNote::RateLimited { wait })).await;
             tool.call(context, arguments).await
         })
-    });
-    def.edit(|_, old| *old = settings)
+    })
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Trying again, with growing pauses.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::ToolContext;
+use super::around;
 use crate::definition::ToolDef;
 use crate::dispatch::CallNote;
 use crate::error::{ErrorKind, ToolError};
@@ -55,32 +54,31 @@ fn may_help(error: &ToolError) -> bool {
 }
 
 pub(super) fn wrap(tool: impl Tool + 'static, retry: Retry) -> ToolDef {
-    let tool = Arc::new(tool);
-    let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
-    let def = ToolDef::from_fn(spec, move |context: &ToolContext, arguments| {
-        let (tool, retry) = (tool.clone(), retry.clone());
+    around(tool, move |tool, context, arguments| {
+        let retry = retry.clone();
         Box::pin(async move {
             let mut attempt = 1;
             loop {
                 match tool.call(context, arguments.clone()).await {
                     Err(error) if attempt < retry.attempts && may_help(&error) => {
-                        context.note(CallNote::Retry { attempt, error: error.message().to_owned() });
-                        tokio::time::sleep(retry.pause_after(attempt)).await;
+                        let wait = retry.pause_after(attempt);
+                        context.note(CallNote::Retry { attempt, error: error.message().to_owned(), wait });
+                        tokio::time::sleep(wait).await;
                         attempt += 1;
                     }
                     outcome => return outcome,
                 }
             }
         })
-    });
-    def.edit(|_, old| *old = settings)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ToolExt, ToolSpec};
+    use crate::{ToolContext, ToolExt, ToolSpec};
     use serde_json::json;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     async fn attempts(kind: ErrorKind, succeed_at: u32) -> (bool, u32) {

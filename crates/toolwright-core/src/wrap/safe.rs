@@ -1,25 +1,18 @@
 //! Errors as data, for callers that want one shape for every outcome.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
+use super::around;
 use crate::definition::ToolDef;
 use crate::error::{ErrorKind, ToolError};
 use crate::output::ToolOutput;
 use crate::tool::Tool;
 
 pub(super) fn wrap(tool: impl Tool + 'static) -> ToolDef {
-    let tool = Arc::new(tool);
-    let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
-    let def = ToolDef::from_fn(spec, move |context, arguments| {
-        let tool = tool.clone();
+    let def = around(tool, |tool, context, arguments| {
         Box::pin(async move { outcome(tool.call(context, arguments).await) })
     });
-    def.edit(|spec, old| {
-        *old = settings;
-        spec.output_schema = None;
-    })
+    def.edit(|spec, _| spec.output_schema = None)
 }
 
 fn outcome(result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {

@@ -15,6 +15,9 @@ use crate::eval::{Args, Eval};
 use crate::types::Type;
 use crate::value::{ObjectData, Value};
 
+/// These tables hold our own names only, so nobody can make them collide.
+type FastHash = foldhash::fast::FixedState;
+
 type Call = fn(&mut Eval<'_>, Args) -> Result<Value, Error>;
 type MethodCall = fn(&mut Eval<'_>, &Value, Args) -> Result<Value, Error>;
 
@@ -113,7 +116,7 @@ pub(crate) fn names<'a>() -> impl Iterator<Item = &'a str> {
     NAMES.keys().copied()
 }
 
-static NAMES: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
+static NAMES: LazyLock<HashMap<&'static str, Value, FastHash>> = LazyLock::new(|| {
     let functions =
         FUNCTIONS.iter().copied().flatten().map(|builtin| (builtin.name, Value::Builtin(builtin)));
     let types = CONSTRUCTORS.iter().copied().flatten().map(|made| (made.kind.name(), Value::Type(made.kind)));
@@ -123,12 +126,12 @@ static NAMES: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
 
 /// Methods by type and row; a row is the number of a method name.
 struct MethodTable {
-    rows: HashMap<&'static str, u16>,
+    rows: HashMap<&'static str, u16, FastHash>,
     cells: Vec<Option<&'static Method>>,
 }
 
 static TABLE: LazyLock<MethodTable> = LazyLock::new(|| {
-    let mut rows = HashMap::new();
+    let mut rows = HashMap::with_hasher(FastHash::default());
     for method in METHODS.iter().flat_map(|(_, methods)| methods.iter()) {
         let next = u16::try_from(rows.len()).unwrap_or(u16::MAX);
         rows.entry(method.name).or_insert(next);

@@ -136,13 +136,14 @@ fn round_float(x: f64, digits: i64) -> Result<f64, Error> {
         let places = usize::try_from(digits).unwrap_or(0);
         format!("{x:.places$}").parse().unwrap_or(x)
     } else {
-        let unit = 10f64.powi(i32::try_from(-digits).unwrap_or(i32::MAX));
-        let scaled = x / unit;
-        let mut whole = scaled.round();
-        if (scaled - whole).abs() == 0.5 {
-            whole = 2.0 * (scaled / 2.0).round();
+        let unit = BigInt::from(10).pow(u32::try_from(-digits).unwrap_or(0));
+        let whole = BigInt::from_f64(x.abs().trunc()).unwrap_or_default();
+        let (mut quotient, rest) = whole.div_rem(&unit);
+        let twice: BigInt = rest * 2;
+        if twice > unit || twice == unit && (x.fract() != 0.0 || quotient.is_odd()) {
+            quotient += 1;
         }
-        whole * unit
+        (quotient * unit).to_f64().unwrap_or(f64::INFINITY).copysign(x)
     };
     if rounded.is_infinite() {
         return Err(Error::overflow("rounded value too large to represent"));

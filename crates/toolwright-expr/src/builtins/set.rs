@@ -3,6 +3,7 @@
 use super::{Constructor, Method, constructor, method};
 use crate::error::Error;
 use crate::eval::{Args, Eval};
+use crate::iter::Iter;
 use crate::ops::{self, SET_ENTRY};
 use crate::types::Type;
 use crate::value::{KeySet, Set, Value};
@@ -20,11 +21,7 @@ pub(crate) static METHODS: &[Method] = &[
             set.extend(other.iter().cloned());
         })
     }),
-    method("intersection", "s.intersection(*others)", "Members of all.", |e, s, a| {
-        combine(e, s, a, |set, other| {
-            set.retain(|key| other.contains(key));
-        })
-    }),
+    method("intersection", "s.intersection(*others)", "Members of all.", intersection),
     method("difference", "s.difference(*others)", "Members the others lack.", |e, s, a| {
         combine(e, s, a, |set, other| {
             set.retain(|key| !other.contains(key));
@@ -34,12 +31,13 @@ pub(crate) static METHODS: &[Method] = &[
         combine(e, s, a, symmetric)
     }),
     method("issubset", "s.issubset(other)", "Whether the other has all members.", |e, s, a| {
-        let (mine, other) = pair(e, s, a, "issubset")?;
-        ops::compare::subset(&mine, &other, &mut e.fuel).map(Value::Bool)
+        let other = a.one("issubset")?;
+        let common = common(e, s, std::slice::from_ref(&other))?;
+        Ok(Value::Bool(common.len() == length(s)))
     }),
     method("issuperset", "s.issuperset(other)", "Whether it has all members of the other.", |e, s, a| {
-        let (mine, other) = pair(e, s, a, "issuperset")?;
-        ops::compare::subset(&other, &mine, &mut e.fuel).map(Value::Bool)
+        let other = a.one("issuperset")?;
+        first_member(e, s, &other, false).map(|missing| Value::Bool(!missing))
     }),
     method("isdisjoint", "s.isdisjoint(other)", "Whether there is no common member.", isdisjoint),
     method("copy", "s.copy()", "A new set of the same members.", |e, s, a| combine(e, s, a, |_, _| {})),
@@ -108,6 +106,43 @@ pub(crate) static CHANGING_METHODS: &[Method] = &[
     ),
 ];
 
+/// Keeps what all have. Like Python it takes equal members of different type from the smaller set, or from an
+/// iterable, and stops reading an iterable once every member was met.
+fn intersection(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
+    args.no_keywords("intersection")?;
+    let result = common(eval, value, &args.positional)?;
+    let frozen = matches!(value, Value::Set(set) if set.is_frozen());
+    Ok(Value::Set(Set::new(result, frozen)))
+}
+
+fn common(eval: &mut Eval<'_>, value: &Value, others: &[Value]) -> Result<KeySet, Error> {
+    let mut result = members(eval, value)?;
+    for other in others {
+        let mut found = KeySet::default();
+        if let Value::Set(other) = other {
+            let other = other.snapshot();
+            let (small, large) =
+                if other.len() > result.len() { (&result, &*other) } else { (&*other, &result) };
+            eval.fuel.allocate_many(small.len(), SET_ENTRY)?;
+            found.extend(small.iter().filter(|key| large.contains(*key)).cloned());
+        } else {
+            let mut iter = Iter::over(other)?;
+            while let Some(item) = eval.next(&mut iter)? {
+                let key = ops::key(&item, &mut eval.fuel)?;
+                eval.fuel.allocate(SET_ENTRY)?;
+                if result.contains(&key) {
+                    found.insert(key);
+                    if found.len() >= result.len() {
+                        break;
+                    }
+                }
+            }
+        }
+        result = found;
+    }
+    Ok(result)
+}
+
 fn symmetric(set: &mut KeySet, other: &KeySet) {
     let fresh: Vec<_> = other.iter().filter(|key| !set.contains(*key)).cloned().collect();
     set.retain(|key| !other.contains(key));
@@ -170,14 +205,22 @@ fn update(
     Ok(Value::None)
 }
 
-fn pair(eval: &mut Eval<'_>, value: &Value, args: Args, name: &str) -> Result<(KeySet, KeySet), Error> {
-    let other = args.one(name)?;
-    Ok((members(eval, value)?, members(eval, &other)?))
+fn isdisjoint(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
+    let other = args.one("isdisjoint")?;
+    first_member(eval, value, &other, true).map(|common| Value::Bool(!common))
 }
 
-fn isdisjoint(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
-    let (mine, other) = pair(eval, value, args, "isdisjoint")?;
-    Ok(Value::Bool(mine.iter().all(|key| !other.contains(key))))
+/// Whether an item of `other` is a member (or, if `wanted` is false, is none); stops at the first one.
+fn first_member(eval: &mut Eval<'_>, value: &Value, other: &Value, wanted: bool) -> Result<bool, Error> {
+    let mine = members(eval, value)?;
+    let mut iter = Iter::over(other)?;
+    while let Some(item) = eval.next(&mut iter)? {
+        eval.fuel.spend(1)?;
+        if mine.contains(&ops::key(&item, &mut eval.fuel)?) == wanted {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn change<T>(value: &Value, edit: impl FnOnce(&mut KeySet) -> T) -> Option<T> {

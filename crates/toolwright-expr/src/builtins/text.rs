@@ -206,6 +206,18 @@ pub(crate) static BYTES_METHODS: &[Method] = &[
     method("find", "b.find(sub, start=0, end=None)", "Where `sub` begins, or -1.", |e, b, a| {
         as_text(e, b, a, "find")
     }),
+    method("rfind", "b.rfind(sub, start=0, end=None)", "Where the last `sub` begins, or -1.", |e, b, a| {
+        as_text(e, b, a, "rfind")
+    }),
+    method("index", "b.index(sub, start=0, end=None)", "As `find`, but missing is an error.", |e, b, a| {
+        as_text(e, b, a, "index")
+    }),
+    method(
+        "rindex",
+        "b.rindex(sub, start=0, end=None)",
+        "As `rfind`, but missing is an error.",
+        |e, b, a| as_text(e, b, a, "rindex"),
+    ),
     method("count", "b.count(sub, start=0, end=None)", "How often `sub` occurs.", |e, b, a| {
         as_text(e, b, a, "count")
     }),
@@ -218,11 +230,75 @@ pub(crate) static BYTES_METHODS: &[Method] = &[
         "A list of the parts between separators.",
         |e, b, a| as_text(e, b, a, "split"),
     ),
+    method("rsplit", "b.rsplit(sep=None, maxsplit=-1)", "As `split`, counting from the end.", |e, b, a| {
+        as_text(e, b, a, "rsplit")
+    }),
+    method("splitlines", "b.splitlines(keepends=False)", "A list of the lines.", |e, b, a| {
+        as_text(e, b, a, "splitlines")
+    }),
+    method(
+        "partition",
+        "b.partition(sep)",
+        "The parts before, at and after the first separator.",
+        |e, b, a| as_text(e, b, a, "partition"),
+    ),
+    method(
+        "rpartition",
+        "b.rpartition(sep)",
+        "The parts before, at and after the last separator.",
+        |e, b, a| as_text(e, b, a, "rpartition"),
+    ),
     method("strip", "b.strip(chars=None)", "Blanks (or `chars`) cut from both ends.", |e, b, a| {
         as_text(e, b, a, "strip")
     }),
+    method("lstrip", "b.lstrip(chars=None)", "Cut from the start.", |e, b, a| as_text(e, b, a, "lstrip")),
+    method("rstrip", "b.rstrip(chars=None)", "Cut from the end.", |e, b, a| as_text(e, b, a, "rstrip")),
     method("join", "b.join(items)", "The byte strings in `items` with `b` between them.", |e, b, a| {
         as_text(e, b, a, "join")
+    }),
+    method("removeprefix", "b.removeprefix(prefix)", "Without the prefix, if it is there.", |e, b, a| {
+        as_text(e, b, a, "removeprefix")
+    }),
+    method("removesuffix", "b.removesuffix(suffix)", "Without the suffix, if it is there.", |e, b, a| {
+        as_text(e, b, a, "removesuffix")
+    }),
+    method("ljust", "b.ljust(width, fill=b' ')", "Filled up at the end.", |e, b, a| {
+        as_text(e, b, a, "ljust")
+    }),
+    method("rjust", "b.rjust(width, fill=b' ')", "Filled up at the start.", |e, b, a| {
+        as_text(e, b, a, "rjust")
+    }),
+    method("center", "b.center(width, fill=b' ')", "Filled up at both ends.", |e, b, a| {
+        as_text(e, b, a, "center")
+    }),
+    method("zfill", "b.zfill(width)", "Zeros put in front, after a sign.", |e, b, a| {
+        as_text(e, b, a, "zfill")
+    }),
+    method("expandtabs", "b.expandtabs(tabsize=8)", "Tabs replaced by spaces.", |e, b, a| {
+        as_text(e, b, a, "expandtabs")
+    }),
+    method("title", "b.title()", "Each word with a capital.", |e, b, a| as_text(e, b, a, "title")),
+    method("capitalize", "b.capitalize()", "The first letter upper case, the rest lower.", |e, b, a| {
+        as_text(e, b, a, "capitalize")
+    }),
+    method("swapcase", "b.swapcase()", "Upper and lower case exchanged.", |e, b, a| {
+        as_text(e, b, a, "swapcase")
+    }),
+    method("isalnum", "b.isalnum()", "Whether all are letters or digits.", |e, b, a| {
+        as_text(e, b, a, "isalnum")
+    }),
+    method("isalpha", "b.isalpha()", "Whether all are letters.", |e, b, a| as_text(e, b, a, "isalpha")),
+    method("isascii", "b.isascii()", "Whether all are ASCII.", |e, b, a| as_text(e, b, a, "isascii")),
+    method("isdigit", "b.isdigit()", "Whether all are digits.", |e, b, a| as_text(e, b, a, "isdigit")),
+    method("islower", "b.islower()", "Whether all letters are lower case.", |e, b, a| {
+        as_text(e, b, a, "islower")
+    }),
+    method("isupper", "b.isupper()", "Whether all letters are upper case.", |e, b, a| {
+        as_text(e, b, a, "isupper")
+    }),
+    method("isspace", "b.isspace()", "Whether all are blanks.", |e, b, a| as_text(e, b, a, "isspace")),
+    method("istitle", "b.istitle()", "Whether each word begins with a capital.", |e, b, a| {
+        as_text(e, b, a, "istitle")
     }),
 ];
 
@@ -901,7 +977,8 @@ pub(crate) fn to_ascii_digits(text: &str) -> String {
         .collect()
 }
 
-fn chr(_: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
+fn chr(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
+    eval.fuel.allocate(4)?;
     let code = ops::index(&args.one("chr")?)?;
     let code = u32::try_from(code).ok().filter(|code| *code <= 0x10_ffff);
     let code = code.ok_or_else(|| Error::value("chr() arg not in range(0x110000)"))?;
@@ -1137,24 +1214,31 @@ fn ascii_case(
     Ok(Value::bytes(change(bytes)))
 }
 
-/// Runs a text method on bytes by reading each byte as the character of that number, and back.
+/// Runs a text method on bytes by reading each byte as a character, and back. Bytes outside ASCII become
+/// characters that are neither letters nor blanks, so that case and blanks mean ASCII only.
 fn as_text(eval: &mut Eval<'_>, value: &Value, args: Args, name: &str) -> Result<Value, Error> {
-    let widened = widen(eval, value)?;
+    let widened = widen_bytes(eval, value)?;
     let mut converted = Args { named: args.named, ..Args::default() };
-    for arg in args.positional {
+    for (place, arg) in args.positional.into_iter().enumerate() {
         converted.positional.push(match &arg {
-            Value::Str(_) => {
-                return Err(Error::type_("a bytes-like object is required, not 'str'"));
+            // A single byte may be searched for by its number.
+            Value::Int(_) | Value::Bool(_) | Value::Big(_)
+                if place == 0 && matches!(name, "find" | "rfind" | "index" | "rindex" | "count") =>
+            {
+                let byte = arg.as_i64().and_then(|number| u8::try_from(number).ok());
+                let byte = byte.ok_or_else(|| Error::value("byte must be in range(0, 256)"))?;
+                let one = Value::bytes([byte]);
+                widen_bytes(eval, &one)?
             }
             Value::Tuple(items) => {
-                let items = items.iter().map(|item| widen(eval, item)).collect::<Result<Vec<_>, _>>()?;
-                Value::tuple(items)
+                Value::tuple(items.iter().map(|item| widen_bytes(eval, item)).collect::<Result<Vec<_>, _>>()?)
             }
-            Value::List(items) => {
-                let items = items.snapshot();
-                Value::list(items.iter().map(|item| widen(eval, item)).collect::<Result<Vec<_>, _>>()?)
+            Value::Bytes(_) | Value::Str(_) if name != "splitlines" => widen_bytes(eval, &arg)?,
+            _ if name == "join" => {
+                let items = eval.collect_value(&arg)?;
+                Value::list(items.iter().map(|item| widen_bytes(eval, item)).collect::<Result<Vec<_>, _>>()?)
             }
-            _ => widen(eval, &arg)?,
+            _ => arg,
         });
     }
     let Some(method) = METHODS.iter().find(|method| method.name == name) else { return Ok(Value::None) };
@@ -1162,14 +1246,19 @@ fn as_text(eval: &mut Eval<'_>, value: &Value, args: Args, name: &str) -> Result
     narrow(eval, &result)
 }
 
-fn widen(eval: &mut Eval<'_>, value: &Value) -> Result<Value, Error> {
-    match value {
-        Value::Bytes(bytes) => {
-            eval.fuel.allocate(bytes.len() * 2)?;
-            Ok(Value::str(bytes.iter().map(|byte| char::from(*byte)).collect::<String>()))
-        }
-        other => Ok(other.clone()),
-    }
+/// Where bytes outside ASCII go: characters for private use.
+const PRIVATE: u32 = 0xe000;
+
+fn widen_bytes(eval: &mut Eval<'_>, value: &Value) -> Result<Value, Error> {
+    let Value::Bytes(bytes) = value else {
+        return Err(Error::type_(format!("a bytes-like object is required, not '{}'", value.type_name())));
+    };
+    eval.fuel.allocate(bytes.len() * 3)?;
+    let wide = |byte: &u8| match byte.is_ascii() {
+        true => char::from(*byte),
+        false => char::from_u32(PRIVATE + u32::from(*byte)).unwrap_or('?'),
+    };
+    Ok(Value::str(bytes.iter().map(wide).collect::<String>()))
 }
 
 fn narrow(eval: &mut Eval<'_>, value: &Value) -> Result<Value, Error> {
@@ -1177,6 +1266,9 @@ fn narrow(eval: &mut Eval<'_>, value: &Value) -> Result<Value, Error> {
         Value::Str(text) => {
             eval.fuel.allocate(text.len())?;
             Ok(Value::bytes(text.chars().map(|c| c as u32 as u8).collect::<Vec<u8>>()))
+        }
+        Value::Tuple(items) => {
+            Ok(Value::tuple(items.iter().map(|item| narrow(eval, item)).collect::<Result<Vec<_>, _>>()?))
         }
         Value::List(items) => {
             let items = items.snapshot();

@@ -230,7 +230,7 @@ impl Eval<'_> {
 
     /// Calls a function with positional arguments only, as `map` and `key=` do.
     pub(crate) fn call_with(&mut self, callee: &Value, values: &[Value]) -> Result<Value, Error> {
-        self.fuel.spend(2)?;
+        self.fuel.spend(6)?;
         self.call_value(callee, Args { positional: SmallVec::from(values), named: Vec::new() })
     }
 

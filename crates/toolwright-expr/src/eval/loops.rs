@@ -3,13 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use super::{Eval, Frame};
-use crate::ast::{Body, Clause, Code, Comprehension};
+use crate::ast::{Body, Clause, Code, Comprehension, Expr, Target};
 use crate::error::Error;
 use crate::iter::{Iter, Step};
 use crate::ops::sequence::ITEM;
 use crate::ops::{self, DICT_ENTRY, SET_ENTRY};
 use crate::types::Type;
 use crate::value::{Dict, DictMap, KeySet, Object, ObjectData, Set, Value, lock};
+
+/// What a small object counts as when a list keeps it.
+const OBJECT: usize = 96;
 
 /// Iterators may be stacked (`map` of `zip` of ...) this deep.
 const MAX_STACKED: usize = 40;
@@ -44,6 +47,13 @@ impl Generator {
     }
 }
 
+fn finished_list(sink: Sink) -> Result<Value, Error> {
+    match sink {
+        Sink::List(items) => Ok(Value::list(items)),
+        Sink::Set(_) | Sink::Dict(_) => Err(Error::runtime("a list comprehension made something else")),
+    }
+}
+
 /// Where a comprehension puts its elements.
 enum Sink {
     List(Vec<Value>),
@@ -54,12 +64,52 @@ enum Sink {
 impl Eval<'_> {
     pub(super) fn list_comprehension(&mut self, comprehension: &Comprehension) -> Result<Value, Error> {
         self.fuel.allocate(64)?;
+        if let [clause] = &*comprehension.clauses
+            && clause.pure
+            && let Target::Slot(slot) = clause.target
+            && comprehension.cells.is_empty()
+        {
+            let source = self.eval(&clause.iter)?;
+            if let Value::List(list) = &source {
+                return self
+                    .list_over(&comprehension.element, clause, slot, &list.snapshot())
+                    .map(Value::list);
+            }
+            let mut sink = Sink::List(Vec::new());
+            self.walk(comprehension, &comprehension.clauses, &source, &mut sink)?;
+            return finished_list(sink);
+        }
         let mut sink = Sink::List(Vec::new());
         self.comprehension(comprehension, &mut sink)?;
-        match sink {
-            Sink::List(items) => Ok(Value::list(items)),
-            Sink::Set(_) | Sink::Dict(_) => Err(Error::runtime("a list comprehension made something else")),
+        finished_list(sink)
+    }
+
+    /// The common case, one loop over a list nothing can change meanwhile, without any indirection.
+    fn list_over(
+        &mut self,
+        element: &Expr,
+        clause: &Clause,
+        slot: u32,
+        items: &[Value],
+    ) -> Result<Vec<Value>, Error> {
+        // Without conditions the length is known; with them a guess saves growing in small steps.
+        let room = if clause.conditions.is_empty() { items.len() } else { items.len().min(64) };
+        self.fuel.allocate_many(room, ITEM)?;
+        let mut out = Vec::with_capacity(room);
+        'rounds: for item in items {
+            self.fuel.spend(clause.cost)?;
+            if let Some(place) = self.frame.get_mut(slot as usize) {
+                Value::put(place, item.clone());
+            }
+            for condition in &clause.conditions {
+                if !self.condition(condition)? {
+                    continue 'rounds;
+                }
+            }
+            let value = self.eval(element)?;
+            self.push(&mut out, value)?;
         }
+        Ok(out)
     }
 
     pub(super) fn set_comprehension(&mut self, comprehension: &Comprehension) -> Result<Value, Error> {
@@ -165,14 +215,26 @@ impl Eval<'_> {
     }
 
     /// Adds to a growing list, paying for room before it is made.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, items: &mut Vec<Value>, item: Value) -> Result<(), Error> {
         if items.len() == items.capacity() {
-            let more = items.capacity().max(8);
-            self.fuel.allocate_many(more, ITEM)?;
-            items.reserve_exact(more);
+            self.grow(items)?;
+        }
+        // Small objects are not paid for when they are made; once they are kept they count.
+        match &item {
+            Value::Object(_) | Value::Range(_) => self.fuel.allocate(OBJECT)?,
+            Value::Str(text) if !text.is_ascii() && text.chars_len() == 1 => self.fuel.allocate(OBJECT)?,
+            _ => {}
         }
         items.push(item);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, items: &mut Vec<Value>) -> Result<(), Error> {
+        let more = items.capacity().max(8);
+        self.fuel.allocate_many(more, ITEM)?;
+        items.reserve_exact(more);
         Ok(())
     }
 
@@ -213,7 +275,7 @@ impl Eval<'_> {
 
     #[inline(never)]
     fn next_by_call(&mut self, iter: &mut Iter) -> Result<Option<Value>, Error> {
-        self.fuel.spend(2)?;
+        self.fuel.spend(5)?;
         self.fuel.enter()?;
         let result = self.next_inner(iter);
         self.fuel.leave();

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::ast::{
-    Attribute, Binary, BinaryOp, Chain, Code, Compare, CompareOp, Conditional, DictItem, Expr, FPart, Kind,
-    Name, SlotKind, Target,
+    Attribute, Binary, BinaryOp, Chain, Code, Compare, CompareOp, Conditional, DictItem, Expr, FPart, Item,
+    Kind, Name, SlotKind, Target,
 };
 use crate::error::{Error, ErrorKind, Span, nearest};
 use crate::fuel::{Fuel, Limits};
@@ -60,7 +60,10 @@ impl<'a> Eval<'a> {
     pub(crate) fn eval(&mut self, expr: &Expr) -> Result<Value, Error> {
         match &expr.kind {
             Kind::Const(value) => Ok(value.clone()),
-            Kind::Slot(slot) => self.load(*slot, expr.span),
+            Kind::Slot(slot) => match self.frame.get(*slot as usize) {
+                Some(Value::Int(number)) => Ok(Value::Int(*number)),
+                _ => self.load(*slot, expr.span),
+            },
             Kind::Binary(binary) => self.binary(binary, expr.span),
             Kind::Compare(compare) => self.compare(compare, expr.span).map(Value::Bool),
             Kind::Not(value) => Ok(Value::Bool(!self.condition(value)?)),
@@ -73,6 +76,7 @@ impl<'a> Eval<'a> {
                 let index = self.eval(&subscript.index)?;
                 ops::sequence::subscript(&value, &index, &mut self.fuel).map_err(|error| error.at(expr.span))
             }
+            Kind::Item(item) => self.item(item, expr.span),
             Kind::Call(call) => self.call(call, expr.span),
             Kind::FString(parts) => self.fstring(parts).map_err(|error| error.at(expr.span)),
             Kind::ListComp(comprehension) => self.list_comprehension(comprehension),
@@ -159,7 +163,9 @@ impl<'a> Eval<'a> {
     fn resolve_global(&self, slot: u32) -> Option<Value> {
         let info = self.code.slots.get(slot as usize)?;
         match &info.kind {
-            SlotKind::Global(builtin) if self.lazy => self.scope.get(&info.name).or_else(|| builtin.clone()),
+            SlotKind::Global(builtin) if self.lazy => {
+                self.scope.get_hashed(&info.name, info.hash).or_else(|| builtin.clone())
+            }
             _ => None,
         }
     }
@@ -269,21 +275,87 @@ impl<'a> Eval<'a> {
 
     #[inline]
     fn binary(&mut self, binary: &Binary, span: Span) -> Result<Value, Error> {
-        let left = self.eval(&binary.left)?;
-        let right = self.eval(&binary.right)?;
-        if let (Value::Int(a), Value::Int(b)) = (&left, &right) {
-            let quick = match binary.op {
-                BinaryOp::Add => a.checked_add(*b),
-                BinaryOp::Sub => a.checked_sub(*b),
-                BinaryOp::Mul => a.checked_mul(*b),
-                BinaryOp::Mod if *b > 0 => Some(a.rem_euclid(*b)),
-                _ => None,
-            };
-            if let Some(result) = quick {
-                return Ok(Value::Int(result));
+        if binary.quick {
+            match self.quick_binary(binary) {
+                Quick::Int(number) => return Ok(Value::Int(number)),
+                Quick::Float(number) => return Ok(Value::Float(number)),
+                Quick::Other => {}
             }
         }
+        self.binary_general(binary, span)
+    }
+
+    #[inline(never)]
+    fn binary_general(&mut self, binary: &Binary, span: Span) -> Result<Value, Error> {
+        let left = self.eval(&binary.left)?;
+        let right = self.eval(&binary.right)?;
         self.binary_values(binary.op, &left, &right, span)
+    }
+
+    /// An operand as a machine number, without touching reference counts; `Other` sends it the general way.
+    #[inline]
+    fn quick(&mut self, expr: &Expr) -> Quick {
+        match &expr.kind {
+            Kind::Slot(slot) => match self.frame.get(*slot as usize) {
+                Some(Value::Int(number)) => Quick::Int(*number),
+                Some(Value::Float(number)) => Quick::Float(*number),
+                Some(Value::Unbound) => self.quick_global(*slot),
+                _ => Quick::Other,
+            },
+            Kind::Const(Value::Int(number)) => Quick::Int(*number),
+            Kind::Const(Value::Float(number)) => Quick::Float(*number),
+            Kind::Binary(binary) => self.quick_binary(binary),
+            _ => Quick::Other,
+        }
+    }
+
+    /// A variable of the scope met for the first time.
+    #[inline(never)]
+    fn quick_global(&mut self, slot: u32) -> Quick {
+        let Some(value) = self.resolve_global(slot) else { return Quick::Other };
+        let quick = match &value {
+            Value::Int(number) => Quick::Int(*number),
+            Value::Float(number) => Quick::Float(*number),
+            _ => Quick::Other,
+        };
+        if let Some(place) = self.frame.get_mut(slot as usize) {
+            *place = value;
+        }
+        quick
+    }
+
+    fn quick_binary(&mut self, binary: &Binary) -> Quick {
+        match (self.quick(&binary.left), self.quick(&binary.right)) {
+            (Quick::Int(a), Quick::Int(b)) => {
+                let exact = match binary.op {
+                    BinaryOp::Add => a.checked_add(b),
+                    BinaryOp::Sub => a.checked_sub(b),
+                    BinaryOp::Mul => a.checked_mul(b),
+                    BinaryOp::Mod if b > 0 => Some(a.rem_euclid(b)),
+                    BinaryOp::FloorDiv if b > 0 => Some(a.div_euclid(b)),
+                    BinaryOp::Div if b != 0 && is_exact(a) && is_exact(b) => {
+                        return Quick::Float(a as f64 / b as f64);
+                    }
+                    _ => None,
+                };
+                exact.map_or(Quick::Other, Quick::Int)
+            }
+            (Quick::Float(a), Quick::Float(b)) => quick_floats(binary.op, a, b),
+            (Quick::Int(a), Quick::Float(b)) => quick_floats(binary.op, a as f64, b),
+            (Quick::Float(a), Quick::Int(b)) => quick_floats(binary.op, a, b as f64),
+            _ => Quick::Other,
+        }
+    }
+
+    #[inline(never)]
+    fn item(&mut self, item: &Item, span: Span) -> Result<Value, Error> {
+        let value = self.eval(&item.value)?;
+        if let (Value::Dict(dict), Value::Str(key)) = (&value, &item.key)
+            && let Some(found) = dict.get_hashed(&TextKey::with_hash(key, item.hash))
+        {
+            return Ok(found);
+        }
+        ops::sequence::subscript(&value, &item.key, &mut self.fuel).map_err(|error| error.at(span))
     }
 
     #[inline(never)]
@@ -309,9 +381,9 @@ impl<'a> Eval<'a> {
 
     #[inline]
     fn compare(&mut self, compare: &Compare, span: Span) -> Result<bool, Error> {
-        let left = self.eval(&compare.left)?;
-        let right = self.eval(&compare.right)?;
-        if let (Value::Int(a), Value::Int(b)) = (&left, &right) {
+        if compare.quick
+            && let (Quick::Int(a), Quick::Int(b)) = (self.quick(&compare.left), self.quick(&compare.right))
+        {
             match compare.op {
                 CompareOp::Eq => return Ok(a == b),
                 CompareOp::Ne => return Ok(a != b),
@@ -322,6 +394,13 @@ impl<'a> Eval<'a> {
                 _ => {}
             }
         }
+        self.compare_general(compare, span)
+    }
+
+    #[inline(never)]
+    fn compare_general(&mut self, compare: &Compare, span: Span) -> Result<bool, Error> {
+        let left = self.eval(&compare.left)?;
+        let right = self.eval(&compare.right)?;
         self.compare_values(compare.op, &left, &right).map_err(|error| error.at(span))
     }
 
@@ -455,15 +534,16 @@ impl<'a> Eval<'a> {
     fn dict(&mut self, items: &[DictItem]) -> Result<Value, Error> {
         self.fuel.allocate_many(items.len() + 1, ops::DICT_ENTRY)?;
         let mut map = DictMap::with_capacity_and_hasher(items.len(), crate::value::Prehashed);
+        // Everything is evaluated before the first key is hashed, as in Python.
+        let mut pairs: SmallVec<[(Value, Value, Span); 4]> = SmallVec::new();
         for item in items {
             match item {
                 DictItem::Pair(key, value) => {
                     let span = key.span;
-                    let key = self.eval(key)?;
-                    let value = self.eval(value)?;
-                    map.insert(ops::key(&key, &mut self.fuel).map_err(|error| error.at(span))?, value);
+                    pairs.push((self.eval(key)?, self.eval(value)?, span));
                 }
                 DictItem::Spread(source) => {
+                    self.insert_all(&mut map, &mut pairs)?;
                     let value = self.eval(source)?;
                     let Value::Dict(dict) = &value else {
                         return Err(Error::type_(format!("'{}' object is not a mapping", value.type_name()))
@@ -475,7 +555,19 @@ impl<'a> Eval<'a> {
                 }
             }
         }
+        self.insert_all(&mut map, &mut pairs)?;
         Ok(Value::Dict(Dict::new(map)))
+    }
+
+    fn insert_all(
+        &mut self,
+        map: &mut DictMap,
+        pairs: &mut SmallVec<[(Value, Value, Span); 4]>,
+    ) -> Result<(), Error> {
+        for (key, value, span) in pairs.drain(..) {
+            map.insert(ops::key(&key, &mut self.fuel).map_err(|error| error.at(span))?, value);
+        }
+        Ok(())
     }
 
     #[inline(never)]
@@ -624,6 +716,29 @@ impl<'a> Eval<'a> {
         }
         Ok(())
     }
+}
+
+/// A number held in registers.
+#[derive(Clone, Copy)]
+enum Quick {
+    Int(i64),
+    Float(f64),
+    Other,
+}
+
+fn quick_floats(op: BinaryOp, a: f64, b: f64) -> Quick {
+    match op {
+        BinaryOp::Add => Quick::Float(a + b),
+        BinaryOp::Sub => Quick::Float(a - b),
+        BinaryOp::Mul => Quick::Float(a * b),
+        BinaryOp::Div if b != 0.0 => Quick::Float(a / b),
+        _ => Quick::Other,
+    }
+}
+
+/// Whether an integer is a float without rounding.
+fn is_exact(number: i64) -> bool {
+    number.unsigned_abs() <= 1 << 53
 }
 
 fn may_hold(value: &Value) -> bool {

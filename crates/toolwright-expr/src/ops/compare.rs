@@ -215,10 +215,12 @@ pub(crate) fn contains(container: &Value, item: &Value, fuel: &mut Fuel<'_>) -> 
             _ => false,
         },
         Value::Bytes(bytes) => match item {
-            Value::Int(byte) => match u8::try_from(*byte) {
-                Ok(byte) => bytes.contains(&byte),
-                Err(_) => return Err(Error::value("byte must be in range(0, 256)")),
-            },
+            Value::Int(_) | Value::Bool(_) | Value::Big(_) => {
+                match item.as_i64().and_then(|byte| u8::try_from(byte).ok()) {
+                    Some(byte) => bytes.contains(&byte),
+                    None => return Err(Error::value("byte must be in range(0, 256)")),
+                }
+            }
             Value::Bytes(part) => {
                 fuel.spend((bytes.len() as u64).saturating_mul(part.len() as u64) >> 6)?;
                 part.is_empty() || bytes.windows(part.len()).any(|window| window == &**part)

@@ -65,24 +65,40 @@ pub(crate) const DICT_ENTRY: usize = 64;
 pub(crate) const SET_ENTRY: usize = 48;
 
 fn set_operation(op: BinaryOp, left: &Value, right: &Value, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
-    let (Some(a), Some(b)) = (as_set(left, fuel)?, as_set(right, fuel)?) else {
+    let beside_view = |other: &Value| matches!(other, Value::Object(object) if matches!(object.data(), ObjectData::View(..)));
+    let a = as_set(left, beside_view(right), fuel)?;
+    let b = as_set(right, beside_view(left), fuel)?;
+    let (Some(a), Some(b)) = (a, b) else {
         return Err(unsupported(op, left, right));
     };
     let frozen = matches!(left, Value::Set(set) if set.is_frozen());
     fuel.allocate_many(a.len() + b.len(), SET_ENTRY)?;
     let result: KeySet = match op {
         BinaryOp::Or => a.union(&b).cloned().collect(),
-        BinaryOp::And => a.intersection(&b).cloned().collect(),
+        // Equal members of different type are taken from the smaller side, as Python does.
+        BinaryOp::And if b.len() > a.len() => a.intersection(&b).cloned().collect(),
+        BinaryOp::And => b.intersection(&a).cloned().collect(),
         BinaryOp::Sub => a.difference(&b).cloned().collect(),
         _ => a.symmetric_difference(&b).cloned().collect(),
     };
     Ok(Value::Set(Set::new(result, frozen)))
 }
 
-/// Sets, and views of dicts that behave like sets.
-fn as_set(value: &Value, fuel: &mut Fuel<'_>) -> Result<Option<std::sync::Arc<KeySet>>, Error> {
+/// Sets, and views of dicts that behave like sets. Beside a view, any collection counts as its members.
+fn as_set(
+    value: &Value,
+    beside_view: bool,
+    fuel: &mut Fuel<'_>,
+) -> Result<Option<std::sync::Arc<KeySet>>, Error> {
     match value {
         Value::Set(set) => Ok(Some(set.snapshot())),
+        Value::Dict(dict) if beside_view => {
+            let map = dict.snapshot();
+            fuel.allocate_many(map.len(), SET_ENTRY)?;
+            Ok(Some(std::sync::Arc::new(map.keys().cloned().collect())))
+        }
+        Value::List(list) if beside_view => members(&list.snapshot(), fuel).map(Some),
+        Value::Tuple(items) if beside_view => members(items, fuel).map(Some),
         Value::Object(object) => match object.data() {
             ObjectData::View(ViewKind::Keys, dict) => {
                 let map = dict.snapshot();
@@ -102,6 +118,12 @@ fn as_set(value: &Value, fuel: &mut Fuel<'_>) -> Result<Option<std::sync::Arc<Ke
         },
         _ => Ok(None),
     }
+}
+
+fn members(items: &[Value], fuel: &mut Fuel<'_>) -> Result<std::sync::Arc<KeySet>, Error> {
+    fuel.allocate_many(items.len(), SET_ENTRY)?;
+    let keys = items.iter().map(|item| key(item, fuel)).collect::<Result<KeySet, _>>()?;
+    Ok(std::sync::Arc::new(keys))
 }
 
 /// `-x`, `+x`, `~x`.

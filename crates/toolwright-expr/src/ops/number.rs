@@ -237,7 +237,7 @@ fn divide_large(x: &BigInt, y: &BigInt) -> Result<f64, Error> {
         return Err(Error::zero_division("division by zero"));
     }
     if x.is_zero() {
-        return Ok(0.0);
+        return Ok(if y.is_negative() { -0.0 } else { 0.0 });
     }
     // A quotient of at least 64 bits with a sticky last bit rounds as the exact value would.
     let shift = 66 - (x.bits() as i64 - y.bits() as i64);

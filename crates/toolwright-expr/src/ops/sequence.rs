@@ -68,8 +68,6 @@ pub(crate) fn repeat(left: &Value, right: &Value, fuel: &mut Fuel<'_>) -> Result
     let count = match count {
         Value::Int(number) => usize::try_from(*number).unwrap_or(0),
         Value::Bool(flag) => usize::from(*flag),
-        Value::Big(number) if number.is_negative() => 0,
-        Value::Big(_) if ops::length(sequence)? == 0 => 0,
         Value::Big(_) => return Err(Error::overflow("cannot fit 'int' into an index-sized integer")),
         other => {
             return Err(Error::type_(format!(
@@ -205,6 +203,7 @@ pub(crate) fn position(index: i64, length: usize) -> Option<usize> {
 /// Start, stop and step of a slice over `length` items, with `count` items in it.
 pub(crate) struct Bounds {
     pub(crate) start: i64,
+    stop: i64,
     pub(crate) step: i64,
     pub(crate) count: usize,
 }
@@ -226,7 +225,7 @@ pub(crate) fn bounds(parts: &[Value; 3], length: usize) -> Result<Bounds, Error>
     let start = slice_part(start)?.map_or(if step < 0 { high } else { low }, clamp);
     let stop = slice_part(stop)?.map_or(if step < 0 { low } else { high }, clamp);
     let count = Range { start, stop, step }.count();
-    Ok(Bounds { start, step, count: usize::try_from(count).unwrap_or(usize::MAX) })
+    Ok(Bounds { start, stop, step, count: usize::try_from(count).unwrap_or(usize::MAX) })
 }
 
 fn slice_part(part: &Value) -> Result<Option<i64>, Error> {
@@ -318,9 +317,8 @@ fn slice_range(range: &Range, parts: &[Value; 3]) -> Result<Value, Error> {
     let length = usize::try_from(range.count()).unwrap_or(usize::MAX);
     let bounds = bounds(parts, length)?;
     let exact = |index: i64| BigInt::from(range.start) + BigInt::from(index) * BigInt::from(range.step);
-    let stop = bounds.start.saturating_add(bounds.step.saturating_mul(bounds.count as i64));
     let step = BigInt::from(range.step) * BigInt::from(bounds.step);
-    match (exact(bounds.start).to_i64(), exact(stop).to_i64(), step.to_i64()) {
+    match (exact(bounds.start).to_i64(), exact(bounds.stop).to_i64(), step.to_i64()) {
         (Some(start), Some(stop), Some(step)) => Ok(Value::Range(Arc::new(Range { start, stop, step }))),
         _ => Err(Error::overflow("this range needs numbers of more than 64 bits")),
     }

@@ -11,8 +11,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use toolwright_core::{ApprovalRequest, Approver, CallView, Decision, Entry, ErrorKind, ToolCall, ToolError};
+use toolwright_core::{
+    ApprovalRequest, Approver, CallView, Decision, Entry, ErrorKind, ToolCall, ToolContext, ToolError,
+};
 
+use crate::call::Active;
 use crate::events::EventKind;
 use crate::run::RunInner;
 
@@ -58,7 +61,7 @@ impl Approvals {
             policy.rule_on(call, entry.tool.spec(), settings)
         };
         let (approver, decision, reason) = match ruling.decision {
-            RuleDecision::Ask => self.ask(run, entry, call, ruling.reason).await,
+            RuleDecision::Ask => self.ask(run, entry, span, call, ruling.reason).await?,
             RuleDecision::Approve => ("policy", Decision::Approve, ruling.reason),
             RuleDecision::Reject => {
                 let reason =
@@ -94,12 +97,13 @@ impl Approvals {
         &self,
         run: &RunInner,
         entry: &Entry,
+        span: u64,
         call: &ToolCall,
         reason: Option<String>,
-    ) -> (&str, Decision, Option<String>) {
+    ) -> Result<(&str, Decision, Option<String>), ToolError> {
         let Some(approver) = &self.approver else {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
-            return ("policy", Decision::reject(reason), None);
+            return Ok(("policy", Decision::reject(reason), None));
         };
         let view = match &entry.tool.settings().viewer {
             None => CallView::default(),
@@ -107,15 +111,27 @@ impl Approvals {
                 Ok(view) => view.substitute(&call.arguments),
                 Err(error) => {
                     let reason = format!("the call could not be shown for approval: {}", error.message());
-                    return ("policy", Decision::reject(reason), None);
+                    return Ok(("policy", Decision::reject(reason), None));
                 }
             },
         };
         let request = ApprovalRequest { call, annotations: &entry.tool.spec().annotations, view, reason };
+        // While somebody is asked the call can be cancelled like any other.
+        let waiting = ToolContext::new(
+            run.host()?,
+            call.id.clone(),
+            call.name.clone(),
+            span,
+            0,
+            None,
+            run.cancel.clone(),
+        );
+        let _active = Active::enter(run, span, &waiting);
+        let deadline = run.limits.waiting_deadline()?;
         let asked = Instant::now();
-        let decision = approver.decide(&request).await;
+        let decision = run.unless_stopped(waiting.cancel_token(), deadline, approver.decide(&request)).await;
         run.limits.waited(asked.elapsed());
-        (approver.name(), decision, None)
+        Ok((approver.name(), decision?, None))
     }
 }
 

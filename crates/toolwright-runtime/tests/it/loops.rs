@@ -123,3 +123,37 @@ async fn a_recorded_conversation_plays_again_and_notices_a_difference() {
     let error = run().generate_loop(&other, vec![Message::user("stop")], &Loop::default()).await.unwrap_err();
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("the messages differ"));
 }
+
+/// Thinks for ever.
+struct Thinker;
+
+impl toolwright_core::Model for Thinker {
+    fn name(&self) -> &str {
+        "test/thinker"
+    }
+
+    fn generate<'a>(
+        &'a self,
+        _: toolwright_core::ModelRequest<'a>,
+    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
+    {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_does_not_answer_is_stopped_by_cancel_and_by_the_clock() {
+    let run = Run::builder(tools([add()])).build().unwrap();
+    let asked = tokio::spawn({
+        let run = run.clone();
+        async move { run.generate_loop(&Thinker, go(), &Loop::default()).await.unwrap() }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run.cancel();
+    assert_eq!(asked.await.unwrap().end, Some(RunEnd::Cancelled));
+
+    let limits = Limits { wall_time: Some(2.0), ..Limits::default() };
+    let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
+    let outcome = run.generate_loop(&Thinker, go(), &Loop::default()).await.unwrap();
+    assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::WallTime));
+}

@@ -7,7 +7,7 @@ use toolwright_core::{
     Annotations, ApprovalRequest, Approver, BoxFuture, CallView, Decision, ErrorKind, ToolDef, ToolError,
     ToolResult,
 };
-use toolwright_runtime::{EventKind, Policy, Run, RunEnd};
+use toolwright_runtime::{EventKind, Limits, Policy, Run, RunEnd};
 
 use crate::support::{Ears, add, call, plain, tools};
 
@@ -154,6 +154,48 @@ async fn the_cautious_policy_lets_harmless_tools_pass() {
     let run = Run::builder(tools([reads, add()])).policy(Policy::cautious()).build().unwrap();
     assert_eq!(run.call(call("reads", json!({}))).await.unwrap().to_text(), "read");
     assert!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().is_error());
+}
+
+/// Never answers.
+struct Silent;
+
+impl Approver for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+
+    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_approval_ends_on_cancel_and_on_the_clock_but_is_not_working_time() {
+    let limited = |limits: Limits| {
+        let ears = Ears::default();
+        (ears.on(Run::builder(tools([add()])).approver(Silent).limits(limits)).build().unwrap(), ears)
+    };
+    let ask =
+        |run: Run| tokio::spawn(async move { run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap() });
+
+    let (run, ears) = limited(Limits { working_time: Some(1.0), ..Limits::default() });
+    let asked = ask(run.clone());
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert!(!asked.is_finished(), "a minute of thinking is not a second of working");
+    assert!(run.cancel_call("id-add"));
+    assert_eq!(asked.await.unwrap().error.unwrap().kind, ErrorKind::Cancelled);
+    ears.check();
+
+    let (run, ears) = limited(Limits { wall_time: Some(5.0), ..Limits::default() });
+    assert_eq!(ask(run).await.unwrap().error.unwrap().kind, ErrorKind::Limit);
+    ears.check();
+
+    let (run, ears) = limited(Limits::default());
+    let asked = ask(run.clone());
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    run.cancel();
+    assert_eq!(asked.await.unwrap().error.unwrap().kind, ErrorKind::Cancelled);
+    ears.check();
 }
 
 /// A sandbox that runs nothing, of any kind.

@@ -102,6 +102,7 @@ async fn secrets_are_gone_before_anything_is_written() {
     run.call(call("echo", json!("{\"api_key\": \"plain-value\""))).await.unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(!text.contains("sk-live-0123456789") && !text.contains("hunter2"), "{text}");
+    assert!(!text.contains("plain-value"), "{text}");
     assert!(Transcript::load(&path).is_ok());
 }
 

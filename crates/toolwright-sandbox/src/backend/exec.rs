@@ -24,8 +24,8 @@ const KILL_PATIENCE: Duration = Duration::from_millis(380);
 /// How long draining may take after the end.
 const DRAIN_PATIENCE: Duration = Duration::from_millis(100);
 /// Pipes wider than the default mean fewer wake-ups under a flood.
-const PIPE_BYTES: i32 = 256 * 1024;
-const CHUNK: usize = 64 * 1024;
+const PIPE_BYTES: i32 = 1024 * 1024;
+const CHUNK: usize = 128 * 1024;
 
 /// How a job went.
 pub(crate) enum Finish {

@@ -65,6 +65,7 @@ impl Seat {
             cwd: request.cwd.as_ref().map_or(self.workspace.clone(), |cwd| self.workspace.join(cwd)),
             env: env.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
             terminal: None,
+            announce: false,
         })
     }
 
@@ -87,6 +88,7 @@ impl Seat {
     pub(crate) async fn spawn(&self, request: SpawnRequest) -> Result<SandboxProcess, ToolError> {
         let mut job = self.job(&request.exec, look_up)?;
         job.terminal = request.terminal;
+        job.announce = true;
         spawn::start(self.session.clone(), job, self.layers.clone()).await
     }
 
@@ -99,6 +101,7 @@ impl Seat {
             cwd: self.workspace.clone(),
             env: Vec::new(),
             terminal: None,
+            announce: false,
         })
     }
 

@@ -131,8 +131,9 @@ check!(A_PROCESS_CAN_HAVE_A_TERMINAL, "a_process_can_have_a_terminal", |sandbox|
     let request = SpawnRequest::with_terminal(ExecRequest::new(["sh"]).env("PS1", "ready> "), 40, 120);
     let mut process = spawn(sandbox, request).await?;
     expect(&mut process, "ready> ").await?;
-    say(&mut process, "stty size; tty\n").await?;
+    say(&mut process, "stty size\n").await?;
     expect(&mut process, "40 120").await?;
+    say(&mut process, "tty\n").await?;
     expect(&mut process, "/dev/pts/").await?;
     process.handle.resize(TerminalSize { rows: 50, columns: 100 })?;
     say(&mut process, "stty size\n").await?;

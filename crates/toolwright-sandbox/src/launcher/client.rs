@@ -94,6 +94,11 @@ impl Session {
             return Err(ToolError::invalid("the command and its environment are too large"));
         }
         let (ours, theirs) = socket::stream_pair().map_err(|error| broken("make a socket", error))?;
+        sys::set_nonblocking(ours.as_fd(), true).map_err(|error| broken("use the socket", error))?;
+        let mut message = (body.len() as u32).to_le_bytes().to_vec();
+        message.extend_from_slice(&body);
+        // What fits goes ahead, so that the job finds it there and need not wait for us again.
+        let ahead = sys::write_once(ours.as_fd(), &message).unwrap_or(0);
         let [stdin, stdout, stderr] = &stdio;
         let fds = [theirs.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
         for wait in (0..).map(Duration::from_millis) {
@@ -110,13 +115,10 @@ impl Session {
             }
         }
         drop((theirs, stdio));
-        sys::set_nonblocking(ours.as_fd(), true).map_err(|error| broken("use the socket", error))?;
         let mut stream =
             UnixStream::from_std(ours.into()).map_err(|error| broken("use the socket", error))?;
-        let mut message = (body.len() as u32).to_le_bytes().to_vec();
-        message.extend_from_slice(&body);
         // A job that already failed has hung up; its report is still there to be read.
-        match stream.write_all(&message).await {
+        match stream.write_all(message.get(ahead..).unwrap_or_default()).await {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(broken("send the job", error)),
             _ => Ok(Line { stream }),
         }

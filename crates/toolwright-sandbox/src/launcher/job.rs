@@ -79,18 +79,18 @@ fn start(keeper: &Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<Running
         Side::Parent(pid) => pid,
     };
     drop((stdio, report));
-    let mut failure = [0; Event::SIZE];
-    if matches!(program, Program::Exec { .. }) {
+    if job.announce {
+        let mut failure = [0; Event::SIZE];
         // The pipe closes when the program starts; until then it carries at most one report.
         if sys::read_exact(outcome.as_fd(), &mut failure).is_ok() {
             let _ = process::wait(main, true);
             let _ = socket::send(line.as_fd(), &failure, &[]);
             exit_now(0);
         }
+        let fds: Vec<BorrowedFd<'_>> = terminal.iter().map(|master| master.as_fd()).collect();
+        // If nobody listens any more, watching the line will tell; what was started must be stopped either way.
+        let _ = socket::send(line.as_fd(), &Event::Started.encode(), &fds);
     }
-    let fds: Vec<BorrowedFd<'_>> = terminal.iter().map(|master| master.as_fd()).collect();
-    // If nobody listens any more, watching the line will tell; what was started must be stopped either way.
-    let _ = socket::send(line.as_fd(), &Event::Started.encode(), &fds);
     let alone = keeper.on(Layer::PidNamespace);
     Ok(Running { main, children, outcome, terminal, alone, ended: None })
 }

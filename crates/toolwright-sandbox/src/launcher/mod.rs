@@ -34,10 +34,8 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 /// Call it before anything else in `main`, before threads are started:
 ///
 /// ```no_run
-/// fn main() {
-///     toolwright_sandbox::launcher::main_if_launcher();
-///     // the program itself
-/// }
+/// toolwright_sandbox::launcher::main_if_launcher();
+/// // the program itself
 /// ```
 pub fn main_if_launcher() {
     CALLED.store(true, Ordering::Release);

@@ -62,7 +62,7 @@ fn watch_runtime() -> Option<OwnedFd> {
 fn local(setup: Setup, control: OwnedFd) -> i32 {
     reply(control.as_fd(), &SetupReply::Ready { layers: Vec::new(), missing: Vec::new() });
     let keeper = Keeper {
-        limits: setup.policy.limits,
+        limits: setup.policy.limits.clone(),
         mode: Mode::Local,
         layers: Vec::new(),
         memory: MemoryLimit::WholeSandbox,
@@ -70,6 +70,10 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
         filter: Vec::new(),
     };
     keeper.serve(&control, watch_runtime().as_ref());
+    // The runtime removes its private folder itself, unless it was killed.
+    if setup.policy.workspace.is_none() {
+        let _ = fs::remove_dir_all(&setup.workspace);
+    }
     0
 }
 
@@ -164,6 +168,9 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
             drop(release);
             if sys::read_exact(hold.as_fd(), &mut [0]).is_err() {
                 exit_now(1);
+            }
+            if let Err(error) = groups.enter() {
+                fail(control.as_fd(), &format!("control group: {error}"));
             }
             let start = keeper::Start { setup, plan, identity, binds, guards: &guards.list, layers, missing };
             keeper::run(start, control, watch.as_ref())

@@ -58,6 +58,8 @@ pub(crate) struct Job {
     /// `NAME=value`.
     pub(crate) env: Vec<String>,
     pub(crate) terminal: Option<TerminalSize>,
+    /// Report the start. Without it only the end is reported, which spares two wake-ups.
+    pub(crate) announce: bool,
 }
 
 /// What a job does.

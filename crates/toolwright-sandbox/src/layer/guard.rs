@@ -55,7 +55,7 @@ impl Guards {
     /// Decides what to guard, making placeholders in the workspace of the host.
     pub(crate) fn prepare(workspace: &Path, protect: &[PathBuf]) -> Result<Guards, String> {
         let mut guards = Guards::default();
-        let open = || sys::open_at(None, &*sys::c_path(workspace)?, libc::O_PATH | libc::O_DIRECTORY, 0);
+        let open = || sys::open_at(None, &sys::c_path(workspace)?, libc::O_PATH | libc::O_DIRECTORY, 0);
         for path in protect {
             open()
                 .and_then(|root| guards.add(root, path))

@@ -58,7 +58,7 @@ pub(crate) fn ruleset<'a>(
     };
     let ruleset = landlock_ruleset(&[handled, tcp, scopes], size)?;
     for (path, allow) in paths {
-        let at = match sys::open_at(None, &*sys::c_path(path)?, libc::O_PATH, 0) {
+        let at = match sys::open_at(None, &sys::c_path(path)?, libc::O_PATH, 0) {
             Ok(at) => at,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),

@@ -190,7 +190,7 @@ pub const RULES: &[Rule] = &[
     rule(libc::SYS_mknodat, 2, SET_ID),
     rule(libc::SYS_fchmod, 1, SET_ID),
     rule(libc::SYS_fchmodat, 2, SET_ID),
-    rule(libc::SYS_fchmodat2, 2, SET_ID),
+    rule(452, 2, SET_ID), // fchmodat2
     rule(libc::SYS_openat, 3, Test::NewSetId { flags: 2 }),
     rule(libc::SYS_mkdirat, 2, SET_ID),
 ];

@@ -20,7 +20,7 @@ impl Call {
             4 => self.arch,
             16..64 => {
                 let argument = self.arguments[(offset as usize - 16) / 8];
-                if offset % 8 == 0 { argument as u32 } else { (argument >> 32) as u32 }
+                if offset.is_multiple_of(8) { argument as u32 } else { (argument >> 32) as u32 }
             }
             _ => panic!("the program reads outside the call at {offset}"),
         }
@@ -52,8 +52,8 @@ fn telling_values() -> Vec<u64> {
     let mut values: Vec<u64> =
         vec![0, 1, 2, 10, 16, 17, 40, 0xffff_ffff, u64::MAX, 0x0004_0000, 0o644, 0o755];
     values.extend((0..64).map(|bit| 1u64 << bit));
-    values.extend([libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD, libc::TCGETS].map(|value| value as u64));
-    values.extend([libc::TIOCSTI as u64 | 1 << 40, 0o104_755, 0o4755, 0o2755, 0o6777]);
+    values.extend([libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD, libc::TCGETS]);
+    values.extend([libc::TIOCSTI | 1 << 40, 0o104_755, 0o4755, 0o2755, 0o6777]);
     values.extend(
         [libc::S_IFCHR, libc::S_IFBLK, libc::S_IFIFO, libc::S_IFREG].map(|kind| u64::from(kind | 0o644)),
     );

@@ -1,13 +1,14 @@
 //! The file system a sandbox sees: planned from a policy as data, then built from mounts and pivoted into.
 //!
 //! The view starts empty. System folders are bound read-only, the workspace writable at its own path, private folders
-//! come from one bounded tmpfs, devices are bound one by one, and masks and guards go on top. Building happens once for
+//! are bounded tmpfs of their own, devices are bound one by one, and masks and guards go on top. Building happens once for
 //! a sandbox; each command gets a copy of the finished mounts and only adds its own `/proc`.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
@@ -23,12 +24,7 @@ use crate::sys::{self, mount};
 pub(crate) const PRIVATE_WORKSPACE: &str = "/workspace";
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
-const SCRATCH: [(&str, &str, u32); 4] = [
-    ("tmp", "/tmp", 0o1777),
-    ("vartmp", "/var/tmp", 0o1777),
-    ("shm", "/dev/shm", 0o1777),
-    ("home", HOME, 0o700),
-];
+const SCRATCH: [(&str, u32); 3] = [("/tmp", 0o1777), ("/dev/shm", 0o1777), (HOME, 0o700)];
 /// The folder on the host that the new root is first mounted on; any that exists would do.
 const STAGE: &std::ffi::CStr = c"/tmp";
 
@@ -137,7 +133,7 @@ impl Plan {
         entries.extend(self.system.iter().chain(&self.binds).map(|bind| {
             entry(&bind.target, if bind.writable { Access::Writable } else { Access::ReadOnly })
         }));
-        entries.extend(SCRATCH.iter().map(|(_, path, _)| entry(Path::new(path), Access::Private)));
+        entries.extend(SCRATCH.iter().map(|(path, _)| entry(Path::new(path), Access::Private)));
         entries.extend(DEVICES.iter().map(|name| entry(&Path::new("/dev").join(name), Access::Device)));
         entries.push(entry(Path::new("/dev/pts"), Access::Device));
         entries.push(entry(Path::new("/proc"), Access::Processes));
@@ -163,7 +159,7 @@ impl Plan {
         rules.push((PathBuf::from("/proc"), Allow::Read));
         if viewed {
             rules.push((PathBuf::from("/dev/pts"), Allow::Device));
-            rules.extend(SCRATCH.iter().map(|(_, path, _)| (PathBuf::from(path), Allow::Write)));
+            rules.extend(SCRATCH.iter().map(|(path, _)| (PathBuf::from(path), Allow::Write)));
         }
         rules
     }
@@ -196,7 +192,7 @@ pub(crate) fn detach_binds(binds: &[Bind], owners: Option<BorrowedFd<'_>>) -> Bu
 }
 
 fn detach(path: &Path) -> io::Result<OwnedFd> {
-    let place = sys::open_at(None, &*sys::c_path(path)?, libc::O_PATH, 0)?;
+    let place = sys::open_at(None, &sys::c_path(path)?, libc::O_PATH, 0)?;
     mount::detach(place.as_fd())
 }
 
@@ -225,21 +221,20 @@ pub(crate) fn build(plan: &Plan, binds: Vec<OwnedFd>, guards: &[Guard]) -> Built
     }
     for (name, device) in DEVICES.iter().zip(&devices) {
         let path = Path::new("/dev").join(name);
-        let target = at(&path.display(), place(root, &path, false))?;
+        let target = at(path.display(), place(root, &path, false))?;
         at("device", mount::restrict(device.as_fd(), mount::NOSUID | mount::NOEXEC))?;
         at(path.display(), mount::attach(device.as_fd(), target.as_fd()))?;
     }
     terminals_and_processes(root)?;
-    let empty = scratch(root, plan.scratch_bytes)?;
+    scratch(root, plan.scratch_bytes)?;
     for (bind, mount) in plan.binds.iter().zip(&binds) {
         let access = if bind.writable { 0 } else { mount::RDONLY };
         show(root, bind, mount.as_fd(), access | mount::NOSUID | mount::NODEV)?;
     }
-    mask(root, &plan.mask, &empty)?;
+    names_and_masks(root, &plan.mask)?;
     for guard in guards {
         at(guard.path.display(), guard.attach(root, &plan.workspace))?;
     }
-    drop(empty);
 
     at("pivot", mount::make_root_here())?;
     let root = at("root", sys::open_at(None, c"/", libc::O_PATH, 0))?;
@@ -284,21 +279,24 @@ struct Empty {
     folder: OwnedFd,
 }
 
-/// One tmpfs, its parts bound to the private places, so that they share one limit.
-fn scratch(root: BorrowedFd<'_>, bytes: u64) -> Built<Empty> {
+/// The private folders, each with the limit of the policy.
+fn scratch(root: BorrowedFd<'_>, bytes: u64) -> Built<()> {
+    for (path, mode) in SCRATCH {
+        at(path, place(root, Path::new(path), true))?;
+        let inodes = (bytes / 4096).clamp(1024, 1 << 20);
+        let options = CString::new(format!("mode={mode:o},size={bytes},nr_inodes={inodes}"));
+        let options = at(path, options.map_err(io::Error::other))?;
+        let target = at(path, sys::c_path(Path::new(path.trim_start_matches('/'))))?;
+        at(path, mount::filesystem(c"tmpfs", &target, libc::MS_NOSUID | libc::MS_NODEV, &options))?;
+    }
+    at("/var/tmp", place(root, Path::new("/var"), true))?;
+    at("/var/tmp", symlink("../tmp", "var/tmp"))
+}
+
+/// The names of users and groups inside, and what masks are made of. The files lose their names once they are mounted.
+fn names_and_masks(root: BorrowedFd<'_>, masked: &[PathBuf]) -> Built<()> {
     let base = Path::new("run");
     at("/run", place(root, Path::new("/run"), true))?;
-    let options = format!("mode=0755,size={bytes},nr_inodes={}", (bytes / 4096).clamp(1024, 1 << 20));
-    let options = at("scratch", std::ffi::CString::new(options).map_err(io::Error::other))?;
-    at("scratch", mount::filesystem(c"tmpfs", c"run", libc::MS_NOSUID | libc::MS_NODEV, &options))?;
-    for (name, path, mode) in SCRATCH {
-        let source = base.join(name);
-        at(path, fs::DirBuilder::new().mode(mode).create(&source))?;
-        at(path, fs::set_permissions(&source, std::os::unix::fs::PermissionsExt::from_mode(mode)))?;
-        let mount = at(path, detach(&source))?;
-        let target = at(path, place(root, Path::new(path), true))?;
-        at(path, mount::attach(mount.as_fd(), target.as_fd()))?;
-    }
     let passwd = format!(
         "root:x:0:0:root:/:/usr/sbin/nologin\n{NAME}:x:{INSIDE}:{INSIDE}:{NAME}:{HOME}:/bin/sh\n\
          nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
@@ -307,19 +305,21 @@ fn scratch(root: BorrowedFd<'_>, bytes: u64) -> Built<Empty> {
     for (name, text) in [("passwd", passwd), ("group", group)] {
         let target = Path::new("/etc").join(name);
         let Ok(target) = beneath(root, &target) else { continue };
-        at(name, fs::write(base.join(name), text))?;
-        let mount = at(name, detach(&base.join(name)))?;
+        let source = base.join(name);
+        at(name, fs::write(&source, text))?;
+        let mount = at(name, detach(&source))?;
         at(name, mount::restrict(mount.as_fd(), mount::RDONLY))?;
         at(name, mount::attach(mount.as_fd(), target.as_fd()))?;
+        at(name, fs::remove_file(&source))?;
     }
     let (file, folder) = (base.join("empty"), base.join("none"));
     at("mask", fs::write(&file, ""))?;
-    at("mask", fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o000)))?;
+    at("mask", fs::set_permissions(&file, PermissionsExt::from_mode(0o000)))?;
     at("mask", fs::DirBuilder::new().mode(0o555).create(&folder))?;
     let empty = Empty { file: at("mask", detach(&file))?, folder: at("mask", detach(&folder))? };
-    // SAFETY: the path is a NUL-terminated constant. The parts stay: each is a mount of its own.
-    at("scratch", sys::check(unsafe { libc::umount2(c"run".as_ptr(), libc::MNT_DETACH) }.into()).map(drop))?;
-    Ok(empty)
+    mask(root, masked, &empty)?;
+    at("mask", fs::remove_file(&file))?;
+    at("mask", fs::remove_dir(&folder))
 }
 
 fn mask(root: BorrowedFd<'_>, paths: &[PathBuf], empty: &Empty) -> Built<()> {
@@ -347,7 +347,7 @@ fn mask(root: BorrowedFd<'_>, paths: &[PathBuf], empty: &Empty) -> Built<()> {
 pub(crate) fn beneath(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
     let path = path.strip_prefix("/").unwrap_or(path);
     let resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS;
-    sys::open_beneath(root, &*sys::c_path(path)?, libc::O_PATH, 0, resolve)
+    sys::open_beneath(root, &sys::c_path(path)?, libc::O_PATH, 0, resolve)
 }
 
 /// Opens the place something is to be mounted on, making it and its parents when they are not there yet.

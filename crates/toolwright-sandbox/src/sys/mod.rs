@@ -73,6 +73,17 @@ pub(crate) fn open_beneath(
     check(fd).map(own)
 }
 
+/// Gives an open file without a name one. Goes by way of `/proc`, since naming it directly takes a capability.
+pub(crate) fn link_open_file(file: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let from = c_path(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))?;
+    let to = c_path(path)?;
+    // SAFETY: both paths are NUL-terminated and outlive the call.
+    let linked = unsafe {
+        libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
+    };
+    check(linked.into()).map(drop)
+}
+
 /// `fstat`.
 pub(crate) fn stat(fd: BorrowedFd<'_>) -> io::Result<libc::stat> {
     // SAFETY: `stat` is plain numbers, for which all zeroes is a valid value.

@@ -26,9 +26,8 @@ pub(crate) fn stream_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 fn pair(kind: i32) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the pointer is to two integers.
-    check(
-        unsafe { libc::socketpair(libc::AF_UNIX, kind | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) }.into(),
-    )?;
+    let made = unsafe { libc::socketpair(libc::AF_UNIX, kind | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) };
+    check(made.into())?;
     let [left, right] = ends;
     Ok((own(left.into()), own(right.into())))
 }

@@ -229,6 +229,9 @@ async fn ablation() -> Result<(), String> {
         for one in &open {
             report += &format!("  open: {one}\n");
         }
+        if held * 100 < PROBES.len() * 80 {
+            return Err(format!("too much hangs on {layer} alone:\n{report}"));
+        }
     }
     if let Ok(path) = std::env::var("TOOLWRIGHT_ABLATION_REPORT") {
         std::fs::write(path, &report).map_err(|error| error.to_string())?;

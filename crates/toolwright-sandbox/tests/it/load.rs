@@ -194,6 +194,7 @@ async fn runtime() -> Result<(), String> {
 }
 
 async fn kills(rounds: u64) -> Result<(), String> {
+    let temporary = crate::support::folder("kills");
     let mut slowest = Duration::ZERO;
     for round in 0..rounds {
         let (script, word) = daemon_script();
@@ -201,6 +202,7 @@ async fn kills(rounds: u64) -> Result<(), String> {
             .args(["load", "runtime"])
             .env("SCRIPT", &script)
             .env("WORD", &word)
+            .env("TMPDIR", &temporary)
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| error.to_string())?;
@@ -224,6 +226,9 @@ async fn kills(rounds: u64) -> Result<(), String> {
         check(&format!("orphans after round {round}"), wait_until(Duration::from_secs(1), gone).await)?;
         slowest = slowest.max(start.elapsed());
     }
+    let folders = || std::fs::read_dir(&temporary).map(|entries| entries.count()).unwrap_or_default();
+    check("folders were left", wait_until(Duration::from_secs(3), || folders() == 0).await)?;
+    let _ = std::fs::remove_dir(&temporary);
     println!("{rounds} kills of a runtime with 8 live tools: no orphans; slowest {slowest:?}");
     check("control groups were left", wait_until(Duration::from_secs(3), || groups() == 0).await)
 }

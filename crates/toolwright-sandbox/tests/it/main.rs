@@ -1,6 +1,14 @@
 //! The integration tests. They have a `main` of their own because the launcher hook must come first, and because some
 //! of them start this program again: as an ordinary user, as an attacker inside a sandbox, as a runtime to be killed.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "these are tests; the lints know only those of the standard harness"
+)]
+
 mod attacks;
 mod conformance;
 mod files;

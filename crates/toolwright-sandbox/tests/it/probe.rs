@@ -548,7 +548,8 @@ pub(crate) const PROBES: &[Probe] = probes![
             "stdout", "stderr",
         ];
         let odd: Vec<_> = fs::read_dir("/dev")
-            .map_err(|error| error.to_string())?
+            .into_iter()
+            .flatten()
             .flatten()
             .map(|entry| entry.file_name())
             .filter(|name| !allowed.iter().any(|one| name == *one))
@@ -640,10 +641,8 @@ pub(crate) const PROBES: &[Probe] = probes![
             copied.and_then(|()| std::process::Command::new(&path).arg("/proc/self/status").output());
         let status =
             output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-        let free = !status.is_empty()
-            && !(status.contains("Seccomp:\t2")
-                && status.contains("CapEff:\t0000000000000000")
-                && status.contains("NoNewPrivs:\t1"));
+        let marks = ["Seccomp:\t2", "CapEff:\t0000000000000000", "NoNewPrivs:\t1"];
+        let free = !status.is_empty() && !marks.iter().all(|mark| status.contains(mark));
         one("fexecve", if free { Ok(()) } else { Err(io::Error::other("same limits")) })
     }),
     ("SB-27", "fill the private folders", |_| all(["/tmp/fill", "/dev/shm/fill"].map(|path| {
@@ -706,19 +705,14 @@ pub(crate) const PROBES: &[Probe] = probes![
                 0,
             ),
             call("fchmodat2", libc::SYS_fchmodat2, -100, pointer(c"suid"), 0o4755, 0, 0),
-            // SAFETY: the paths are NUL-terminated and the value has the length given.
-            raw(
+            call(
                 "file capability",
-                unsafe {
-                    libc::setxattr(
-                        c"suid".as_ptr(),
-                        c"security.capability".as_ptr(),
-                        [1u8, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].as_ptr().cast(),
-                        20,
-                        0,
-                    )
-                }
-                .into(),
+                libc::SYS_setxattr,
+                pointer(c"suid"),
+                pointer(c"security.capability"),
+                [1u8, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].as_ptr() as i64,
+                20,
+                0,
             ),
         ])
     }),

@@ -1,0 +1,152 @@
+//! `toolwright mcp`: look at, call and lock the tools of an MCP server.
+
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+use toolwright::mcp::{LockFile, McpServer, McpServerBuilder, ServerCommand, ServerStatus, visible};
+use toolwright::{Event, Run, ToolCall, ToolSource as _, Toolset};
+
+use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget};
+use crate::commands::call;
+use crate::prompt::printable;
+use crate::report::{self, Failed, Usage};
+
+pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
+    match what {
+        Mcp::List(what) => list(what, json).await,
+        Mcp::Call(what) => call_tool(what, json).await,
+        Mcp::Lock(what) => lock(what, json).await,
+    }
+}
+
+async fn list(what: McpList, json: bool) -> anyhow::Result<()> {
+    let server = server(&what.target)?.build();
+    let tools = started(&server).await?;
+    let mut out = std::io::stdout().lock();
+    if json {
+        writeln!(out, "{}", serde_json::to_string(&tools.specs())?)?;
+    } else {
+        for spec in tools.specs() {
+            let summary = spec.description.lines().next().unwrap_or_default();
+            writeln!(out, "{:<24} {}", visible(&spec.name), visible(summary))?;
+        }
+    }
+    for (name, why) in server.state().left_out {
+        eprintln!("left out `{name}`: {}", printable(&why));
+    }
+    server.stop().await;
+    Ok(())
+}
+
+async fn call_tool(what: McpCall, json: bool) -> anyhow::Result<()> {
+    let arguments = call::arguments(what.args.as_deref(), &what.arguments)?;
+    let server = server(&what.target)?.timeout(what.timeout).build();
+    let tools = started(&server).await?;
+    tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
+    let mut builder = Run::builder(Toolset::new()).source(server.clone()).max_output(0);
+    if !json {
+        builder = builder.on_event(|event: &Event| call::show(&event.kind));
+    }
+    let run = builder.build()?;
+    let work = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
+    let result = tokio::select! {
+        result = work => result?,
+        _ = tokio::signal::ctrl_c() => {
+            run.cancel();
+            server.stop().await;
+            anyhow::bail!("stopped by Ctrl-C");
+        }
+    };
+    server.stop().await;
+    if json {
+        println!("{}", serde_json::to_string(&result)?);
+    } else {
+        call::print(&result, &what.save_to)?;
+    }
+    match result.error {
+        None => Ok(()),
+        Some(error) => Err(Failed(error).into()),
+    }
+}
+
+async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
+    let mut file = if what.check || what.file.exists() {
+        LockFile::load(&what.file).map_err(report::unusable)?
+    } else {
+        LockFile::default()
+    };
+    let server = server(&what.target)?.build();
+    started(&server).await?;
+    let now = server.lock().await.map_err(|error| anyhow::anyhow!("{error}"))?;
+    server.stop().await;
+    let before = file.servers.get(&what.name).cloned().unwrap_or_default();
+    let mut changes: Vec<(String, Vec<String>)> = now
+        .tools
+        .keys()
+        .filter_map(|name| {
+            let tool = serde_json::from_value(now.tools.get(name)?.definition.clone()).ok()?;
+            let suspension = before.suspends(&now.identity, &tool)?;
+            Some((suspension.tool, suspension.changes))
+        })
+        .collect();
+    let gone = before.tools.keys().filter(|name| !now.tools.contains_key(*name));
+    changes.extend(gone.map(|name| (visible(name), vec!["it is no longer listed".to_owned()])));
+    if json {
+        let changed: Vec<Value> =
+            changes.iter().map(|(tool, changes)| json!({"tool": tool, "changes": changes})).collect();
+        println!("{}", json!({"server": what.name, "tools": now.tools.len(), "changes": changed}));
+    } else {
+        for (tool, lines) in &changes {
+            println!("{tool}");
+            lines.iter().for_each(|line| println!("    {line}"));
+        }
+    }
+    if what.check {
+        return match changes.len() {
+            0 => {
+                eprintln!("{} tools are as they were approved", now.tools.len());
+                Ok(())
+            }
+            count => anyhow::bail!("{count} of the tools differ from the lock"),
+        };
+    }
+    let count = now.tools.len();
+    file.servers.insert(what.name, now);
+    file.save(&what.file).map_err(report::unusable)?;
+    eprintln!("approved {count} tools in `{}`", what.file.display());
+    Ok(())
+}
+
+fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
+    let Some((program, arguments)) = target.command.split_first() else {
+        return Err(Usage::new("there is no command after `--`").into());
+    };
+    let mut command = ServerCommand::new(program).args(arguments);
+    for variable in &target.env {
+        let value = match variable.split_once('=') {
+            Some((name, value)) => (name, value.into()),
+            None => {
+                let value = std::env::var_os(variable);
+                (
+                    variable.as_str(),
+                    value.ok_or_else(|| Usage::new(format!("there is no variable `{variable}`")))?,
+                )
+            }
+        };
+        command = command.env(value.0, value.1);
+    }
+    if let Some(folder) = &target.cwd {
+        command = command.folder(folder);
+    }
+    let builder = McpServer::builder(program.as_str(), command);
+    Ok(if target.verbose { builder.on_log(|line| eprintln!("{}", printable(line))) } else { builder })
+}
+
+/// The tools of a server that must start.
+async fn started(server: &McpServer) -> anyhow::Result<Toolset> {
+    let tools = server.tools().await?;
+    match server.state().status {
+        ServerStatus::Failed { why } => Err(anyhow::anyhow!("{}", printable(&why))),
+        ServerStatus::Configured | ServerStatus::Started { .. } => Ok(tools),
+    }
+}

@@ -1,0 +1,61 @@
+//! The program as MCP server and as MCP client, each against the other.
+
+use crate::{show, show_in};
+
+const US: &str = env!("CARGO_BIN_EXE_toolwright");
+
+/// What the program prints, without the part of the command line that differs from machine to machine.
+fn mcp(args: &[&str]) -> String {
+    show(&[&["mcp"], args, &["--", US, "serve"]].concat()).replace(US, "toolwright")
+}
+
+#[test]
+fn our_tools_are_served_and_listed() {
+    let shown = mcp(&["list"]);
+    assert!(shown.contains("\nadd                      Adds two numbers.\n"), "{shown}");
+    assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
+#[test]
+fn a_served_tool_is_called_and_its_progress_shown() {
+    insta::assert_snapshot!(mcp(&["call", "add", "x=19", "y=23"]));
+    insta::assert_snapshot!(mcp(&["call", "countdown", "seconds=1"]));
+}
+
+#[test]
+fn a_tool_that_changes_something_is_refused_when_nobody_can_be_asked() {
+    insta::assert_snapshot!(mcp(&["call", "remember", "note=x"]));
+}
+
+#[test]
+fn a_policy_lets_a_client_do_more() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("policy.yaml"), "- tools: ['remember']\n  decision: approve\n")
+        .unwrap();
+    let args = ["mcp", "call", "remember", "note=x", "--json", "--", US, "serve", "--policy", "policy.yaml"];
+    let shown = show_in(folder.path(), &args, "");
+    assert!(shown.contains(r#""text":"[\"x\"]""#) && shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
+#[test]
+fn wrong_servers_and_tools_are_told_apart() {
+    insta::assert_snapshot!(show(&["mcp", "list", "--", "/no/such/program"]));
+    insta::assert_snapshot!(mcp(&["call", "ad"]));
+    insta::assert_snapshot!(show(&["mcp", "list"]));
+}
+
+#[test]
+fn a_changed_tool_is_shown_with_the_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = |check: bool| {
+        let check: &[&str] = if check { &["--check"] } else { &[] };
+        let args = [&["mcp", "lock", "--name", "demo"], check, &["--", US, "serve"]].concat();
+        show_in(folder.path(), &args, "").replace(US, "toolwright")
+    };
+    assert!(lock(false).contains("approved 5 tools in `tools.lock`"));
+    insta::assert_snapshot!(lock(true));
+    let path = folder.path().join("tools.lock");
+    let changed = std::fs::read_to_string(&path).unwrap().replace("two numbers", "two num\u{200b}bers");
+    std::fs::write(&path, changed).unwrap();
+    insta::assert_snapshot!(lock(true));
+}

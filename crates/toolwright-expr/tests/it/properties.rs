@@ -1,0 +1,125 @@
+//! Whatever the text, nothing panics: it compiles or says why not, and evaluates or says why not.
+
+use proptest::prelude::*;
+use toolwright_expr::{Limits, Program, Script, Template, Value, Variables};
+
+use crate::generate::{Random, expression};
+
+fn scope() -> Variables {
+    [
+        ("a", Value::Int(7)),
+        ("f", Value::Float(0.5)),
+        ("s", Value::str("text é😀")),
+        ("l", Value::list(vec![Value::Int(1), Value::str("x"), Value::None])),
+        ("d", Value::dict([("k", Value::Int(1)), ("n", Value::dict([("m", Value::Float(2.0))]))])),
+    ]
+    .into_iter()
+    .collect()
+}
+
+fn limits() -> Limits {
+    Limits { steps: 20_000, bytes: 1 << 20, ..Limits::default() }
+}
+
+/// Errors must be printable too, and point into their source.
+fn try_all(source: &str) {
+    let check = |result: Result<Value, toolwright_expr::Error>| match result {
+        Ok(value) => drop((value.to_string(), format!("{value:?}"), value.to_json().is_ok())),
+        Err(error) => drop((error.render(source), error.python_class().to_owned())),
+    };
+    check(Program::compile(source).and_then(|program| program.evaluate(&scope(), &limits())));
+    check(Template::compile(source).and_then(|template| template.evaluate(&scope(), &limits())));
+    check(Script::compile(source).and_then(|script| script.evaluate(&scope(), &limits())));
+}
+
+/// Pieces of the language, put together without sense.
+fn fragments() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "a",
+        "f",
+        "s",
+        "l",
+        "d",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        ":",
+        ".",
+        "+",
+        "-",
+        "**",
+        "//",
+        "%",
+        " if ",
+        " else ",
+        " for i in ",
+        " in ",
+        " not ",
+        "lambda x: ",
+        "'",
+        "\"",
+        "f'",
+        "{",
+        "}",
+        "0x1",
+        "1e9",
+        "9999999999999999999",
+        "\n",
+        "  ",
+        "=",
+        "==",
+        "<",
+        "é",
+        "😀",
+        "\\",
+        "#",
+        "${",
+        "\\${",
+        "def f(x):",
+        "return ",
+        "for x in l:",
+        "result = ",
+        ".upper()",
+        ".format(",
+        "len(",
+        "sorted(l, key=",
+        "*",
+        "**d",
+        "!r",
+        ":>5",
+        "_",
+        "b'",
+        "r'",
+        "...",
+        "@",
+        "~",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_is_answered(source in any::<String>()) {
+        try_all(&source);
+    }
+
+    #[test]
+    fn any_pieces_of_the_language_are_answered(source in fragments()) {
+        try_all(&source);
+        try_all(&format!("${{{source}}}"));
+    }
+
+    #[test]
+    fn damaged_expressions_are_answered(seed in any::<u64>(), cut in any::<prop::sample::Index>(), extra in any::<char>()) {
+        let mut source = expression(&mut Random::new(seed), 4);
+        let places: Vec<usize> = source.char_indices().map(|(at, _)| at).collect();
+        source.insert(places[cut.index(places.len())], extra);
+        try_all(&source);
+    }
+}

@@ -1,0 +1,300 @@
+//! What can be known before running.
+//!
+//! Loading already found everything that keeps a file from being used. Here are the parts that would only fail, or only
+//! surprise, when they run: names nobody defines, arguments the callee will refuse, branches that are never taken.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use toolwright_core::schema::{Schema, Strictness};
+use toolwright_core::{nearest, text};
+use toolwright_expr::{Limits, is_builtin};
+
+use crate::build::FlowInfo;
+use crate::diag::{Diagnostic, Severity};
+use crate::json;
+use crate::load::Loaded;
+use crate::step::call::Call;
+use crate::step::{Body, Step};
+use crate::template::{Snippet, truth};
+use crate::yaml;
+
+/// Checks all flows of a file.
+pub(crate) fn run(loaded: &Loaded) -> Vec<Diagnostic> {
+    let mut found = loaded.problems.found.clone();
+    let mut checker = Checker { loaded, found: Vec::new(), lenders: lenders(&loaded.flows) };
+    for (index, flow) in loaded.flows.iter().enumerate() {
+        checker.flow(index, flow);
+    }
+    found.extend(checker.found);
+    found.sort_by_key(|problem| (problem.file.clone(), problem.span.0));
+    found.dedup();
+    found
+}
+
+struct Checker<'c> {
+    loaded: &'c Loaded,
+    found: Vec<Diagnostic>,
+    /// For each flow, the names its callers may lend it.
+    lenders: HashMap<usize, BTreeSet<Arc<str>>>,
+}
+
+/// What is known at one statement.
+#[derive(Clone, Default)]
+struct Known {
+    names: BTreeSet<Arc<str>>,
+    /// `_` has a value here.
+    last: bool,
+    /// `key` may have a value here.
+    key: bool,
+}
+
+impl Checker<'_> {
+    fn flow(&mut self, index: usize, flow: &FlowInfo) {
+        let mut known = Known::default();
+        known.names.extend(flow.inputs.iter().map(|input| input.name.clone()));
+        let lent = self.lenders.remove(&index).unwrap_or_default();
+        known.last = lent.contains("_");
+        known.key = lent.contains("key");
+        known.names.extend(lent);
+        for input in flow.inputs.iter() {
+            if let Some(default) = &input.default
+                && let Err(problem) = input.kind.read(default.clone(), &input.name)
+                && let Some(statement) = flow.body.statements().first()
+            {
+                let message =
+                    format!("the default of a parameter of `{}` does not fit its type: {problem}", flow.name);
+                self.add(Severity::Warning, statement.place, message, None);
+            }
+        }
+        self.body(&flow.body, &mut known);
+    }
+
+    fn body(&mut self, body: &Body, known: &mut Known) {
+        let outer = (known.last, known.key);
+        for statement in body.statements() {
+            if matches!(body, Body::List(_)) {
+                known.last = true;
+            }
+            self.step(&statement.step, known);
+            if let Some(name) = &statement.store_as {
+                known.names.insert(name.clone());
+            }
+        }
+        (known.last, known.key) = outer;
+    }
+
+    fn step(&mut self, step: &Step, known: &mut Known) {
+        step.snippets(&mut |snippet| {
+            let names: Vec<String> = snippet.template.references().into_iter().map(str::to_owned).collect();
+            names.iter().for_each(|name| self.name(name, snippet, known));
+        });
+        match step {
+            Step::Eval(_) => {}
+            Step::If(branch) => {
+                self.constant(&branch.condition, branch.otherwise.is_some());
+                self.body(&branch.then, known);
+                branch.otherwise.iter().for_each(|body| self.body(body, known));
+            }
+            Step::Match(step) => {
+                step.arms.iter().for_each(|arm| self.body(&arm.then, known));
+                self.body(&step.default, known);
+            }
+            Step::Each(each) => {
+                // What the body stores is there in the next round.
+                known.names.extend(stored(&each.body));
+                let outer = (known.last, known.key);
+                (known.last, known.key) = (true, true);
+                self.body(&each.body, known);
+                (known.last, known.key) = outer;
+            }
+            Step::Call(call) => self.call(call),
+            // A script names what it assigns and what it reads alike; it is left to say so itself when it runs.
+            Step::Script(_) => {}
+        }
+    }
+
+    fn is_known(&self, name: &str, known: &Known) -> bool {
+        match name {
+            "_" => known.last || known.names.contains("_"),
+            "key" if known.key => true,
+            _ => known.names.contains(name) || self.loaded.globals.value(name).is_some() || is_builtin(name),
+        }
+    }
+
+    fn name(&mut self, name: &str, snippet: &Snippet, known: &Known) {
+        if self.is_known(name, known) {
+            return;
+        }
+        let message = match name {
+            "_" => "`_` has no value here: nothing came before".to_owned(),
+            _ => format!("nothing defines `{}`", text::clip(name, 80)),
+        };
+        let place = match find_word(&snippet.source, name) {
+            Some(at) => {
+                let source = self.loaded.problems.sources.text(snippet.place.file);
+                yaml::within(source, snippet.place, &snippet.source, at, at + name.len())
+            }
+            None => snippet.place,
+        };
+        let hint = self.near(name, known);
+        self.add(Severity::Error, place, message, hint);
+    }
+
+    fn near(&self, name: &str, known: &Known) -> Option<String> {
+        let names =
+            known.names.iter().map(|name| &**name).chain(self.loaded.globals.iter().map(|(name, _)| name));
+        nearest(name, names).map(|near| format!("did you mean `{near}`?"))
+    }
+
+    /// A condition that is always the same makes one of the branches dead.
+    fn constant(&mut self, condition: &Snippet, has_else: bool) {
+        let names = condition.template.references();
+        if !names.iter().all(|name| is_builtin(name) && !matches!(*name, "rand" | "randint")) {
+            return;
+        }
+        let Ok(value) = condition.template.evaluate(&(), &Limits::default()) else { return };
+        let holds = truth(&value);
+        let message = match (holds, has_else) {
+            (true, true) => "the condition always holds, so `else` never runs",
+            (true, false) => "the condition always holds",
+            (false, _) => "the condition never holds, so `then` never runs",
+        };
+        let plain = condition.template.is_static() && holds;
+        let hint = plain.then(|| "any text that is not empty is true; write code as `${...}`".to_owned());
+        self.add(Severity::Warning, condition.place, message.to_owned(), hint);
+    }
+
+    /// Arguments against the callee's schema, as far as they are known.
+    fn call(&mut self, call: &Call) {
+        let Some(entry) = call.callee.tools.get(&call.callee.name) else { return };
+        let spec = entry.tool.spec();
+        let names: Vec<&str> = spec.parameter_names().collect();
+        let required = spec.parameters.get("required").and_then(serde_json::Value::as_array);
+        for name in required.into_iter().flatten().filter_map(serde_json::Value::as_str) {
+            if !call.params.iter().any(|(given, ..)| **given == *name) {
+                let message = format!("`{}` needs the parameter `{name}`", spec.name);
+                self.add(Severity::Error, call.place, message, None);
+            }
+        }
+        let reads = entry.tool.settings().reader.is_some();
+        let closed = spec.parameters.get("additionalProperties") == Some(&serde_json::Value::Bool(false));
+        for (name, document, place) in &call.params {
+            if !names.contains(&&**name) {
+                if closed || reads {
+                    let severity = if closed { Severity::Error } else { Severity::Warning };
+                    let message = format!("`{}` has no parameter `{name}`", spec.name);
+                    let hint =
+                        nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+                    self.add(severity, *place, message, hint);
+                }
+                continue;
+            }
+            let Some(value) = document.fixed() else { continue };
+            let own = spec.parameters.get("properties").and_then(|all| all.get(&**name)).cloned();
+            if let Some(problem) = misfit(entry, name, own, json::from_value(&value)) {
+                self.add(
+                    Severity::Error,
+                    *place,
+                    format!("`{}` will refuse this: {problem}", spec.name),
+                    None,
+                );
+            }
+        }
+    }
+
+    fn add(&mut self, severity: Severity, place: crate::diag::Place, message: String, hint: Option<String>) {
+        self.found.push(self.loaded.problems.sources.diagnostic(severity, place, message, hint));
+    }
+}
+
+/// What the callee will say about one argument, if it will refuse it.
+fn misfit(
+    entry: &toolwright_core::Entry,
+    name: &str,
+    schema: Option<serde_json::Value>,
+    value: serde_json::Value,
+) -> Option<String> {
+    // The others are put aside: only this argument is asked about.
+    let mut alone = serde_json::Map::new();
+    alone.insert(name.to_owned(), value);
+    if let Some(read) = &entry.tool.settings().reader {
+        let error = read(serde_json::Value::Object(alone)).err()?;
+        let mark = format!("- `{name}");
+        return error
+            .message()
+            .lines()
+            .find(|line| line.starts_with(&mark) && !line.ends_with("missing"))
+            .map(|line| line.trim_start_matches("- ").to_owned());
+    }
+    let mut whole = serde_json::json!({"type": "object", "properties": {}});
+    whole.get_mut("properties")?.as_object_mut()?.insert(name.to_owned(), schema?);
+    if let (Some(definitions), Some(map)) = (entry.tool.spec().parameters.get("$defs"), whole.as_object_mut())
+    {
+        map.insert("$defs".to_owned(), definitions.clone());
+    }
+    let schema = Schema::compile(&whole).ok()?;
+    let error = schema.validate(serde_json::Value::Object(alone), Strictness::Lenient).err()?;
+    error.message().lines().nth(1).map(|line| line.trim_start_matches("- ").to_owned())
+}
+
+/// The names that callers may lend to each flow: all they define, and all that is lent to them.
+fn lenders(flows: &[FlowInfo]) -> HashMap<usize, BTreeSet<Arc<str>>> {
+    let mut lent: HashMap<usize, BTreeSet<Arc<str>>> = HashMap::new();
+    // A flow calls only flows made before it, or its own local ones, which come after it; two rounds settle both.
+    for _ in 0..2 {
+        for index in (0..flows.len()).rev() {
+            let Some(flow) = flows.get(index) else { continue };
+            let mut names: BTreeSet<Arc<str>> = lent.get(&index).cloned().unwrap_or_default();
+            names.extend(flow.inputs.iter().map(|input| input.name.clone()));
+            names.extend(stored(&flow.body));
+            names.insert("_".into());
+            if flow.body.loops() {
+                names.insert("key".into());
+            }
+            let mut called = Vec::new();
+            callees(&flow.body, &mut called);
+            for (other, info) in flows.iter().enumerate() {
+                if other != index
+                    && called.contains(&&*info.name)
+                    && (info.parent == Some(index) || info.parent.is_none())
+                {
+                    lent.entry(other).or_default().extend(names.iter().cloned());
+                }
+            }
+        }
+    }
+    lent
+}
+
+fn callees<'b>(body: &'b Body, found: &mut Vec<&'b str>) {
+    for statement in body.statements() {
+        match &statement.step {
+            Step::Call(call) => found.push(&call.callee.name),
+            Step::Script(script) => found.extend(script.tools.iter().map(|tool| &*tool.name)),
+            _ => {}
+        }
+        statement.step.bodies().into_iter().for_each(|body| callees(body, found));
+    }
+}
+
+/// All names a body stores.
+fn stored(body: &Body) -> BTreeSet<Arc<str>> {
+    let mut names = BTreeSet::new();
+    for statement in body.statements() {
+        names.extend(statement.store_as.clone());
+        statement.step.bodies().into_iter().for_each(|body| names.extend(stored(body)));
+    }
+    names
+}
+
+/// Where a name first stands alone in a text.
+fn find_word(text: &str, name: &str) -> Option<usize> {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let code = text.find("${").map_or(0, |at| at + 2);
+    text.match_indices(name).map(|(at, _)| at).filter(|at| *at >= code).find(|at| {
+        let before = text.get(..*at).and_then(|before| before.chars().next_back());
+        let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
+        !before.is_some_and(|c| part(c) || c == '.') && !after.is_some_and(part)
+    })
+}

@@ -1,0 +1,181 @@
+//! The `cli` section: a flow that runs once for each input, or once for all of them.
+//!
+//! It is a tool like any other, called [`CLI_TOOL`], so that its calls take the runtime's one path; variables stored
+//! for one input are there for the next.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value as Json, json};
+use toolwright_core::{
+    BoxFuture, Dispatch, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec, Toolset,
+};
+use toolwright_expr::Value;
+
+use crate::exec::{Flow, FlowLimits, Frame, Globals, Locals};
+use crate::step::Body;
+
+/// The name of the batch program's tool. No tool of a file can be called so.
+pub const CLI_TOOL: &str = "cli/input";
+
+/// Whether the flow gets one input or all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessInput {
+    /// One run for each input.
+    OneByOne,
+    /// One run with the list of all inputs.
+    AllAsList,
+}
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CliOutput {
+    /// As Python prints them.
+    Text,
+    /// JSON on one line.
+    Json,
+    /// JSON with two blanks of indent.
+    PrettyJson,
+}
+
+/// The batch program of a file.
+#[derive(Clone)]
+pub struct Cli {
+    pub(crate) process_input: ProcessInput,
+    pub(crate) output: CliOutput,
+    pub(crate) tools: Toolset,
+    pub(crate) body: Arc<Body>,
+    pub(crate) globals: Arc<Globals>,
+    pub(crate) limits: Arc<FlowLimits>,
+}
+
+impl Cli {
+    /// Whether the flow gets one input or all.
+    pub fn process_input(&self) -> ProcessInput {
+        self.process_input
+    }
+
+    /// How results are written.
+    pub fn output(&self) -> CliOutput {
+        self.output
+    }
+
+    /// The section's own tools.
+    pub fn tools(&self) -> &Toolset {
+        &self.tools
+    }
+
+    /// The runs to make for these inputs: each input, or the list of all.
+    pub fn inputs(&self, inputs: impl IntoIterator<Item = String>) -> Vec<Json> {
+        let inputs = inputs.into_iter().map(Json::String);
+        match self.process_input {
+            ProcessInput::OneByOne => inputs.collect(),
+            ProcessInput::AllAsList => vec![Json::Array(inputs.collect())],
+        }
+    }
+
+    /// The program as a tool, to be added to the tools of a run. Each one keeps its own variables.
+    pub fn tool(&self) -> impl Tool + 'static {
+        let mut spec = ToolSpec::new(CLI_TOOL, "Runs the `cli` flow of the file on one input.");
+        spec.parameters = json!({"type": "object", "properties": {"input": {}}, "required": ["input"]});
+        let mut settings = ToolSettings::default();
+        settings.parallel = Some(false);
+        settings.max_output = Some(0);
+        CliTool { spec, settings, cli: self.clone(), kept: Mutex::default() }
+    }
+
+    /// Runs one input through a run that has the [`tool`](Self::tool), and gives the text to print.
+    pub async fn run_input(&self, run: &dyn Dispatch, input: Json) -> Result<String, ToolError> {
+        let call = ToolCall::new("cli", CLI_TOOL, json!({ "input": input }));
+        let result = run.dispatch(call).await?;
+        match result.error {
+            Some(info) => Err(info.into()),
+            None => {
+                Ok(result.structured.as_ref().and_then(Json::as_str).map_or_else(String::new, str::to_owned))
+            }
+        }
+    }
+
+    /// What a person is told while an input is worked on: texts as they are, lists as Python shows them.
+    pub fn show_input(input: &Json) -> String {
+        Value::from_json(input).to_string()
+    }
+
+    fn write(&self, value: &Value) -> String {
+        match self.output {
+            CliOutput::Text => value.to_string(),
+            CliOutput::Json => write_json(&crate::json::from_value(value), None),
+            CliOutput::PrettyJson => write_json(&crate::json::from_value(value), Some(0)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Cli {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cli")
+            .field("process_input", &self.process_input)
+            .field("output", &self.output)
+            .finish_non_exhaustive()
+    }
+}
+
+struct CliTool {
+    spec: ToolSpec,
+    settings: ToolSettings,
+    cli: Cli,
+    kept: Mutex<Vec<(Arc<str>, Value)>>,
+}
+
+impl Tool for CliTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn settings(&self) -> &ToolSettings {
+        &self.settings
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Json,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut frame = Frame { variables: lock().clone(), outer: None };
+            frame.set(&"input".into(), arguments.get("input").map_or(Value::None, Value::from_json));
+            let flow = Flow::new(context, &self.cli.globals, None, &self.cli.limits);
+            let value = flow.body(&self.cli.body, &mut frame, &Locals::default()).await?;
+            *lock() = frame.variables;
+            // The text a person reads travels as the structured value: a record bounds content, not the program.
+            let text = self.cli.write(&value);
+            Ok(ToolOutput::text(text.clone()).with_structured(Json::String(text)))
+        })
+    }
+}
+
+/// JSON as Python's `json.dumps` writes it: blanks after `,` and `:`, other scripts kept.
+pub(crate) fn write_json(value: &Json, indent: Option<usize>) -> String {
+    let line = |level: usize| format!("\n{}", "  ".repeat(level));
+    let join = |parts: Vec<String>, open: char, close: char| match indent {
+        _ if parts.is_empty() => format!("{open}{close}"),
+        None => format!("{open}{}{close}", parts.join(", ")),
+        Some(level) => {
+            let inner = line(level + 1);
+            format!("{open}{inner}{}{}{close}", parts.join(&format!(",{inner}")), line(level))
+        }
+    };
+    let deeper = indent.map(|level| level + 1);
+    match value {
+        Json::Array(items) => join(items.iter().map(|item| write_json(item, deeper)).collect(), '[', ']'),
+        Json::Object(map) => {
+            let entry = |(key, value): (&String, &Json)| {
+                format!("{}: {}", Json::String(key.clone()), write_json(value, deeper))
+            };
+            join(map.iter().map(entry).collect::<Vec<_>>(), '{', '}')
+        }
+        Json::Number(number) if number.is_f64() => {
+            Value::from_json(&Json::Number(number.clone())).to_string()
+        }
+        scalar => scalar.to_string(),
+    }
+}

@@ -1,0 +1,228 @@
+//! Problems with their places: which file, which line, which column, and what to do about it.
+//!
+//! Everything read from a file keeps a [`Place`]; [`Sources`] turns one into a line and an excerpt. The texts a person
+//! sees are made here and nowhere else.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use toolwright_core::text;
+
+/// The most problems that are reported at once; a file that has more is not the file that was meant.
+const MAX_PROBLEMS: usize = 200;
+
+/// The longest line that is shown whole.
+const MAX_EXCERPT: usize = 160;
+
+/// How bad a problem is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The file works; something in it is probably not what was meant.
+    Warning,
+    /// The file cannot be used, or the part in question will fail.
+    Error,
+}
+
+impl Severity {
+    /// The word a person reads.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// One problem of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file, as it was named.
+    pub file: Arc<str>,
+    /// The line, counting from 1.
+    pub line: usize,
+    /// The column in characters, counting from 1.
+    pub column: usize,
+    /// The bytes of the file that are meant: start and end.
+    pub span: (usize, usize),
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it, when we know.
+    pub hint: Option<String>,
+    /// The line itself.
+    pub excerpt: String,
+    /// How many characters of the line are meant.
+    pub width: usize,
+}
+
+impl Diagnostic {
+    /// The problem as a person reads it: what, where, the line, the hint.
+    pub fn render(&self) -> String {
+        let mut out = format!("{}: {}\n  --> {}", self.severity.as_str(), self.message, self.file);
+        if self.line > 0 {
+            let _ = write!(out, ":{}:{}", self.line, self.column);
+            let number = self.line.to_string();
+            let gutter = " ".repeat(number.len());
+            let shift: String = self
+                .excerpt
+                .chars()
+                .take(self.column - 1)
+                .map(|c| if c == '\t' { '\t' } else { ' ' })
+                .collect();
+            let marks = "^".repeat(self.width.max(1));
+            let _ = write!(out, "\n{number} | {}\n{gutter} | {shift}{marks}", self.excerpt);
+        }
+        if let Some(hint) = &self.hint {
+            let _ = write!(out, "\n\nhint: {hint}");
+        }
+        out
+    }
+}
+
+impl std::fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.render())
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+/// Where something stands: the file by its number, and bytes of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) file: u16,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Place {
+    pub(crate) fn new(file: u16, start: usize, end: usize) -> Self {
+        let clamp = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Place { file, start: clamp(start), end: clamp(end.max(start)) }
+    }
+}
+
+/// The texts of all files that were read.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    files: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl Sources {
+    /// Keeps a file; its number goes into places.
+    pub(crate) fn add(&mut self, name: &str, text: &str) -> u16 {
+        self.files.push((name.into(), text.into()));
+        u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX)
+    }
+
+    pub(crate) fn text(&self, file: u16) -> &str {
+        self.files.get(usize::from(file)).map_or("", |(_, text)| text)
+    }
+
+    pub(crate) fn name(&self, file: u16) -> Arc<str> {
+        self.files.get(usize::from(file)).map_or_else(|| "?".into(), |(name, _)| name.clone())
+    }
+
+    /// The place as `file:line:column`.
+    pub(crate) fn locate(&self, place: Place) -> String {
+        let (line, column, _) = self.line(place);
+        format!("{}:{line}:{column}", self.name(place.file))
+    }
+
+    fn line(&self, place: Place) -> (usize, usize, &str) {
+        let text = self.text(place.file);
+        let start = text.floor_char_boundary(place.start as usize);
+        let before = text.get(..start).unwrap_or_default();
+        let begin = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let rest = text.get(begin..).unwrap_or_default();
+        let whole = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');
+        let column = before.get(begin..).unwrap_or_default().chars().count() + 1;
+        (line, column, whole)
+    }
+
+    pub(crate) fn diagnostic(
+        &self,
+        severity: Severity,
+        place: Place,
+        message: String,
+        hint: Option<String>,
+    ) -> Diagnostic {
+        let (line, column, excerpt) = self.line(place);
+        let rest = excerpt.chars().count().saturating_sub(column - 1);
+        let meant = self.text(place.file).get(place.start as usize..place.end as usize).unwrap_or_default();
+        let width = meant.split('\n').next().unwrap_or_default().chars().count().clamp(1, rest.max(1));
+        let column_shown = column.min(MAX_EXCERPT);
+        Diagnostic {
+            severity,
+            file: self.name(place.file),
+            line,
+            column,
+            span: (place.start as usize, place.end as usize),
+            message: text::clip(&message, 1000),
+            hint,
+            excerpt: text::clip(excerpt, MAX_EXCERPT.max(column_shown)),
+            width: width.min(MAX_EXCERPT),
+        }
+    }
+}
+
+/// Collects problems while a file is read, so that all of them are told in one run.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    pub(crate) sources: Sources,
+    pub(crate) found: Vec<Diagnostic>,
+}
+
+impl Problems {
+    pub(crate) fn error(&mut self, place: Place, message: impl Into<String>) {
+        self.add(Severity::Error, place, message.into(), None);
+    }
+
+    pub(crate) fn error_hint(&mut self, place: Place, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Error, place, message.into(), Some(hint.into()));
+    }
+
+    pub(crate) fn warn_hint(&mut self, place: Place, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Warning, place, message.into(), Some(hint.into()));
+    }
+
+    pub(crate) fn add(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
+        if self.found.len() < MAX_PROBLEMS {
+            self.found.push(self.sources.diagnostic(severity, place, message, hint));
+        }
+    }
+
+    /// How many problems were found so far that make the file unusable.
+    pub(crate) fn errors(&self) -> usize {
+        self.found.iter().filter(|problem| problem.severity == Severity::Error).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_shows_its_line_and_a_way_out() {
+        let mut problems = Problems::default();
+        let file = problems.sources.add("tools/deploy.yaml", "a: 1\nwhen: env = \"prod\"\n");
+        problems.error_hint(Place::new(file, 15, 16), "expected an operator, found `=`", "compare with `==`");
+        assert_eq!(
+            problems.found[0].render(),
+            "error: expected an operator, found `=`\n  --> tools/deploy.yaml:2:11\n2 | when: env = \"prod\"\n  \
+             |           ^\n\nhint: compare with `==`"
+        );
+    }
+
+    #[test]
+    fn columns_count_characters_and_places_past_the_end_are_harmless() {
+        let mut problems = Problems::default();
+        let file = problems.sources.add("x", "é: é\n");
+        problems.error(Place::new(file, 4, 6), "here");
+        problems.error(Place::new(file, 900, 901), "nowhere");
+        assert_eq!((problems.found[0].line, problems.found[0].column), (1, 4));
+        assert_eq!(problems.found[1].line, 2);
+    }
+}

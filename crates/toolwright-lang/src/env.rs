@@ -1,0 +1,140 @@
+//! `env`: the variables a file declares, where their values come from, and which are secret.
+
+use std::path::{Path, PathBuf};
+
+use toolwright_core::Secret;
+use toolwright_expr::{Limits, Value};
+
+use crate::build::text;
+use crate::diag::Problems;
+use crate::host::Host;
+use crate::template::{self, Snippet};
+use crate::yaml::{Data, Node};
+
+/// A variable that a file declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// What a person is asked when it is not set.
+    pub description: Option<String>,
+    /// Whether an answer is kept in the `.env` file.
+    pub persistent: bool,
+    /// Whether the value is hidden.
+    pub secret: bool,
+    /// Whether the host has a value for it.
+    pub is_set: bool,
+}
+
+/// The variables of a file.
+pub(crate) fn declared(problems: &mut Problems, root: &Node, host: &Host) -> Vec<Variable> {
+    read(problems, root, host).0
+}
+
+/// The declared variables, the secret values, and the value of `env` in expressions.
+pub(crate) fn read(problems: &mut Problems, root: &Node, host: &Host) -> (Vec<Variable>, Vec<Secret>, Value) {
+    let mut visible: Vec<(String, Value)> =
+        host.variables.iter().map(|(name, value)| (name.clone(), Value::str(value.as_str()))).collect();
+    let (mut variables, mut secrets) = (Vec::new(), Vec::new());
+    let empty = Vec::new();
+    let entries = match root.get("env").map(|node| &node.data) {
+        Some(Data::Map(entries)) => entries,
+        _ => &empty,
+    };
+    for (key, node) in entries {
+        let name = key.key_text();
+        let flag = |key: &str| matches!(node.get(key).map(|node| &node.data), Some(Data::Bool(true)));
+        let description = node.get("description").filter(|node| node.text().is_some());
+        let description = description.and_then(|node| describe(problems, node, &visible));
+        let value = host.environment.get(&name).filter(|value| !value.is_empty());
+        match value {
+            Some(value) => {
+                if flag("secret") {
+                    secrets.push(Secret::new(value.as_str()));
+                }
+                visible.push((name.clone(), Value::str(value.as_str())));
+            }
+            None if host.empty_when_missing() => visible.push((name.clone(), Value::str(""))),
+            None => {
+                let message = format!("the environment variable `{name}` is not set");
+                problems.error_hint(
+                    key.place,
+                    message,
+                    format!("set it, or write `{name}=...` into a `.env` file"),
+                );
+                // Told once; expressions that use it need not complain as well.
+                visible.push((name.clone(), Value::str("")));
+            }
+        }
+        variables.push(Variable {
+            description: description.or_else(|| text(node, "description")),
+            persistent: flag("persistent"),
+            secret: flag("secret"),
+            is_set: value.is_some(),
+            name,
+        });
+    }
+    (variables, secrets, Value::dict(visible))
+}
+
+fn describe(problems: &mut Problems, node: &Node, visible: &[(String, Value)]) -> Option<String> {
+    let snippet = Snippet::compile(problems, node)?;
+    let env = Value::dict(visible.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    match snippet.template.evaluate(&[("env", env)], &Limits::default()) {
+        Ok(value) => Some(value.to_string()),
+        Err(error) => {
+            template::report(problems, node, &snippet.source, &error);
+            None
+        }
+    }
+}
+
+/// The `.env` file in use: in `folder` or the nearest folder above it that has one.
+pub fn find_dotenv(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().map(|folder| folder.join(".env")).find(|file| file.is_file())
+}
+
+/// The variables of a `.env` file's text: `NAME=value` lines, `export`, quotes and comments as usual.
+///
+/// ```
+/// let text = "# keys\nexport A=1\nB='two words' # note\nC=\"x\\ny\"\n";
+/// let variables = toolwright_lang::parse_dotenv(text);
+/// assert_eq!(variables, [("A".into(), "1".into()), ("B".into(), "two words".into()), ("C".into(), "x\ny".into())]);
+/// ```
+pub fn parse_dotenv(text: &str) -> Vec<(String, String)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .filter_map(|line| {
+            let line = line.strip_prefix("export ").unwrap_or(line);
+            let (name, value) = line.split_once('=')?;
+            let name = name.trim();
+            let fine = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            fine.then(|| (name.to_owned(), unquote(value.trim())))
+        })
+        .collect()
+}
+
+fn unquote(value: &str) -> String {
+    if let Some(rest) = value.strip_prefix('\'') {
+        return rest.split('\'').next().unwrap_or_default().to_owned();
+    }
+    if let Some(rest) = value.strip_prefix('"') {
+        let mut out = String::new();
+        let mut chars = rest.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '"' => break,
+                '\\' => match chars.next() {
+                    Some('n') => out.push('\n'),
+                    Some('t') => out.push('\t'),
+                    Some('r') => out.push('\r'),
+                    Some(other) => out.push(other),
+                    None => out.push('\\'),
+                },
+                c => out.push(c),
+            }
+        }
+        return out;
+    }
+    value.split(" #").next().unwrap_or_default().trim_end().to_owned()
+}

@@ -1,0 +1,194 @@
+//! Errors of flows: the Python class a `catch` may name, beside our own kinds.
+//!
+//! Files written for llm-workers catch errors by Python class names. A [`Raised`] travels as the source of a
+//! [`ToolError`] and keeps the class; errors without one have the class that goes with their kind.
+
+use std::borrow::Cow;
+
+use toolwright_core::{ErrorKind, ToolError};
+use toolwright_expr::ErrorKind as ExprKind;
+
+/// The class of an error, in Python's words, and the place of the step that failed.
+#[derive(Debug)]
+pub struct Raised {
+    class: Cow<'static, str>,
+    cause: Option<String>,
+    place: Option<String>,
+}
+
+impl Raised {
+    /// The class `catch` sees, for example `ToolException`.
+    pub fn class(&self) -> &str {
+        &self.class
+    }
+
+    /// The class of what was wrong underneath, for example `ZeroDivisionError`.
+    pub fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    /// Where the failing step stands, as `file:line:column`.
+    pub fn place(&self) -> Option<&str> {
+        self.place.as_deref()
+    }
+}
+
+impl std::fmt::Display for Raised {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.cause.as_deref().unwrap_or(&self.class))?;
+        match &self.place {
+            Some(place) => write!(f, " at {place}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Raised {}
+
+/// An error of a Python class, for tools that stand in for Python ones.
+///
+/// ```
+/// use toolwright_lang::{class_of, raise};
+///
+/// let error = raise("ValueError", "no such thing");
+/// assert_eq!((class_of(&error), error.message()), ("ValueError", "no such thing"));
+/// ```
+pub fn raise(class: impl Into<String>, message: impl Into<String>) -> ToolError {
+    ToolError::new(message).with_source(Raised { class: class.into().into(), cause: None, place: None })
+}
+
+/// The Python class of an error, as `catch` sees it.
+pub fn class_of(error: &ToolError) -> &str {
+    match raised(error) {
+        Some(raised) => raised.class(),
+        None => class_of_kind(error.kind()),
+    }
+}
+
+/// What an error carries when a flow made it.
+pub fn raised(error: &ToolError) -> Option<&Raised> {
+    std::error::Error::source(error).and_then(|source| source.downcast_ref())
+}
+
+/// The class that goes with a kind.
+pub(crate) fn class_of_kind(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Parsing => "ValidationError",
+        ErrorKind::Timeout => "TimeoutError",
+        ErrorKind::UnicodeDecode => "UnicodeDecodeError",
+        ErrorKind::Permission | ErrorKind::Approval => "PermissionError",
+        ErrorKind::FileNotFound => "FileNotFoundError",
+        ErrorKind::IsADirectory => "IsADirectoryError",
+        ErrorKind::Limit | ErrorKind::OutputLimit => "MemoryError",
+        ErrorKind::Cancelled => "CancelledError",
+        ErrorKind::SandboxUnavailable | ErrorKind::Fatal => "RuntimeError",
+        _ => "ToolException",
+    }
+}
+
+/// The errors a `catch` names.
+#[derive(Debug, Default)]
+pub(crate) struct Catch {
+    pub(crate) all: bool,
+    pub(crate) names: Vec<Box<str>>,
+}
+
+impl Catch {
+    pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut catch = Catch::default();
+        for name in names {
+            if matches!(name, "*" | "all") {
+                catch.all = true;
+            }
+            catch.names.push(name.into());
+        }
+        catch
+    }
+
+    /// Whether the error is one of those named. Errors that end the run cannot be caught.
+    pub(crate) fn takes(&self, error: &ToolError) -> bool {
+        if error.is_fatal() {
+            return false;
+        }
+        let raised = raised(error);
+        let named = |name: &str| {
+            name == error.kind().as_str()
+                || name == class_of(error)
+                || raised.and_then(Raised::cause).is_some_and(|cause| cause == name)
+        };
+        self.all && error.kind() != ErrorKind::Cancelled || self.names.iter().any(|name| named(name))
+    }
+}
+
+/// A template that failed. The model reads what and why; the place is for the operator.
+pub(crate) fn evaluation(code: &str, error: toolwright_expr::Error, place: String) -> ToolError {
+    let class = error.python_class().to_owned();
+    let shown = toolwright_core::text::clip(code.trim(), 120);
+    let message = format!("cannot evaluate `{shown}`: {error}");
+    failed(error, message, Some(("ToolException", class)), place)
+}
+
+/// A script that failed. Its errors keep their own class.
+pub(crate) fn script(error: toolwright_expr::Error, place: String) -> ToolError {
+    let message = error.message().to_owned();
+    failed(error, message, None, place)
+}
+
+fn failed(
+    error: toolwright_expr::Error,
+    message: String,
+    wrapped: Option<(&'static str, String)>,
+    place: String,
+) -> ToolError {
+    let kind = match error.kind() {
+        ExprKind::Limit => ErrorKind::Limit,
+        ExprKind::Cancelled if error.python_class() == "TimeoutError" => ErrorKind::Timeout,
+        ExprKind::Cancelled => ErrorKind::Cancelled,
+        _ => ErrorKind::Unknown,
+    };
+    let (class, cause) = match wrapped {
+        Some((class, cause)) => (Cow::Borrowed(class), Some(cause)),
+        None => (Cow::Owned(error.python_class().to_owned()), None),
+    };
+    let raised = Raised { class, cause, place: Some(place) };
+    let failed = ToolError::of(kind, message).with_source(raised);
+    match error.hint() {
+        Some(hint) => failed.hint(hint),
+        None => failed,
+    }
+}
+
+/// A step that did what flows may not do.
+pub(crate) fn refused(message: impl Into<String>, place: String) -> ToolError {
+    ToolError::new(message).with_source(Raised {
+        class: "RuntimeError".into(),
+        cause: None,
+        place: Some(place),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn takes(names: &[&str], error: &ToolError) -> bool {
+        Catch::new(names.iter().copied()).takes(error)
+    }
+
+    #[test]
+    fn errors_are_caught_by_kind_by_class_and_by_star() {
+        let missing = ToolError::of(ErrorKind::FileNotFound, "no such file");
+        assert!(takes(&["file_not_found"], &missing) && takes(&["FileNotFoundError"], &missing));
+        assert!(takes(&["*"], &missing) && takes(&["all"], &missing));
+        assert!(!takes(&["OSError"], &missing) && !takes(&[], &missing));
+        let value = raise("ValueError", "boom");
+        assert!(takes(&["KeyError", "ValueError"], &value) && takes(&["unknown"], &value));
+        assert!(!takes(&["valueerror"], &value) && !takes(&["Exception"], &value));
+    }
+
+    #[test]
+    fn what_ends_a_run_or_a_call_is_not_caught() {
+        assert!(!takes(&["*", "fatal"], &ToolError::fatal("broken")));
+        assert!(!takes(&["*"], &ToolError::of(ErrorKind::Cancelled, "stopped")));
+    }
+}

@@ -1,0 +1,120 @@
+//! Flows as tools, and imported tools with what a file says about them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use toolwright_core::{BoxFuture, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec};
+use toolwright_expr::Value;
+
+use crate::exec::{Flow, FlowLimits, Frame, Globals, Lent, Locals, Outcome};
+use crate::hint::Hint;
+use crate::input::Input;
+use crate::json;
+use crate::step::Body;
+
+/// A tool made of statements.
+pub(crate) struct FlowTool {
+    pub(crate) spec: ToolSpec,
+    pub(crate) settings: ToolSettings,
+    pub(crate) inputs: Arc<[Input]>,
+    pub(crate) body: Arc<Body>,
+    pub(crate) globals: Arc<Globals>,
+    pub(crate) limits: Arc<FlowLimits>,
+    pub(crate) hint: Option<Hint>,
+    /// Calls nothing and has no loop: it can run on the spot.
+    pub(crate) quick: bool,
+}
+
+impl FlowTool {
+    fn frame(&self, arguments: Json) -> Frame<'static> {
+        let mut given = match arguments {
+            Json::Object(map) => map,
+            _ => Map::new(),
+        };
+        let variables = self.inputs.iter().filter_map(|input| {
+            let value = given.remove(&*input.name).as_ref().map(Value::from_json);
+            let value = value.or_else(|| input.default.as_ref().map(Value::from_json))?;
+            Some((input.name.clone(), value))
+        });
+        Frame { variables: variables.collect(), outer: None }
+    }
+
+    fn run_quick(&self, context: &ToolContext, arguments: Json) -> Outcome {
+        let mut frame = self.frame(arguments);
+        let lent = context.lent::<Lent>();
+        let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
+        flow.pure_body(&self.body, &mut frame, &first_locals(lent.as_deref()))
+    }
+
+    async fn run(&self, context: &ToolContext, arguments: Json) -> Outcome {
+        let mut frame = self.frame(arguments);
+        let lent = context.lent::<Lent>();
+        let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
+        flow.body(&self.body, &mut frame, &first_locals(lent.as_deref())).await
+    }
+}
+
+/// A flow called from a list sees the caller's `_` until it has one of its own.
+fn first_locals(lent: Option<&Lent>) -> Locals {
+    let last = lent.and_then(|lent| lent.0.iter().find(|(name, _)| &**name == "_"));
+    Locals { last: last.map(|(_, value)| value.clone()), key: None }
+}
+
+impl Tool for FlowTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn settings(&self) -> &ToolSettings {
+        &self.settings
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Json,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        if let Some(hint) = &self.hint {
+            hint.note(context, &self.spec.name, &arguments);
+        }
+        if self.quick {
+            let outcome = self.run_quick(context, arguments).map(|value| output(&value));
+            return Box::pin(std::future::ready(outcome));
+        }
+        Box::pin(async move { self.run(context, arguments).await.map(|value| output(&value)) })
+    }
+}
+
+/// A flow's result as a tool's output.
+pub(crate) fn output(value: &Value) -> ToolOutput {
+    ToolOutput::json(json::from_value(value))
+}
+
+/// A tool from elsewhere, with another name, description, hint or other settings.
+pub(crate) struct ImportedTool {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) spec: ToolSpec,
+    pub(crate) settings: ToolSettings,
+    pub(crate) hint: Option<Hint>,
+}
+
+impl Tool for ImportedTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn settings(&self) -> &ToolSettings {
+        &self.settings
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Json,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        if let Some(hint) = &self.hint {
+            hint.note(context, &self.spec.name, &arguments);
+        }
+        self.tool.call(context, arguments)
+    }
+}

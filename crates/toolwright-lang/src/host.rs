@@ -1,0 +1,207 @@
+//! What the program lends to a file: built-in tools, MCP servers, models, the environment.
+//!
+//! This crate starts no programs and dials no servers. Everything outside the file comes through a [`Host`].
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+use toolwright_core::{Model, Tool, ToolError, Toolset};
+
+use crate::exec::FlowLimits;
+
+/// Finds what a file imports.
+pub trait Imports: Send + Sync {
+    /// The tool a reference names, made with the `config` of its import; `None` when the reference means nothing here.
+    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+        let _ = (reference, config);
+        None
+    }
+
+    /// The tools of a toolkit; `None` when the reference means nothing here.
+    fn toolkit(&self, reference: &str) -> Option<Result<Toolset, ToolError>> {
+        let _ = reference;
+        None
+    }
+
+    /// The tools of an MCP server the file declares, under their own names.
+    fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
+        let _ = server;
+        Err(ToolError::new(format!(
+            "the MCP server `{name}` cannot be reached: this program connects to none"
+        )))
+    }
+}
+
+/// An MCP server, as a file declares it, with its templates evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Server {
+    /// A program to start.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its environment variables.
+        env: IndexMap<String, String>,
+    },
+    /// An address to talk to.
+    Http {
+        /// The address.
+        url: String,
+        /// Headers to send.
+        headers: IndexMap<String, String>,
+    },
+}
+
+/// Gives models by the names files use.
+pub type Models = Arc<dyn Fn(&str) -> Option<Arc<dyn Model>> + Send + Sync>;
+
+/// What the program lends to a file.
+///
+/// ```
+/// use toolwright_core::{ToolDef, ToolSpec, Toolset};
+/// use toolwright_lang::Host;
+///
+/// let clock = ToolDef::dynamic(ToolSpec::new("clock", "Tells the time."), |_, _| async { "noon" });
+/// let host = Host::new().builtins(Toolset::new().with(clock)?).variable("UserName", "ann");
+/// # Ok::<(), toolwright_core::ToolsetError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Host {
+    pub(crate) builtins: Toolset,
+    pub(crate) aliases: HashMap<String, String>,
+    pub(crate) toolkits: HashMap<String, Vec<String>>,
+    pub(crate) imports: Option<Arc<dyn Imports>>,
+    pub(crate) models: Option<Models>,
+    pub(crate) variables: IndexMap<String, String>,
+    pub(crate) environment: HashMap<String, String>,
+    pub(crate) work_dir: Option<PathBuf>,
+    pub(crate) limits: FlowLimits,
+    pub(crate) missing_env: MissingEnv,
+}
+
+/// What to make of a declared variable that is not set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MissingEnv {
+    /// The file cannot be used.
+    #[default]
+    Error,
+    /// It is empty text, for looking at a file without running it.
+    Empty,
+}
+
+impl Host {
+    /// A host that lends nothing.
+    pub fn new() -> Self {
+        Host::default()
+    }
+
+    /// Built-in tools, imported by their names.
+    #[must_use]
+    pub fn builtins(mut self, tools: Toolset) -> Self {
+        self.builtins = tools;
+        self
+    }
+
+    /// Another reference for a built-in.
+    #[must_use]
+    pub fn alias(mut self, reference: impl Into<String>, builtin: impl Into<String>) -> Self {
+        self.aliases.insert(reference.into(), builtin.into());
+        self
+    }
+
+    /// Several built-ins under one reference, for `import_tools`.
+    #[must_use]
+    pub fn toolkit<S: Into<String>>(
+        mut self,
+        reference: impl Into<String>,
+        builtins: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.toolkits.insert(reference.into(), builtins.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Finds other tools and MCP servers.
+    #[must_use]
+    pub fn imports(mut self, imports: impl Imports + 'static) -> Self {
+        self.imports = Some(Arc::new(imports));
+        self
+    }
+
+    /// Finds models by name. Without it, tools that ask a model ask the run's.
+    #[must_use]
+    pub fn models(mut self, models: impl Fn(&str) -> Option<Arc<dyn Model>> + Send + Sync + 'static) -> Self {
+        self.models = Some(Arc::new(models));
+        self
+    }
+
+    /// A variable that every file sees as `${env.NAME}`, declared or not.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// Values for the variables a file declares. A file sees none that it does not declare.
+    #[must_use]
+    pub fn environment<N: Into<String>, V: Into<String>>(
+        mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        self.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    /// What to make of a declared variable that is not set.
+    #[must_use]
+    pub fn missing_env(mut self, missing: MissingEnv) -> Self {
+        self.missing_env = missing;
+        self
+    }
+
+    /// The folder that `./` means in `!include`; otherwise it is the file's own.
+    #[must_use]
+    pub fn work_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.work_dir = Some(folder.into());
+        self
+    }
+
+    /// What one run of a flow may spend.
+    #[must_use]
+    pub fn limits(mut self, limits: FlowLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The built-in a reference means, if there is one.
+    pub(crate) fn builtin(&self, reference: &str) -> Option<&toolwright_core::Entry> {
+        if let Some(name) = self.aliases.get(reference) {
+            return self.builtins.get(name);
+        }
+        let name = match reference.strip_prefix("llm_workers.tools.") {
+            Some(rest) => rest.rsplit('.').next().unwrap_or(rest),
+            None => reference,
+        };
+        self.builtins.get(name)
+    }
+
+    /// The built-ins of a toolkit.
+    pub(crate) fn toolkit_names(&self, reference: &str) -> Option<Vec<String>> {
+        if let Some(names) = self.toolkits.get(reference) {
+            return Some(names.clone());
+        }
+        let file_tools =
+            ["read_file", "write_file", "edit_file", "glob_files", "grep_files", "file_info", "list_files"];
+        (reference == "llm_workers.tools.fs.FilesystemToolkit")
+            .then(|| file_tools.map(str::to_owned).to_vec())
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("builtins", &self.builtins).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! YAML tool files: flows of calls, expressions, branches and loops that load as ordinary tools.
+//!
+//! A file holds shared data, tools made of statements, and the sections of the chat and batch programs. [`load`] reads
+//! it with everything it includes, checks it, and gives a [`Toolset`](toolwright_core::Toolset); from there on a flow is
+//! a tool like any other, called by the runtime's one path.
+//!
+//! ```
+//! use serde_json::json;
+//! use toolwright_core::ToolCall;
+//! use toolwright_lang::{Host, Source, load};
+//! use toolwright_runtime::Run;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! let file = "
+//! tools:
+//!   - name: greet
+//!     input:
+//!       - {name: names, type: 'list[str]'}
+//!     do:
+//!       for_each: ${names}
+//!       do: {eval: 'Hello, ${_}!'}
+//! ";
+//! let loaded = load(Source::text("greet.yaml", file), &Host::new()).unwrap();
+//! let run = Run::builder(loaded.tools().clone()).build()?;
+//! let result = run.call(ToolCall::new("1", "greet", json!({"names": ["Ann", "Bob"]}))).await?;
+//! assert_eq!(result.to_text(), r#"["Hello, Ann!","Hello, Bob!"]"#);
+//! # Ok::<(), toolwright_core::ToolError>(())
+//! # }).unwrap();
+//! ```
+
+mod build;
+mod check;
+mod cli;
+mod diag;
+mod env;
+mod error;
+mod exec;
+mod file;
+mod flow;
+mod hint;
+mod host;
+mod input;
+mod json;
+mod llm;
+mod load;
+mod scalar;
+mod schema;
+mod statements;
+mod step;
+mod template;
+mod yaml;
+
+pub use cli::{CLI_TOOL, Cli, CliOutput, ProcessInput};
+pub use diag::{Diagnostic, Severity};
+pub use env::{Variable, find_dotenv, parse_dotenv};
+pub use error::{Raised, class_of, raise, raised};
+pub use exec::FlowLimits;
+pub use hint::format_arguments;
+pub use host::{Host, Imports, MissingEnv, Models, Server};
+pub use input::split_type_parameters;
+pub use llm::ExtractJson;
+pub use load::{Chat, Loaded, Section, Source, declared_env, load, load_all};
+pub use schema::{file_schema, reference_page};

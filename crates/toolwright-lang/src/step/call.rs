@@ -1,0 +1,102 @@
+//! `call`: another tool, by the runtime's one path.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use toolwright_core::{Content, Manner, ToolError, ToolOutput, Toolset};
+use toolwright_expr::{Scope as _, Value};
+
+use crate::diag::Place;
+use crate::error::Catch;
+use crate::exec::{Flow, Frame, Lent, Locals, Outcome};
+use crate::hint;
+use crate::json;
+use crate::template::{Document, Snippet};
+
+/// A tool a flow can call, found when the file was loaded.
+#[derive(Clone)]
+pub(crate) struct Callee {
+    pub(crate) name: Arc<str>,
+    /// The tool alone in a set, so that it is found whatever the run's own tools are called.
+    pub(crate) tools: Toolset,
+    /// Variables it takes from its caller, when the caller has them.
+    pub(crate) takes: Arc<[Arc<str>]>,
+    /// Where it was defined.
+    pub(crate) place: Place,
+}
+
+/// `call`, `params`, `catch`, `ui_hint`.
+pub(crate) struct Call {
+    pub(crate) callee: Callee,
+    pub(crate) params: Vec<(Arc<str>, Document, Place)>,
+    pub(crate) catch: Option<Catch>,
+    pub(crate) hint: Option<Snippet>,
+    pub(crate) place: Place,
+}
+
+impl Call {
+    pub(crate) async fn run(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> Outcome {
+        let (arguments, manner) = self.prepare(flow, frame, locals)?;
+        let callee = &self.callee;
+        match flow.context.call_in(&callee.tools, &callee.name, Json::Object(arguments), manner).await {
+            Ok(output) => Ok(value_of(&output)),
+            Err(error) => self.caught(flow, error),
+        }
+    }
+
+    /// Arguments and hint. Errors here are the flow's own, and no `catch` takes them.
+    fn prepare(
+        &self,
+        flow: &Flow<'_>,
+        frame: &Frame<'_>,
+        locals: &Locals,
+    ) -> Result<(Map<String, Json>, Manner), ToolError> {
+        let view = flow.view(frame, locals);
+        let mut arguments = Map::new();
+        for (name, document, _) in &self.params {
+            let value = document.evaluate(&view, &flow.limits)?;
+            arguments.insert(name.to_string(), json::from_value(&value));
+        }
+        let hint = match &self.hint {
+            Some(snippet) => hint::of_call(&snippet.evaluate(&view, &flow.limits)?),
+            None => None,
+        };
+        Ok((arguments, Manner { hint, lent: lend(&self.callee, flow, frame, locals) }))
+    }
+
+    fn caught(&self, flow: &Flow<'_>, error: ToolError) -> Outcome {
+        let takes = self.catch.as_ref().is_some_and(|catch| catch.takes(&error));
+        if !takes || flow.context.is_cancelled() {
+            return Err(error);
+        }
+        let kind = Value::str(error.kind().as_str());
+        Ok(Value::dict([("error", kind), ("message", Value::str(error.message()))]))
+    }
+}
+
+/// The caller's variables that the callee asks for. What every flow of the file sees is not lent.
+fn lend(
+    callee: &Callee,
+    flow: &Flow<'_>,
+    frame: &Frame<'_>,
+    locals: &Locals,
+) -> Option<Arc<dyn std::any::Any + Send + Sync>> {
+    if callee.takes.is_empty() {
+        return None;
+    }
+    let nothing = crate::exec::Globals::default();
+    let view = crate::exec::View { locals, frame, lent: flow.lent, globals: &nothing };
+    let lent: Vec<_> =
+        callee.takes.iter().filter_map(|name| view.get(name).map(|value| (name.clone(), value))).collect();
+    if lent.is_empty() { None } else { Some(Arc::new(Lent(lent))) }
+}
+
+/// What a flow sees of a tool's output.
+pub(crate) fn value_of(output: &ToolOutput) -> Value {
+    match (&output.structured, output.content.as_slice()) {
+        (Some(value), _) => Value::from_json(value),
+        (None, [Content::Json { value }]) => Value::from_json(value),
+        (None, [Content::Text { text, .. }]) => Value::str(text.as_str()),
+        _ => Value::from_json(&output.value()),
+    }
+}

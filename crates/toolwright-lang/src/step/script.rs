@@ -1,0 +1,104 @@
+//! `starlark`: a script, with the flow's variables to read and its tools as functions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Map, Value as Json};
+use toolwright_core::{Manner, ToolContext, ToolError};
+use toolwright_expr::{HostArgs, HostError, Limits, NamedFunction, Scope as _, Script, Value};
+
+use super::call::{Callee, value_of};
+use crate::error;
+use crate::exec::{Flow, Frame, Locals, Outcome};
+use crate::json;
+
+/// `starlark`.
+pub(crate) struct ScriptStep {
+    pub(crate) script: Arc<Script>,
+    /// The tools the script names.
+    pub(crate) tools: Vec<Callee>,
+    pub(crate) located: Arc<str>,
+}
+
+impl ScriptStep {
+    /// Runs the script on a thread that may block, because its tools are awaited there. A cancelled flow, or one that
+    /// nobody waits for any more, raises the flag that ends the script.
+    pub(crate) async fn run(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> Outcome {
+        let flag = Arc::new(AtomicBool::new(false));
+        let _raise = Raise(flag.clone());
+        let limits = Limits { cancel: Some(flag.clone()), ..flow.limits.clone() };
+        let scope = self.scope(flow, frame, locals);
+        let script = self.script.clone();
+        let mut work = tokio::task::spawn_blocking(move || script.evaluate(&scope, &limits));
+        let outcome = tokio::select! {
+            outcome = &mut work => outcome,
+            () = flow.context.cancel_token().cancelled() => {
+                flag.store(true, Ordering::Relaxed);
+                return Err(ToolError::of(toolwright_core::ErrorKind::Cancelled, "the call was cancelled"));
+            }
+        };
+        match outcome {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(self.failed(error)),
+            Err(join) if join.is_panic() => Err(toolwright_core::panic_error(&*join.into_panic())),
+            Err(_) => {
+                Err(ToolError::of(toolwright_core::ErrorKind::Cancelled, "the runtime is shutting down"))
+            }
+        }
+    }
+
+    /// The variables and tools the script names; variables hide tools.
+    fn scope(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> HashMap<String, Value> {
+        let view = flow.view(frame, locals);
+        let mut scope: HashMap<String, Value> = self
+            .script
+            .references()
+            .filter_map(|name| view.get(name).map(|value| (name.to_owned(), value)))
+            .collect();
+        for callee in &self.tools {
+            scope.entry(callee.name.to_string()).or_insert_with(|| function(flow.context, callee));
+        }
+        scope
+    }
+
+    fn failed(&self, error: toolwright_expr::Error) -> ToolError {
+        let host = error.kind() == toolwright_expr::ErrorKind::Host;
+        let (message, class) = (error.message().to_owned(), error.python_class().to_owned());
+        if host {
+            return match error.into_host_source().map(|source| source.downcast::<ToolError>()) {
+                Some(Ok(own)) => *own,
+                _ => error::raise(class, message),
+            };
+        }
+        error::script(error, self.located.to_string())
+    }
+}
+
+/// Raises the flag when the step is over, however it ended.
+struct Raise(Arc<AtomicBool>);
+
+impl Drop for Raise {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A tool as a function of named arguments.
+fn function(context: &ToolContext, callee: &Callee) -> Value {
+    let (context, callee) = (context.clone(), callee.clone());
+    Value::host(NamedFunction::new(callee.name.to_string(), move |arguments: HostArgs| {
+        if !arguments.positional.is_empty() {
+            let message = format!("{} takes its arguments by name", callee.name);
+            return Err(HostError::new("TypeError", message));
+        }
+        let arguments: Map<String, Json> =
+            arguments.named.iter().map(|(name, value)| (name.to_string(), json::from_value(value))).collect();
+        let call = context.call_in(&callee.tools, &callee.name, Json::Object(arguments), Manner::default());
+        let outcome = tokio::runtime::Handle::current().block_on(call);
+        outcome.map(|output| value_of(&output)).map_err(|error| {
+            let (class, message) = (error::class_of(&error).to_owned(), error.message().to_owned());
+            HostError::new(class, message).with_source(error)
+        })
+    }))
+}

@@ -1,0 +1,290 @@
+//! Values with templates in them, compiled once: the part of a file that is evaluated while a flow runs.
+
+use std::sync::{Arc, LazyLock};
+
+use toolwright_core::ToolError;
+use toolwright_expr::{Limits, Program, Scope, Template, Value};
+
+use crate::diag::{Place, Problems};
+use crate::error;
+use crate::yaml::{self, Data, Node};
+
+/// A text with `${...}` in it, compiled.
+pub(crate) struct Snippet {
+    pub(crate) template: Template,
+    pub(crate) source: Arc<str>,
+    pub(crate) place: Place,
+    /// The place as a person reads it.
+    pub(crate) located: Arc<str>,
+}
+
+impl Snippet {
+    /// Compiles a text node. `None` when it does not compile; the problem has been reported.
+    pub(crate) fn compile(problems: &mut Problems, node: &Node) -> Option<Snippet> {
+        let source = node.text()?.clone();
+        match Template::compile(&source) {
+            Ok(template) => {
+                let located = problems.sources.locate(node.place).into();
+                Some(Snippet { template, source, place: node.place, located })
+            }
+            Err(error) => {
+                report(problems, node, &source, &error);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, ToolError> {
+        self.template.evaluate(scope, limits).map_err(|error| self.failed(error))
+    }
+
+    #[cold]
+    fn failed(&self, error: toolwright_expr::Error) -> ToolError {
+        error::evaluation(&self.source, error, self.located.to_string())
+    }
+}
+
+/// Reports an error of the expression language at its place in the file.
+pub(crate) fn report(problems: &mut Problems, node: &Node, text: &str, error: &toolwright_expr::Error) {
+    let place = match error.span() {
+        Some(span) => {
+            let source = problems.sources.text(node.place.file);
+            yaml::within(source, node.place, text, span.start as usize, span.end as usize)
+        }
+        None => node.place,
+    };
+    let hint = error.hint().map(str::to_owned);
+    problems.add(crate::diag::Severity::Error, place, error.message().to_owned(), hint);
+}
+
+/// Any value; every text in it is a template.
+pub(crate) enum Document {
+    /// A scalar without code. Shared, because nothing can change it.
+    Fixed(Value),
+    Template(Box<Snippet>),
+    List(Box<[Document]>),
+    Map(Box<[(Arc<str>, Document)]>),
+    /// A map with keys that are not text.
+    Mixed(Box<[(Value, Document)]>),
+}
+
+impl Document {
+    /// Compiles a node. `None` when some text does not compile; the problems have been reported.
+    pub(crate) fn compile(problems: &mut Problems, node: &Node) -> Option<Document> {
+        Some(match &node.data {
+            Data::Null => Document::Fixed(Value::None),
+            Data::Bool(flag) => Document::Fixed(Value::Bool(*flag)),
+            Data::Int(number) => Document::Fixed(Value::Int(*number)),
+            Data::Float(number) => Document::Fixed(Value::Float(*number)),
+            Data::Large(digits) => Document::Fixed(large(digits)),
+            Data::Bad => return None,
+            Data::Text(_) => {
+                let snippet = Snippet::compile(problems, node)?;
+                match snippet.template.static_value() {
+                    Some(value) => Document::Fixed(value.clone()),
+                    None => Document::Template(Box::new(snippet)),
+                }
+            }
+            Data::List(items) => {
+                let items: Vec<_> = items.iter().map(|item| Document::compile(problems, item)).collect();
+                Document::List(items.into_iter().collect::<Option<_>>()?)
+            }
+            Data::Map(entries) => {
+                let compiled: Vec<_> =
+                    entries.iter().map(|(key, value)| (key, Document::compile(problems, value))).collect();
+                if entries.iter().all(|(key, _)| key.text().is_some()) {
+                    let entries =
+                        compiled.into_iter().map(|(key, value)| Some((key.text()?.clone(), value?)));
+                    Document::Map(entries.collect::<Option<_>>()?)
+                } else {
+                    let entries = compiled.into_iter().map(|(key, value)| {
+                        let Document::Fixed(key) = fixed(key)? else { return None };
+                        Some((key, value?))
+                    });
+                    Document::Mixed(entries.collect::<Option<_>>()?)
+                }
+            }
+        })
+    }
+
+    /// The value, with every template evaluated. Lists and maps are new each time: a flow may change them.
+    pub(crate) fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, ToolError> {
+        match self {
+            Document::Fixed(value) => Ok(value.clone()),
+            Document::Template(snippet) => snippet.evaluate(scope, limits),
+            Document::List(items) => {
+                let items: Result<Vec<_>, _> =
+                    items.iter().map(|item| item.evaluate(scope, limits)).collect();
+                Ok(Value::list(items?))
+            }
+            Document::Map(entries) => {
+                let mut values = Vec::with_capacity(entries.len());
+                for (key, value) in entries {
+                    values.push((&**key, value.evaluate(scope, limits)?));
+                }
+                Ok(Value::dict(values))
+            }
+            Document::Mixed(entries) => {
+                let mut pairs = Vec::with_capacity(entries.len());
+                for (key, value) in entries {
+                    pairs.push((key.clone(), value.evaluate(scope, limits)?));
+                }
+                dict(pairs)
+            }
+        }
+    }
+
+    /// The value when there is no code in it.
+    pub(crate) fn fixed(&self) -> Option<Value> {
+        self.is_fixed().then(|| self.evaluate(&(), &Limits::default()).ok()).flatten()
+    }
+
+    pub(crate) fn is_fixed(&self) -> bool {
+        match self {
+            Document::Fixed(_) => true,
+            Document::Template(_) => false,
+            Document::List(items) => items.iter().all(Document::is_fixed),
+            Document::Map(entries) => entries.iter().all(|(_, value)| value.is_fixed()),
+            Document::Mixed(entries) => entries.iter().all(|(_, value)| value.is_fixed()),
+        }
+    }
+
+    /// Calls `visit` with every template.
+    pub(crate) fn snippets<'d>(&'d self, visit: &mut dyn FnMut(&'d Snippet)) {
+        match self {
+            Document::Fixed(_) => {}
+            Document::Template(snippet) => visit(snippet),
+            Document::List(items) => items.iter().for_each(|item| item.snippets(visit)),
+            Document::Map(entries) => entries.iter().for_each(|(_, value)| value.snippets(visit)),
+            Document::Mixed(entries) => entries.iter().for_each(|(_, value)| value.snippets(visit)),
+        }
+    }
+}
+
+fn fixed(key: &Node) -> Option<Document> {
+    let value = match &key.data {
+        Data::Text(text) => Value::str(&**text),
+        Data::Null => Value::None,
+        Data::Bool(flag) => Value::Bool(*flag),
+        Data::Int(number) => Value::Int(*number),
+        Data::Float(number) => Value::Float(*number),
+        Data::Large(digits) => large(digits),
+        Data::List(_) | Data::Map(_) | Data::Bad => return None,
+    };
+    Some(Document::Fixed(value))
+}
+
+fn large(digits: &str) -> Value {
+    ask(&INT, Value::str(digits)).unwrap_or(Value::None)
+}
+
+/// A dict with keys of any kind.
+pub(crate) fn dict(pairs: Vec<(Value, Value)>) -> Result<Value, ToolError> {
+    if pairs.iter().all(|(key, _)| key.as_str().is_some()) {
+        return Ok(Value::dict(
+            pairs.iter().map(|(key, value)| (key.as_str().unwrap_or_default(), value.clone())),
+        ));
+    }
+    let pairs = pairs.into_iter().map(|(key, value)| Value::tuple(vec![key, value])).collect();
+    ask(&DICT, Value::list(pairs)).map_err(|error| ToolError::new(error.to_string()))
+}
+
+/// The elements of any value Python can walk over; `None` for texts and everything else that is one value.
+pub(crate) fn elements(
+    value: &Value,
+    limits: &Limits,
+) -> Result<Option<Arc<Vec<Value>>>, toolwright_expr::Error> {
+    match value {
+        Value::List(list) => Ok(Some(list.snapshot())),
+        Value::Tuple(items) => Ok(Some(Arc::new(items.to_vec()))),
+        Value::None | Value::Bool(_) | Value::Int(_) | Value::Big(_) | Value::Float(_) | Value::Str(_) => {
+            Ok(None)
+        }
+        Value::Ellipsis | Value::Type(_) | Value::Builtin(_) => Ok(None),
+        Value::Object(_) if !matches!(ask(&WALKS, value.clone()), Ok(Value::Bool(true))) => Ok(None),
+        other => match LIST.evaluate(&[("x", other.clone())], limits)? {
+            Value::List(list) => Ok(Some(list.snapshot())),
+            _ => Ok(None),
+        },
+    }
+}
+
+/// Python's truth of a value.
+pub(crate) fn truth(value: &Value) -> bool {
+    match value {
+        Value::None => false,
+        Value::Bool(flag) => *flag,
+        Value::Int(number) => *number != 0,
+        Value::Float(number) => *number != 0.0,
+        Value::Str(text) => !text.is_empty(),
+        Value::List(list) => !list.is_empty(),
+        Value::Tuple(items) => !items.is_empty(),
+        Value::Dict(dict) => !dict.is_empty(),
+        Value::Set(set) => !set.is_empty(),
+        other => !matches!(ask(&BOOL, other.clone()), Ok(Value::Bool(false))),
+    }
+}
+
+fn ask(program: &Program, x: Value) -> Result<Value, toolwright_expr::Error> {
+    program.evaluate(&[("x", x)], &Limits::default())
+}
+
+#[expect(clippy::unwrap_used, reason = "the programs are constants, and tests compile them")]
+fn constant(source: &str) -> Program {
+    Program::compile(source).unwrap()
+}
+
+static DICT: LazyLock<Program> = LazyLock::new(|| constant("dict(x)"));
+static LIST: LazyLock<Program> = LazyLock::new(|| constant("list(x)"));
+static BOOL: LazyLock<Program> = LazyLock::new(|| constant("bool(x)"));
+static INT: LazyLock<Program> = LazyLock::new(|| constant("int(x)"));
+/// Structs, functions, exceptions and complex numbers are single values; views, iterators and generators are not.
+static WALKS: LazyLock<Program> = LazyLock::new(|| {
+    constant("not isinstance(x, (struct, complex, slice, BaseException)) and not callable(x)")
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(source: &str) -> Value {
+        Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap()
+    }
+
+    fn walked(source: &str) -> Option<usize> {
+        elements(&value(source), &Limits::default()).unwrap().map(|items| items.len())
+    }
+
+    #[test]
+    fn what_can_be_walked_over_is() {
+        for (source, want) in [
+            ("[1, 2]", Some(2)),
+            ("(1, 2, 3)", Some(3)),
+            ("{1, 2}", Some(2)),
+            ("range(4)", Some(4)),
+            ("(i for i in [1, 2])", Some(2)),
+            ("b'ab'", Some(2)),
+            ("{'a': 1}.items()", Some(1)),
+            ("zip([1], [2])", Some(1)),
+            ("'text'", None),
+            ("None", None),
+            ("5", None),
+            ("1j", None),
+            ("len", None),
+            ("struct(a=1)", None),
+        ] {
+            assert_eq!(walked(source), want, "{source}");
+        }
+    }
+
+    #[test]
+    fn truth_is_pythons() {
+        for source in ["None", "False", "0", "0.0", "''", "[]", "{}", "()", "set()", "range(0)", "b''", "0j"]
+        {
+            assert!(!truth(&value(source)), "{source}");
+        }
+        for source in ["True", "-1", "'false'", "[0]", "{'a': 1}", "(0,)", "struct(a=1)", "range(1)", "len"] {
+            assert!(truth(&value(source)), "{source}");
+        }
+    }
+}

@@ -1,0 +1,620 @@
+//! YAML text as a tree in which every node knows its place.
+//!
+//! The scanner is serde-saphyr's; the tree is our own because a tool file needs what a plain value cannot keep: places,
+//! how a scalar was quoted, `!include`, and PyYAML's reading of plain words. Input, depth, nodes and aliases are bounded
+//! before anything is built.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
+
+use crate::diag::{Place, Problems};
+use crate::scalar::{self, Scalar};
+
+/// The largest file, in bytes.
+pub(crate) const MAX_BYTES: usize = 1024 * 1024;
+
+/// The deepest nesting.
+pub(crate) const MAX_DEPTH: usize = 64;
+
+/// The most nodes, of all included files together and with aliases written out.
+pub(crate) const MAX_NODES: usize = 20_000;
+
+/// The most aliases.
+const MAX_ALIASES: usize = 1_000;
+
+/// One node of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) data: Data,
+    pub(crate) place: Place,
+}
+
+/// What a node holds.
+#[derive(Debug, Clone)]
+pub(crate) enum Data {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// An integer beyond 64 bits, in decimal.
+    Large(String),
+    Float(f64),
+    Text(Arc<str>),
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+    /// Something was wrong here and has been reported.
+    Bad,
+}
+
+impl Node {
+    /// The text, if this is one.
+    pub(crate) fn text(&self) -> Option<&Arc<str>> {
+        match &self.data {
+            Data::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value under a key, if this is a map that has it.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        match &self.data {
+            Data::Map(entries) => entries.iter().find(|(name, _)| name.is_key(key)).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_key(&self, key: &str) -> bool {
+        self.text().is_some_and(|text| &**text == key)
+    }
+
+    /// What the node is, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match &self.data {
+            Data::Null => "nothing",
+            Data::Bool(_) => "a boolean",
+            Data::Int(_) | Data::Large(_) => "an integer",
+            Data::Float(_) => "a number",
+            Data::Text(_) => "text",
+            Data::List(_) => "a list",
+            Data::Map(_) => "a map",
+            Data::Bad => "something unreadable",
+        }
+    }
+
+    /// The node as plain data. Keys become text, as JSON wants them.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match &self.data {
+            Data::Null | Data::Bad => Value::Null,
+            Data::Bool(flag) => Value::Bool(*flag),
+            Data::Int(number) => (*number).into(),
+            Data::Large(digits) => {
+                digits.parse::<u64>().map_or_else(|_| Value::String(digits.clone()), Value::from)
+            }
+            Data::Float(number) => {
+                serde_json::Number::from_f64(*number).map_or(Value::Null, serde_json::Value::Number)
+            }
+            Data::Text(text) => Value::String(text.to_string()),
+            Data::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
+            Data::Map(entries) => {
+                Value::Object(entries.iter().map(|(key, value)| (key.key_text(), value.to_json())).collect())
+            }
+        }
+    }
+
+    /// A scalar as the text of a key.
+    pub(crate) fn key_text(&self) -> String {
+        match &self.data {
+            Data::Text(text) => text.to_string(),
+            Data::Null | Data::Bad => "null".to_owned(),
+            Data::Bool(flag) => flag.to_string(),
+            Data::Int(number) => number.to_string(),
+            Data::Large(digits) => digits.clone(),
+            Data::Float(number) => number.to_string(),
+            Data::List(_) | Data::Map(_) => String::new(),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match &self.data {
+            Data::List(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
+            Data::Map(entries) => {
+                1 + entries.iter().map(|(key, value)| key.size() + value.size()).sum::<usize>()
+            }
+            _ => 1,
+        }
+    }
+
+    fn depth(&self) -> usize {
+        match &self.data {
+            Data::List(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
+            Data::Map(entries) => 1 + entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+/// Brings in what `!include` and `!require` name.
+pub(crate) trait Include {
+    /// The included tree. `None` when there was a problem, which has been reported.
+    fn include(
+        &mut self,
+        problems: &mut Problems,
+        budget: &mut Budget,
+        path: &str,
+        required: bool,
+        place: Place,
+    ) -> Option<Data>;
+}
+
+/// What is left to be read.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    pub(crate) nodes: usize,
+    aliases: usize,
+    /// How deep the file being read is included in others.
+    pub(crate) level: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget { nodes: MAX_NODES, aliases: MAX_ALIASES, level: 0 }
+    }
+}
+
+/// Reads one file. `None` when it cannot be read at all; the problem has been reported.
+pub(crate) fn parse(
+    problems: &mut Problems,
+    budget: &mut Budget,
+    include: &mut dyn Include,
+    file: u16,
+) -> Option<Node> {
+    let text: Arc<str> = problems.sources.text(file).into();
+    if text.len() > MAX_BYTES {
+        problems.error(Place::new(file, 0, 1), format!("the file is larger than {MAX_BYTES} bytes"));
+        return None;
+    }
+    let mut options = Options::default();
+    options.emit_comments = false;
+    options.flow_nesting_limit = MAX_DEPTH + 2;
+    options.block_nesting_limit = MAX_DEPTH + 2;
+    let parser = Parser::new_from_str_with_options(&text, options);
+    let mut reader = Reader {
+        events: parser,
+        problems,
+        budget,
+        include,
+        file,
+        anchors: HashMap::new(),
+        merging: HashSet::new(),
+        depth: 0,
+    };
+    reader.document()
+}
+
+struct Reader<'r, E> {
+    events: E,
+    problems: &'r mut Problems,
+    budget: &'r mut Budget,
+    include: &'r mut dyn Include,
+    file: u16,
+    anchors: HashMap<usize, Option<Node>>,
+    /// Where the maps stand that take in others.
+    merging: HashSet<Place>,
+    depth: usize,
+}
+
+type Item<'i> = Result<(Event<'i>, Span), serde_saphyr::granit_parser::ScanError>;
+
+impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
+    /// The only document of the file; an empty file is an empty map.
+    fn document(&mut self) -> Option<Node> {
+        let mut root: Option<Node> = None;
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamEnd => {
+                    let empty = Node { data: Data::Null, place: Place::new(self.file, 0, 0) };
+                    return Some(root.unwrap_or(empty));
+                }
+                Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
+                _ if root.is_some() => {
+                    self.problems.error_hint(
+                        self.place(span),
+                        "the file holds more than one document",
+                        "keep one document per file, and join files with `!include`",
+                    );
+                    return None;
+                }
+                event => root = Some(self.node(event, span)?),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<(Event<'i>, Span)> {
+        loop {
+            match self.events.next() {
+                Some(Ok((Event::Anchor(..), _))) => {}
+                Some(Ok(item)) => return Some(item),
+                Some(Err(error)) => {
+                    let at = error.marker().byte_offset().unwrap_or(0);
+                    self.problems
+                        .error(Place::new(self.file, at, at + 1), format!("not YAML: {}", error.info()));
+                    return None;
+                }
+                None => {
+                    self.problems.error(Place::new(self.file, 0, 0), "the file ends too early");
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn place(&self, span: Span) -> Place {
+        let range = span.byte_range().unwrap_or(0..0);
+        Place::new(self.file, range.start, range.end)
+    }
+
+    fn node(&mut self, event: Event<'i>, span: Span) -> Option<Node> {
+        let place = self.place(span);
+        self.spend(1, place)?;
+        let anchor = event.anchor_id();
+        if let Some(id) = anchor {
+            // An alias inside its own anchor finds this and is refused.
+            self.anchors.insert(id, None);
+        }
+        let node = match event {
+            Event::Scalar(text, style, _, tag) => self.scalar(&text, style, tag.as_deref(), place)?,
+            Event::SequenceStart(_, _, tag) => {
+                self.collection_tag(tag.as_deref(), "seq", place);
+                self.list(place)?
+            }
+            Event::MappingStart(_, _, tag) => {
+                self.collection_tag(tag.as_deref(), "map", place);
+                self.map(place)?
+            }
+            Event::Alias(id) => return self.alias(id, place),
+            _ => return self.give_up(place, "something else was expected here"),
+        };
+        if let Some(id) = anchor {
+            self.anchors.insert(id, Some(node.clone()));
+        }
+        Some(node)
+    }
+
+    fn spend(&mut self, nodes: usize, place: Place) -> Option<()> {
+        match self.budget.nodes.checked_sub(nodes) {
+            Some(left) => {
+                self.budget.nodes = left;
+                Some(())
+            }
+            None => {
+                self.problems.error_hint(
+                    place,
+                    format!("the file has more than {MAX_NODES} values"),
+                    "split it into several files",
+                );
+                None
+            }
+        }
+    }
+
+    fn give_up(&mut self, place: Place, message: &str) -> Option<Node> {
+        self.problems.error(place, message);
+        None
+    }
+
+    fn deeper(&mut self, place: Place) -> Option<()> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            self.problems.error(place, format!("the file is nested more than {MAX_DEPTH} deep"));
+            return None;
+        }
+        Some(())
+    }
+
+    fn list(&mut self, place: Place) -> Option<Node> {
+        self.deeper(place)?;
+        let mut items = Vec::new();
+        let mut place = place;
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::SequenceEnd) {
+                place.end = place.end.max(self.place(span).end);
+                break;
+            }
+            items.push(self.node(event, span)?);
+        }
+        self.depth -= 1;
+        Some(Node { data: Data::List(items), place })
+    }
+
+    fn map(&mut self, place: Place) -> Option<Node> {
+        self.deeper(place)?;
+        let mut entries: Vec<(Node, Node)> = Vec::new();
+        let mut seen = HashSet::new();
+        let mut merged = Vec::new();
+        let mut place = place;
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::MappingEnd) {
+                place.end = place.end.max(self.place(span).end);
+                break;
+            }
+            let merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
+            let key = self.node(event, span)?;
+            let (event, span) = self.next()?;
+            let value = self.node(event, span)?;
+            if matches!(key.data, Data::List(_) | Data::Map(_)) {
+                self.problems.error(key.place, "a key must be one word or text");
+                continue;
+            }
+            if merge {
+                self.merge(&key, value, &mut merged);
+                continue;
+            }
+            if !seen.insert(key.key_text()) {
+                self.problems.error_hint(
+                    key.place,
+                    format!("the key `{}` comes twice", key.key_text()),
+                    "keep one of them",
+                );
+                continue;
+            }
+            entries.push((key, value));
+        }
+        if !merged.is_empty() {
+            self.merging.insert(place);
+        }
+        for (key, value) in merged {
+            if seen.insert(key.key_text()) {
+                entries.push((key, value));
+            }
+        }
+        self.depth -= 1;
+        Some(Node { data: Data::Map(entries), place })
+    }
+
+    /// `<<` takes the entries of other maps. Those maps may not merge again: chains are how small files grow large.
+    fn merge(&mut self, key: &Node, value: Node, merged: &mut Vec<(Node, Node)>) {
+        let maps = match value.data {
+            Data::List(items) => items,
+            _ => vec![value],
+        };
+        for map in maps {
+            match map.data {
+                Data::Map(_) if self.merging.contains(&map.place) => {
+                    self.problems.error_hint(
+                        key.place,
+                        "`<<` may not take in a map that has `<<` itself",
+                        "list both: `<<: [*a, *b]`",
+                    );
+                }
+                Data::Map(entries) => merged.extend(entries),
+                Data::Bad => {}
+                _ => self.problems.error(key.place, format!("`<<` takes a map, not {}", map.kind())),
+            }
+        }
+        if merged.len() > MAX_NODES / 10 {
+            self.problems.error(key.place, "`<<` takes in too many entries");
+            merged.clear();
+        }
+    }
+
+    fn alias(&mut self, id: usize, place: Place) -> Option<Node> {
+        let Some(left) = self.budget.aliases.checked_sub(1) else {
+            return self.give_up(place, "the file has too many aliases");
+        };
+        self.budget.aliases = left;
+        match self.anchors.get(&id) {
+            Some(Some(node)) => {
+                let (size, depth) = (node.size(), node.depth());
+                let copy =
+                    (size <= self.budget.nodes && self.depth + depth <= MAX_DEPTH).then(|| node.clone());
+                self.spend(size, place)?;
+                copy.or_else(|| self.give_up(place, "aliases make the file too deep"))
+            }
+            _ => self.give_up(place, "the alias stands inside the value it names"),
+        }
+    }
+
+    fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, place: Place) {
+        if let Some(tag) = tag
+            && tag.core_suffix() != Some(expected)
+        {
+            self.unknown_tag(tag, place);
+        }
+    }
+
+    fn unknown_tag(&mut self, tag: &Tag, place: Place) {
+        self.problems.error_hint(
+            place,
+            format!("the tag `{}` means nothing here", tag.original()),
+            "known tags: `!include`, `!require`, `!!str`, `!!int`, `!!float`, `!!bool`, `!!null`",
+        );
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, place: Place) -> Option<Node> {
+        if text.contains('\0') {
+            self.problems.error(place, "text may not hold a NUL character");
+            return Some(Node { data: Data::Bad, place });
+        }
+        let plain = || match style {
+            ScalarStyle::Plain => from_scalar(scalar::resolve(text), text),
+            _ => Data::Text(text.into()),
+        };
+        let data = match tag {
+            None => plain(),
+            Some(tag) => match (tag.core_suffix(), tag.original().as_str()) {
+                (Some("str"), _) | (_, "!") => Data::Text(text.into()),
+                (Some("null"), _) => Data::Null,
+                (Some(kind @ ("int" | "float" | "bool")), _) => self.typed(kind, text, place),
+                (_, name @ ("!include" | "!require")) => {
+                    let required = name == "!require";
+                    let included =
+                        self.include.include(self.problems, self.budget, text.trim(), required, place);
+                    included.unwrap_or(Data::Bad)
+                }
+                _ => {
+                    self.unknown_tag(tag, place);
+                    Data::Bad
+                }
+            },
+        };
+        Some(Node { data, place })
+    }
+
+    fn typed(&mut self, kind: &str, text: &str, place: Place) -> Data {
+        let data = from_scalar(scalar::resolve(text), text);
+        match (kind, &data) {
+            ("int", Data::Int(_) | Data::Large(_)) | ("float", Data::Float(_)) | ("bool", Data::Bool(_)) => {
+                data
+            }
+            #[expect(clippy::cast_precision_loss, reason = "the file asks for a float")]
+            ("float", Data::Int(number)) => Data::Float(*number as f64),
+            _ => {
+                self.problems.error(place, format!("`{text}` is no {kind}"));
+                Data::Bad
+            }
+        }
+    }
+}
+
+fn from_scalar(scalar: Scalar, text: &str) -> Data {
+    match scalar {
+        Scalar::Null => Data::Null,
+        Scalar::Bool(flag) => Data::Bool(flag),
+        Scalar::Int(number) => Data::Int(number),
+        Scalar::Large(digits) => Data::Large(digits),
+        Scalar::Float(number) => Data::Float(number),
+        Scalar::Text => Data::Text(text.into()),
+    }
+}
+
+/// A JSON document as a node, for included files. `None` when it is too large or too deep.
+pub(crate) fn from_json(json: &serde_json::Value, place: Place, budget: &mut Budget) -> Option<Node> {
+    use serde_json::Value;
+    budget.nodes = budget.nodes.checked_sub(1)?;
+    let data = match json {
+        Value::Null => Data::Null,
+        Value::Bool(flag) => Data::Bool(*flag),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => Data::Int(number),
+            (None, _) if number.is_u64() => Data::Large(number.to_string()),
+            (None, number) => Data::Float(number.unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Data::Text(text.as_str().into()),
+        Value::Array(items) => {
+            Data::List(items.iter().map(|item| from_json(item, place, budget)).collect::<Option<_>>()?)
+        }
+        Value::Object(map) => {
+            let mut entries = Vec::with_capacity(map.len());
+            for (key, value) in map {
+                let key = Node { data: Data::Text(key.as_str().into()), place };
+                entries.push((key, from_json(value, place, budget)?));
+            }
+            Data::Map(entries)
+        }
+    };
+    Some(Node { data, place })
+}
+
+/// Where byte `offset` of a scalar's text stands in the file. Exact for text written as it is and for literal blocks;
+/// otherwise the scalar as a whole.
+pub(crate) fn within(source: &str, place: Place, text: &str, start: usize, end: usize) -> Place {
+    let raw = source.get(place.start as usize..place.end as usize).unwrap_or_default();
+    let at = |offset: usize, end: usize| {
+        Place::new(place.file, place.start as usize + offset, place.start as usize + end)
+    };
+    if raw == text {
+        return at(start, end);
+    }
+    if raw.len() >= 2 && raw.starts_with(['\'', '"']) && raw.get(1..raw.len() - 1) == Some(text) {
+        return at(start + 1, end + 1);
+    }
+    if raw.starts_with('|') {
+        let before = text.get(..start).unwrap_or_default();
+        let line = before.matches('\n').count();
+        let column = start - before.rfind('\n').map_or(0, |at| at + 1);
+        let wanted = text.lines().nth(line).unwrap_or_default();
+        let mut offset = 0;
+        for (index, raw_line) in raw.split('\n').enumerate() {
+            if index == line + 1 {
+                let indent = raw_line.len() - raw_line.trim_start().len();
+                let own = wanted.len() - wanted.trim_start().len();
+                let first = offset + (indent + column).saturating_sub(own);
+                return at(first, first + (end - start));
+            }
+            offset += raw_line.len() + 1;
+        }
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoIncludes;
+
+    impl Include for NoIncludes {
+        fn include(
+            &mut self,
+            problems: &mut Problems,
+            _budget: &mut Budget,
+            _path: &str,
+            _required: bool,
+            place: Place,
+        ) -> Option<Data> {
+            problems.error(place, "no includes here");
+            None
+        }
+    }
+
+    fn read(text: &str) -> Result<serde_json::Value, String> {
+        let mut problems = Problems::default();
+        let file = problems.sources.add("t.yaml", text);
+        let node = parse(&mut problems, &mut Budget::default(), &mut NoIncludes, file);
+        match (node, problems.found.first()) {
+            (Some(node), None) => Ok(node.to_json()),
+            (_, Some(problem)) => Err(format!("{}:{} {}", problem.line, problem.column, problem.message)),
+            (None, None) => Err("silent".to_owned()),
+        }
+    }
+
+    #[test]
+    fn trees_keep_order_and_types() {
+        let json = read("b: [1, 'x', ~, yes, 1.5]\na: {c: d}\n").unwrap();
+        assert_eq!(json.to_string(), r#"{"b":[1,"x",null,true,1.5],"a":{"c":"d"}}"#);
+    }
+
+    #[test]
+    fn aliases_and_merges_are_written_out_once() {
+        let json = read("base: &b {x: 1, y: 2}\none: {<<: *b, y: 3}\ntwo: *b\n").unwrap();
+        assert_eq!(json["one"].to_string(), r#"{"y":3,"x":1}"#);
+        assert_eq!(json["two"].to_string(), r#"{"x":1,"y":2}"#);
+    }
+
+    #[test]
+    fn what_is_refused_has_a_place() {
+        assert_eq!(read("a: 1\na: 2\n").unwrap_err(), "2:1 the key `a` comes twice");
+        assert_eq!(read("a: &x [*x]\n").unwrap_err(), "1:8 the alias stands inside the value it names");
+        assert!(read("a: !!python/object:os.system x\n").unwrap_err().contains("means nothing here"));
+        assert!(read("a: 1\n---\nb: 2\n").unwrap_err().contains("more than one document"));
+        assert!(read(&"[".repeat(100_000)).is_err());
+        assert!(read(&format!("{}1", "- ".repeat(10_000))).is_err());
+        assert!(read(&"- 1\n".repeat(30_000)).unwrap_err().contains("more than 20000 values"));
+    }
+
+    #[test]
+    fn places_inside_text_are_exact_where_they_can_be() {
+        let source = "a: '${x}'\nb: |\n  one\n  ${y}\n";
+        let quoted = Place::new(0, 3, 9);
+        assert_eq!(within(source, quoted, "${x}", 2, 3), Place::new(0, 6, 7));
+        let start = source.find('|').unwrap();
+        let block = Place::new(0, start, source.len());
+        let place = within(source, block, "one\n${y}\n", 6, 7);
+        assert_eq!(source.get(place.start as usize..place.end as usize), Some("y"));
+    }
+}

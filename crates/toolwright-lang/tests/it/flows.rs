@@ -1,0 +1,251 @@
+//! What flows do beyond the recorded vectors: catching, scopes, parallel loops, stopping, limits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolwright_core::{ErrorKind, ToolCall, ToolContext, ToolDef, ToolOutput, ToolSpec, Toolset};
+use toolwright_lang::{FlowLimits, Host, Source, load};
+use toolwright_runtime::{Event, EventKind, Run};
+
+use crate::support::{call, host, loaded};
+
+async fn run(file: &str, arguments: Value) -> Result<Value, String> {
+    call(&loaded(file), "t", arguments).await
+}
+
+#[tokio::test]
+async fn a_caught_error_becomes_a_value_and_the_flow_goes_on() {
+    let file = "
+tools:
+  - import_tool: read_file
+  - name: t
+    do:
+      - call: read_file
+        params: {path: missing, lines: 1}
+        catch: all
+      - eval: 'went on: ${_.error}: ${_.message}'
+";
+    assert_eq!(run(file, json!({})).await, Ok(json!("went on: file_not_found: no such file or folder")));
+}
+
+#[tokio::test]
+async fn wrong_arguments_of_a_nested_call_can_be_caught_by_either_name() {
+    for name in ["parsing", "ValidationError"] {
+        let file = format!(
+            "
+tools:
+  - import_tool: read_file
+  - name: t
+    do: [{{call: read_file, params: {{path: notes.txt}}, catch: {name}}}, {{eval: '${{_.error}}'}}]
+"
+        );
+        assert_eq!(run(&file, json!({})).await, Ok(json!("parsing")));
+    }
+}
+
+#[tokio::test]
+async fn local_tools_hide_shared_ones_and_stay_private() {
+    let file = "
+tools:
+  - {name: who, do: {eval: shared}}
+  - name: t
+    tools: [{name: who, do: {eval: local}}]
+    do: {call: who}
+  - name: u
+    do: {call: who}
+";
+    let file = loaded(file);
+    assert_eq!(call(&file, "t", json!({})).await, Ok(json!("local")));
+    assert_eq!(call(&file, "u", json!({})).await, Ok(json!("shared")));
+    assert_eq!(file.tools().names().collect::<Vec<_>>(), ["who", "t", "u"]);
+}
+
+#[tokio::test]
+async fn parallel_elements_keep_their_own_variables_and_the_order() {
+    let file = "
+tools:
+  - {name: id, input: [{name: v, type: int}], do: {eval: '${v}'}}
+  - name: t
+    do:
+      - for_each: '${range(20)}'
+        parallelism: 8
+        do:
+          - {call: id, params: {v: '${_}'}, store_as: mine}
+          - eval: '${mine}'
+        store_as: all
+      - eval: ['${all}', '${mine}']
+";
+    let want: Vec<i64> = (0..20).collect();
+    assert_eq!(run(file, json!({})).await, Ok(json!([want, 19])));
+}
+
+fn slow_host(running: &Arc<AtomicUsize>, most: &Arc<AtomicUsize>) -> Host {
+    let (running, most) = (running.clone(), most.clone());
+    let nap = ToolDef::dynamic(ToolSpec::new("nap", "Sleeps."), move |_: ToolContext, _| {
+        let (running, most) = (running.clone(), most.clone());
+        async move {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            running.fetch_sub(1, Ordering::SeqCst);
+            ToolOutput::text("done")
+        }
+    });
+    Host::new().builtins(Toolset::new().with(nap).unwrap())
+}
+
+#[tokio::test]
+async fn parallelism_is_as_wide_as_asked_and_no_wider() {
+    let (running, most) = (Arc::default(), Arc::default());
+    let file = "
+tools:
+  - import_tool: nap
+  - {name: t, do: {for_each: '${range(9)}', parallelism: 3, do: {call: nap}}}
+";
+    let file = load(Source::text("t.yaml", file), &slow_host(&running, &most)).unwrap();
+    assert_eq!(call(&file, "t", json!({})).await, Ok(json!(vec!["done"; 9])));
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_cancelled_flow_stops_between_steps() {
+    let (running, most) = (Arc::default(), Arc::default());
+    let file = "
+tools:
+  - import_tool: nap
+  - {name: t, do: {for_each: '${range(1000)}', do: {call: nap}}}
+";
+    let file = load(Source::text("t.yaml", file), &slow_host(&running, &most)).unwrap();
+    let run = Run::builder(file.tools().clone()).build().unwrap();
+    let work = tokio::spawn({
+        let run = run.clone();
+        async move { run.call(ToolCall::new("1", "t", json!({}))).await.unwrap() }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let stopped = Instant::now();
+    run.cancel();
+    let result = work.await.unwrap();
+    assert_eq!(result.error.unwrap().kind, ErrorKind::Cancelled);
+    assert!(stopped.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_time_out_ends_loops_and_scripts_that_never_wait() {
+    for body in [
+        "for_each: '${range(900000)}'\n      do: {eval: '${[i * i for i in range(200)]}'}",
+        "starlark: |\n        result = 0\n        for i in range(100000000):\n          result = result + i",
+    ] {
+        let file = format!("tools:\n  - name: t\n    do:\n      {body}\n");
+        let limits = FlowLimits {
+            expression: toolwright_expr::Limits { steps: u64::MAX, ..Default::default() },
+            ..FlowLimits::default()
+        };
+        let file = load(Source::text("t.yaml", file), &Host::new().limits(limits)).unwrap();
+        let tool = file.tools().get("t").unwrap().tool.clone();
+        let tool = ToolDef::of(tool).with_timeout(Duration::from_millis(80));
+        let run = Run::builder(Toolset::new().with(tool).unwrap()).build().unwrap();
+        let start = Instant::now();
+        let result = run.call(ToolCall::new("1", "t", json!({}))).await.unwrap();
+        assert_eq!(result.error.unwrap().kind, ErrorKind::Timeout);
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn endless_work_ends_in_a_limit() {
+    let nested = "
+tools:
+  - name: t
+    do:
+      for_each: '${range(100000)}'
+      do: {for_each: '${range(100000)}', do: {eval: 1}}
+";
+    assert_eq!(run(nested, json!({})).await.unwrap_err(), "limit: the flow runs more statements than it may");
+    let hoard = "
+tools:
+  - name: t
+    do: {for_each: '${range(10000)}', do: {eval: \"${'a' * 1000000}\"}}
+";
+    assert_eq!(run(hoard, json!({})).await.unwrap_err(), "limit: the flow keeps more data than it may");
+}
+
+#[tokio::test]
+async fn pure_steps_make_no_events_and_calls_are_recorded_under_their_parent() {
+    let file = loaded(
+        "
+tools:
+  - {name: double, input: [{name: v, type: int}], do: {eval: '${v * 2}'}}
+  - {name: t, do: [{eval: 1}, {eval: 2}, {call: double, params: {v: '${_}'}}, {eval: '${_}'}]}
+",
+    );
+    let events = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = events.clone();
+    let run = Run::builder(file.tools().clone())
+        .on_event(move |event: &Event| {
+            if let EventKind::CallStarted { span, parent, tool, .. } = &event.kind {
+                heard.lock().unwrap().push((*span, *parent, tool.to_string()));
+            }
+        })
+        .build()
+        .unwrap();
+    run.call(ToolCall::new("1", "t", json!({}))).await.unwrap();
+    assert_eq!(*events.lock().unwrap(), [(0, None, "t".to_owned()), (1, Some(0), "double".to_owned())]);
+}
+
+#[tokio::test]
+async fn values_from_tools_are_never_read_as_templates() {
+    let file = "
+tools:
+  - {name: t, input: [{name: x, type: str}], do: [{eval: '${x}'}, {eval: 'got ${_}'}, {eval: {a: '${_}'}}]}
+";
+    assert_eq!(run(file, json!({"x": "${1/0}"})).await, Ok(json!({"a": "got ${1/0}"})));
+}
+
+#[tokio::test]
+async fn errors_tell_what_failed_and_the_operator_where() {
+    let file = loaded("tools:\n  - {name: t, do: [{eval: '${1/0}'}]}\n");
+    let tool = file.tools().get("t").unwrap().tool.clone();
+    let error = tool.call(&ToolContext::detached(), json!({})).await.unwrap_err();
+    assert_eq!(error.message(), "cannot evaluate `${1/0}`: division by zero");
+    let raised = toolwright_lang::raised(&error).unwrap();
+    assert_eq!(
+        (raised.class(), raised.cause(), raised.place()),
+        ("ToolException", Some("ZeroDivisionError"), Some("test.yaml:2:27"))
+    );
+}
+
+#[tokio::test]
+async fn scripts_call_tools_by_name_and_see_copies() {
+    let file = "
+shared:
+  data: {tags: [a]}
+tools:
+  - {name: double, input: [{name: v, type: int}], do: {eval: '${v * 2}'}}
+  - name: t
+    do:
+      - starlark: |
+          tags.append('b')
+          result = [double(v=n) for n in [1, 2]] + tags
+      - eval: ['${_}', '${tags}']
+";
+    assert_eq!(run(file, json!({})).await, Ok(json!([[2, 4, "a", "b"], ["a"]])));
+}
+
+#[tokio::test]
+async fn settings_reach_the_tool() {
+    let file = loaded(
+        "
+tools:
+  - {name: a, confidential: true, do: {eval: 1}}
+  - {name: b, require_confirmation: true, do: {eval: 1}}
+  - {import_tool: read_file, name: c, return_direct: true, require_confirmation: false, description: Other}
+",
+    );
+    let settings = |name: &str| file.tools().get(name).unwrap().tool.settings().clone();
+    assert!(settings("a").confidential && settings("a").return_direct);
+    assert_eq!(settings("b").require_confirmation, Some(true));
+    assert_eq!((settings("c").return_direct, settings("c").require_confirmation), (true, Some(false)));
+    assert_eq!(file.tools().get("c").unwrap().tool.spec().description, "Other");
+    let _ = host();
+}

@@ -1,0 +1,236 @@
+//! Files that bring in others: includes, toolkits, servers, models, the environment.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::json;
+use toolwright_core::{
+    AssistantMessage, BoxFuture, Message, Model, ModelError, ModelReply, ModelRequest, Tool, ToolCall,
+    ToolError, Toolset,
+};
+use toolwright_lang::{Host, Imports, Server, Source, declared_env, load};
+
+use crate::support::{call, host, short, tool};
+
+/// A folder of its own for one test, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let folder = std::env::temp_dir().join(format!("toolwright-lang-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        for (path, text) in files {
+            let path = folder.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        Folder(folder)
+    }
+
+    fn problems(&self) -> Vec<String> {
+        match load(self.0.join("main.yaml"), &host()) {
+            Ok(_) => Vec::new(),
+            Err(problems) => problems.iter().map(short).collect(),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn includes_are_parsed_by_their_kind() {
+    let folder = Folder::new(
+        "kinds",
+        &[
+            (
+                "main.yaml",
+                "shared:\n  data:\n    a: !include parts/a.yaml\n    b: !require b.json\n    c: !include c.txt\n    d: !include gone.txt\n",
+            ),
+            ("parts/a.yaml", "x: !include deeper.yml\n"),
+            ("parts/deeper.yml", "[1, yes]\n"),
+            ("b.json", "{\"k\": [1.5, null]}"),
+            ("c.txt", "plain text"),
+        ],
+    );
+    let file = load(folder.0.join("main.yaml"), &host()).unwrap();
+    let data: serde_json::Map<_, _> =
+        file.data().iter().map(|(name, value)| (name.to_string(), value.to_json().unwrap())).collect();
+    assert_eq!(
+        json!(data),
+        json!({"a": {"x": [1, true]}, "b": {"k": [1.5, null]}, "c": "plain text", "d": ""})
+    );
+}
+
+#[test]
+fn includes_cannot_escape_loop_or_be_missing_when_required() {
+    let escape = Folder::new("escape", &[("main.yaml", "shared:\n  data: {a: !include ../secret.txt}\n")]);
+    assert!(escape.problems()[0].contains("may not leave its folder"));
+    let absolute =
+        Folder::new("absolute", &[("main.yaml", "shared:\n  data: {a: !include /etc/hostname}\n")]);
+    assert!(absolute.problems()[0].contains("may not leave its folder"));
+    let cycle = Folder::new(
+        "cycle",
+        &[("main.yaml", "shared: !include other.yaml\n"), ("other.yaml", "data: !include main.yaml\n")],
+    );
+    assert!(cycle.problems()[0].contains("includes itself"));
+    let missing = Folder::new("missing", &[("main.yaml", "shared: !require gone.yaml\n")]);
+    assert_eq!(missing.problems(), ["1:18 cannot include `gone.yaml`: there is no such file"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_do_not_lead_out() {
+    let folder = Folder::new("link", &[("main.yaml", "shared:\n  data: {a: !include link.txt}\n")]);
+    std::os::unix::fs::symlink("/etc/hostname", folder.0.join("link.txt")).unwrap();
+    assert!(folder.problems()[0].contains("through a link"));
+}
+
+struct Servers;
+
+impl Imports for Servers {
+    fn tool(&self, reference: &str, config: &serde_json::Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+        let greeting = config.get("greeting").and_then(|value| value.as_str()).unwrap_or("hi").to_owned();
+        (reference == "acme.greet").then(|| {
+            let tool = tool("greet", &[], move |_| Ok(toolwright_core::ToolOutput::text(greeting.clone())));
+            Ok(Arc::new(tool) as Arc<dyn Tool>)
+        })
+    }
+
+    fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
+        let Server::Stdio { args, .. } = server else { return Err(ToolError::new("no HTTP here")) };
+        let shown = format!("{name} {}", args.join(" "));
+        let names = ["search", "write_file", "write_dir"];
+        Ok(names.into_iter().fold(Toolset::new(), |set, tool_name| {
+            let shown = shown.clone();
+            set.with(tool(tool_name, &[], move |_| Ok(toolwright_core::ToolOutput::text(shown.clone()))))
+                .unwrap()
+        }))
+    }
+}
+
+#[tokio::test]
+async fn servers_and_factories_are_reached_through_the_host() {
+    let text = "
+mcp:
+  gh: {transport: stdio, command: gh-mcp, args: ['--user', '${env.UserName}'], auto_import_scope: none}
+  auto: {transport: stdio, command: x, auto_import_scope: shared}
+tools:
+  - {import_tools: 'mcp:gh', prefix: gh_, filter: ['*', '!write*'], force_require_confirmation_for: ['search']}
+  - {import_tool: 'mcp:gh/write_file', name: writer, ui_hint: false}
+  - {import_tool: acme.greet, config: {greeting: hello}}
+";
+    let file = load(Source::text("t.yaml", text), &host().imports(Servers)).unwrap();
+    assert_eq!(
+        file.tools().names().collect::<Vec<_>>(),
+        ["auto_search", "auto_write_file", "auto_write_dir", "gh_search", "writer", "greet"]
+    );
+    assert_eq!(file.tools().get("gh_search").unwrap().tool.settings().require_confirmation, Some(true));
+    assert_eq!(call(&file, "gh_search", json!({})).await, Ok(json!("gh --user ann")));
+    assert_eq!(call(&file, "greet", json!({})).await, Ok(json!("hello")));
+    let two = "mcp: {gh: {transport: stdio, command: x, auto_import_scope: none}}\ntools: [{import_tool: 'mcp:gh/write*'}]\n";
+    let problems = load(Source::text("t.yaml", two), &host().imports(Servers)).unwrap_err();
+    assert!(problems[0].message.contains("has 2 tools that match"));
+}
+
+#[test]
+fn what_llm_workers_has_and_we_lack_is_named() {
+    let text = "tools:\n  - import_tool: llm_workers.tools.unsafe.bash\n  - {import_tools: llm_workers.tools.fs.FilesystemToolkit, prefix: ''}\n";
+    let problems = load(Source::text("t.yaml", text), &host()).unwrap_err();
+    let told: Vec<String> = problems.iter().map(short).collect();
+    assert_eq!(
+        told,
+        [
+            "2:18 `bash` of llm-workers is not among the built-in tools here",
+            "3:20 `llm_workers.tools.fs.FilesystemToolkit` needs built-in tools that do not exist here: write_file, edit_file, glob_files, grep_files, file_info, list_files",
+        ]
+    );
+}
+
+#[test]
+fn declared_variables_are_read_and_secrets_are_told() {
+    let text = "
+env:
+  KEY: {description: 'The key of ${env.UserName}', secret: true}
+  PLAIN: {}
+shared: {data: {k: '${env.KEY}-${env.PLAIN}'}}
+";
+    let source = || Source::text("t.yaml", text);
+    let declared = declared_env(source(), &host().environment([("PLAIN", "p")]))
+        .unwrap_or_else(|problems| panic!("{}", problems[0].render()));
+    assert_eq!(declared[0].description.as_deref(), Some("The key of ann"));
+    assert_eq!((declared[0].is_set, declared[0].secret, declared[1].is_set), (false, true, true));
+    let file = load(source(), &host().environment([("KEY", "s3cret"), ("PLAIN", "p")])).unwrap();
+    assert_eq!(file.data()["k"].as_str(), Some("s3cret-p"));
+    assert_eq!(file.secrets()[0].expose(), "s3cret");
+    let missing = load(source(), &host()).unwrap_err();
+    assert_eq!(short(&missing[0]), "3:3 the environment variable `KEY` is not set");
+}
+
+/// Calls `add_one` until it has a number, then answers with it in a fence.
+struct Counter;
+
+impl Model for Counter {
+    fn name(&self) -> &str {
+        "test/counter"
+    }
+
+    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let last = request.messages.last().map(Message::text).unwrap_or_default();
+        let reply = match request.messages.last() {
+            Some(Message::Tool(_)) => AssistantMessage {
+                content: vec![toolwright_core::Content::text(format!("```json\n{{\"n\": {last}}}\n```"))],
+                ..AssistantMessage::default()
+            },
+            _ => AssistantMessage::calls([ToolCall::new("c", "add_one", json!({"n": 41}))]),
+        };
+        Box::pin(async move { Ok(reply.into()) })
+    }
+}
+
+#[tokio::test]
+async fn model_tools_loop_until_the_model_is_done() {
+    let text = "
+tools:
+  - {name: add_one, input: [{name: n, type: int}], do: {eval: '${n + 1}'}}
+  - import_tool: llm_workers.tools.llm_tool.build_llm_tool
+    name: ask
+    config: {model_ref: fast, system_message: 'You are ${env.UserName}.', tools: [add_one], extract_json: true}
+  - {name: t, do: [{call: ask, params: {prompt: go}}, {eval: '${_.n * 2}'}]}
+";
+    let host = host().models(|name| (name == "fast").then(|| Arc::new(Counter) as Arc<dyn Model>));
+    let file = load(Source::text("t.yaml", text), &host).unwrap();
+    assert_eq!(call(&file, "t", json!({})).await, Ok(json!(84)));
+}
+
+#[test]
+fn sections_for_others_are_carried_as_data() {
+    let text = "policy: [{tools: '*', decision: approve}]\nlimits: {tool_calls: 5}\nmodels: {}\n";
+    let file = load(Source::text("t.yaml", text), &Host::new()).unwrap();
+    assert_eq!(file.section("limits").unwrap().value, json!({"tool_calls": 5}));
+    assert_eq!(file.section("policy").unwrap().place, "t.yaml:1:9");
+    assert_eq!(file.section("sandbox"), None);
+}
+
+#[test]
+fn references_come_by_name_and_by_pattern() {
+    let text = "
+tools:
+  - {name: web_search, do: {eval: 1}}
+  - {name: web_admin, do: {eval: 1}}
+  - {name: add, do: {eval: 1}}
+chat:
+  system_message: 'Hello ${env.UserName}'
+  tools: [add, {match: ['web_*', '!*admin']}, {name: own, do: {call: add}}]
+";
+    let file = load(Source::text("t.yaml", text), &host()).unwrap();
+    let chat = file.chat().unwrap();
+    assert_eq!(chat.tools.names().collect::<Vec<_>>(), ["add", "web_search", "own"]);
+    assert_eq!(chat.system_message.as_deref(), Some("Hello ann"));
+    let unknown =
+        load(Source::text("t.yaml", "chat: {tools: [nope, {match: ['x*']}]}\n"), &host()).unwrap_err();
+    assert_eq!(unknown.len(), 2);
+}

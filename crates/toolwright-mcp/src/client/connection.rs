@@ -1,0 +1,304 @@
+//! One connection to a server: requests that wait for their answers, and everything a server sends unasked.
+//!
+//! Nothing here grows with what a server sends: lines are bounded, answers to nobody are dropped, and replies to a
+//! server's own requests are dropped when it does not read them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncRead;
+use tokio::sync::{mpsc, oneshot};
+use toolwright_core::{CancelToken, text};
+
+use crate::error::{McpError, McpErrorKind};
+use crate::jsonrpc::{self, Id, METHOD_NOT_FOUND, Message, RpcError};
+use crate::transport::lines::{Line, LineReader};
+
+/// How many lines that are no messages a server may write in a row. Some print a banner.
+const MAX_JUNK: u32 = 1000;
+
+/// How many progress notifications of one call are passed on.
+const MAX_PROGRESS: u32 = 1000;
+
+/// Is told how far a call has come: done, total, message.
+pub type OnProgress = Arc<dyn Fn(f64, Option<f64>, Option<String>) + Send + Sync>;
+
+/// Is told what a server writes for people: lines of its stderr, log messages, and lines that are no messages.
+pub type OnLog = Arc<dyn Fn(&str) + Send + Sync>;
+
+pub(crate) struct Connection {
+    pending: Mutex<HashMap<i64, Pending>>,
+    next_id: AtomicI64,
+    out: mpsc::Sender<Vec<u8>>,
+    /// Fires once the connection is closed, after the reason was set.
+    closed: CancelToken,
+    reason: OnceLock<McpError>,
+    /// True when we ended the session ourselves, and not because the server broke a rule or went silent.
+    polite: AtomicBool,
+    /// Counts messages, so that silence can be noticed.
+    heard: AtomicU64,
+    pub(crate) tools_changed: AtomicBool,
+    pub(crate) on_log: Option<OnLog>,
+}
+
+struct Pending {
+    reply: oneshot::Sender<Result<Value, McpError>>,
+    progress: Option<OnProgress>,
+    notes: u32,
+    last: f64,
+}
+
+impl Connection {
+    pub(crate) fn new(out: mpsc::Sender<Vec<u8>>, on_log: Option<OnLog>) -> Self {
+        Connection {
+            pending: Mutex::default(),
+            next_id: AtomicI64::new(1),
+            out,
+            closed: CancelToken::new(),
+            reason: OnceLock::new(),
+            polite: AtomicBool::new(false),
+            heard: AtomicU64::new(0),
+            tools_changed: AtomicBool::new(false),
+            on_log,
+        }
+    }
+
+    /// Sends a request and waits for its answer. Dropping the future, or running out of time, tells the server to stop.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        method: &str,
+        mut params: Value,
+        timeout: Duration,
+        progress: Option<OnProgress>,
+    ) -> Result<Value, McpError> {
+        if let Some(reason) = self.reason.get() {
+            return Err(reason.clone());
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        if progress.is_some() {
+            set_meta(&mut params, "progressToken", json!(id));
+        }
+        let (reply, answer) = oneshot::channel();
+        self.pending().insert(id, Pending { reply, progress, notes: 0, last: f64::NEG_INFINITY });
+        let mut waiting = Waiting { connection: self, id, method, sent: false, done: false };
+        let line = jsonrpc::request(&Id::Number(id), method, params);
+        if line.len() > jsonrpc::MAX_MESSAGE_BYTES {
+            let most = jsonrpc::MAX_MESSAGE_BYTES;
+            return Err(McpError::new(
+                McpErrorKind::Limit,
+                format!("the request is larger than {most} bytes"),
+            ));
+        }
+        let exchange = async {
+            // A server that does not read its input fills the pipe; the time-out covers that too.
+            if self.out.send(line).await.is_err() {
+                return Err(self.why_closed());
+            }
+            waiting.sent = true;
+            tokio::select! {
+                biased;
+                answer = answer => answer.unwrap_or_else(|_| Err(self.why_closed())),
+                () = self.closed.cancelled() => Err(self.why_closed()),
+            }
+        };
+        match tokio::time::timeout(timeout, exchange).await {
+            Ok(answer) => {
+                waiting.done = true;
+                answer
+            }
+            Err(_) => Err(McpError::new(
+                McpErrorKind::Timeout,
+                format!("the server did not answer `{method}` within {timeout:?}"),
+            )),
+        }
+    }
+
+    /// Sends a notification, unless the server does not read: then it is dropped.
+    pub(crate) fn notify(&self, method: &str, params: Value) {
+        let _ = self.out.try_send(jsonrpc::notification(method, params));
+    }
+
+    /// Closes the connection; the first reason is the one that counts.
+    pub(crate) fn close(&self, reason: McpError) {
+        let _ = self.reason.set(reason);
+        self.closed.cancel();
+        self.pending().clear();
+    }
+
+    /// Ends the session because it is no longer needed.
+    pub(crate) fn end(&self) {
+        if self
+            .reason
+            .set(McpError::new(McpErrorKind::Closed, "connection closed: it was ended here"))
+            .is_ok()
+        {
+            self.polite.store(true, Ordering::Release);
+        }
+        self.closed.cancel();
+        self.pending().clear();
+    }
+
+    pub(crate) fn ended_politely(&self) -> bool {
+        self.polite.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn closed(&self) -> &CancelToken {
+        &self.closed
+    }
+
+    pub(crate) fn why_closed(&self) -> McpError {
+        self.reason.get().cloned().unwrap_or_else(|| McpError::new(McpErrorKind::Closed, "connection closed"))
+    }
+
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn log(&self, text: &str) {
+        if let Some(on_log) = &self.on_log {
+            on_log(text);
+        }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, HashMap<i64, Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what the server sends until it ends or breaks a bound. Returns why.
+    pub(crate) async fn read_all(&self, input: impl AsyncRead + Unpin) -> McpError {
+        let mut lines = LineReader::new(input, jsonrpc::MAX_MESSAGE_BYTES);
+        let mut junk = 0;
+        loop {
+            let line = match lines.next().await {
+                Ok(Line::Whole(line)) => line,
+                Ok(Line::TooLong) => {
+                    let most = jsonrpc::MAX_MESSAGE_BYTES;
+                    let message =
+                        format!("connection closed: the server sent a line of more than {most} bytes");
+                    return McpError::new(McpErrorKind::Limit, message);
+                }
+                Ok(Line::End) | Err(_) => return McpError::new(McpErrorKind::Closed, "connection closed"),
+            };
+            if line.is_empty() {
+                continue;
+            }
+            self.heard.fetch_add(1, Ordering::Relaxed);
+            match jsonrpc::parse(line) {
+                Ok(message) => {
+                    junk = 0;
+                    self.take(message);
+                }
+                Err(malformed) => {
+                    junk += 1;
+                    let shown = String::from_utf8_lossy(line.get(..line.len().min(200)).unwrap_or(line));
+                    self.log(&format!("not a message ({}): {shown}", malformed.problem));
+                    if let Some(Id::Number(id)) = malformed.id {
+                        let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
+                        self.answer(id, Err(McpError::new(McpErrorKind::Protocol, message)));
+                    }
+                    if junk > MAX_JUNK {
+                        let message = "connection closed: the server writes lines that are not messages";
+                        return McpError::new(McpErrorKind::Protocol, message);
+                    }
+                }
+            }
+            // A flood must leave the other tasks of this thread their turn.
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    fn take(&self, message: Message) {
+        match message {
+            Message::Response { id: Id::Number(id), outcome } => {
+                self.answer(id, outcome.map_err(|error| McpError::refused(&error)));
+            }
+            // All our ids are numbers, so this answers nothing.
+            Message::Response { .. } => {}
+            Message::Request { id, method, .. } => {
+                let outcome = match method.as_str() {
+                    "ping" => Ok(json!({})),
+                    _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("`{method}` is not offered"))),
+                };
+                let _ = self.out.try_send(jsonrpc::response(Some(&id), outcome));
+            }
+            Message::Notification { method, params } => match method.as_str() {
+                "notifications/progress" => self.progress(&params),
+                "notifications/tools/list_changed" => self.tools_changed.store(true, Ordering::Release),
+                "notifications/message" => {
+                    let data = params.get("data").map(|data| match data {
+                        Value::String(text) => text.clone(),
+                        other => other.to_string(),
+                    });
+                    self.log(&text::clip(&data.unwrap_or_default(), 4096));
+                }
+                _ => {}
+            },
+        }
+    }
+
+    /// Hands an answer to who waits for it. An answer to nobody, or a second one, is dropped.
+    fn answer(&self, id: i64, outcome: Result<Value, McpError>) {
+        if let Some(pending) = self.pending().remove(&id) {
+            let _ = pending.reply.send(outcome);
+        }
+    }
+
+    fn progress(&self, params: &Value) {
+        let Some(id) = params.get("progressToken").and_then(Value::as_i64) else { return };
+        let Some(done) = params.get("progress").and_then(Value::as_f64) else { return };
+        let on_progress = {
+            let mut pending = self.pending();
+            let Some(call) = pending.get_mut(&id) else { return };
+            // Progress only grows; anything else is noise, and so is more of it than anybody can read.
+            if done <= call.last || call.notes >= MAX_PROGRESS {
+                return;
+            }
+            call.last = done;
+            call.notes += 1;
+            call.progress.clone()
+        };
+        if let Some(on_progress) = on_progress {
+            let message = params.get("message").and_then(Value::as_str).map(|text| text::clip(text, 1000));
+            on_progress(done, params.get("total").and_then(Value::as_f64), message);
+        }
+    }
+}
+
+/// Sets one entry of a request's `_meta`.
+pub(crate) fn set_meta(params: &mut Value, key: &str, value: Value) {
+    if params.is_null() {
+        *params = json!({});
+    }
+    if let Value::Object(members) = params
+        && let Value::Object(meta) = members.entry("_meta").or_insert_with(|| json!({}))
+    {
+        meta.insert(key.to_owned(), value);
+    }
+}
+
+/// A request that waits. However the waiting ends, nothing of it stays, and the server is told when nobody waits any
+/// more.
+struct Waiting<'a> {
+    connection: &'a Connection,
+    id: i64,
+    method: &'a str,
+    sent: bool,
+    done: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        self.connection.pending().remove(&self.id);
+        // The protocol forbids cancelling `initialize`.
+        if self.sent && self.method != "initialize" {
+            let params = json!({"requestId": self.id, "reason": "nobody waits for the answer any more"});
+            self.connection.notify("notifications/cancelled", params);
+        }
+    }
+}

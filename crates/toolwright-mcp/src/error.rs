@@ -1,0 +1,80 @@
+//! What can go wrong between a client and a server.
+
+use std::fmt;
+
+use toolwright_core::{ErrorKind, ToolError};
+
+use crate::jsonrpc::{INVALID_PARAMS, RpcError};
+
+/// The kind of an [`McpError`].
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum McpErrorKind {
+    /// The server could not be started, or gave no usable greeting.
+    Start,
+    /// The connection is closed: the server ended, or was ended.
+    Closed,
+    /// The server did not answer in time.
+    Timeout,
+    /// The caller stopped waiting.
+    Cancelled,
+    /// The server answered with a JSON-RPC error; see [`McpError::code`].
+    Refused,
+    /// The server said something that is not MCP.
+    Protocol,
+    /// A bound of ours was reached; the message names it.
+    Limit,
+}
+
+/// Why something asked of an MCP server did not happen.
+#[derive(Debug, Clone)]
+pub struct McpError {
+    kind: McpErrorKind,
+    message: String,
+    code: Option<i64>,
+}
+
+impl McpError {
+    pub(crate) fn new(kind: McpErrorKind, message: impl Into<String>) -> Self {
+        McpError { kind, message: message.into(), code: None }
+    }
+
+    pub(crate) fn refused(error: &RpcError) -> Self {
+        let message = toolwright_core::text::clip(&error.message, 4096);
+        McpError { kind: McpErrorKind::Refused, message, code: Some(error.code) }
+    }
+
+    /// What to match on.
+    pub fn kind(&self) -> McpErrorKind {
+        self.kind
+    }
+
+    /// The JSON-RPC code, when the server gave one.
+    pub fn code(&self) -> Option<i64> {
+        self.code
+    }
+}
+
+impl fmt::Display for McpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for McpError {}
+
+impl From<McpError> for ToolError {
+    /// Nothing a server does is fatal to the run.
+    fn from(error: McpError) -> Self {
+        let kind = match error.kind {
+            McpErrorKind::Refused if error.code == Some(INVALID_PARAMS) => ErrorKind::Parsing,
+            McpErrorKind::Timeout => ErrorKind::Timeout,
+            McpErrorKind::Cancelled => ErrorKind::Cancelled,
+            McpErrorKind::Limit => ErrorKind::OutputLimit,
+            McpErrorKind::Start | McpErrorKind::Closed | McpErrorKind::Refused | McpErrorKind::Protocol => {
+                ErrorKind::Unknown
+            }
+        };
+        ToolError::of(kind, error.message.clone()).with_source(error)
+    }
+}

@@ -1,0 +1,220 @@
+//! JSON-RPC 2.0 messages, read with their size, depth and number of values bounded before memory is taken.
+//!
+//! The meaning of methods and parameters belongs to the client and the server.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The longest message, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// How deep a message may be nested.
+pub const MAX_MESSAGE_DEPTH: usize = 100;
+
+/// How many values a message may hold. A line of `[0,0,0,…]` takes over thirty times its length in memory, so the
+/// length alone is no bound.
+pub const MAX_MESSAGE_VALUES: usize = 200_000;
+
+pub(crate) const PARSE_ERROR: i64 = -32700;
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+pub(crate) const INTERNAL_ERROR: i64 = -32603;
+/// More calls at once than the server takes.
+pub(crate) const BUSY: i64 = -32000;
+/// The revision asked for is not spoken here (2026-07-28).
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// The id of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Id {
+    /// A whole number.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+/// One message, whoever sent it.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Message {
+    Request { id: Id, method: String, params: Value },
+    Notification { method: String, params: Value },
+    Response { id: Id, outcome: Result<Value, RpcError> },
+}
+
+/// The error member of a response.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RpcError {
+    /// What kind of error.
+    pub code: i64,
+    /// What went wrong.
+    #[serde(default)]
+    pub message: String,
+    /// More about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl RpcError {
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+        RpcError { code, message: message.into(), data: None }
+    }
+}
+
+/// Why a line is not a message. The id is that of the request or response it was meant to be, when it could be read.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Malformed {
+    pub(crate) code: i64,
+    pub(crate) problem: String,
+    pub(crate) id: Option<Id>,
+}
+
+/// Reads one message.
+pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
+    let broken = |code, problem: String| Malformed { code, problem, id: None };
+    check_shape(line).map_err(|problem| broken(INVALID_REQUEST, problem))?;
+    let value: Value =
+        serde_json::from_slice(line).map_err(|error| broken(PARSE_ERROR, format!("not JSON: {error}")))?;
+    let Value::Object(mut members) = value else {
+        let problem = if value.is_array() { "batches are not taken" } else { "a message is a JSON object" };
+        return Err(broken(INVALID_REQUEST, problem.to_owned()));
+    };
+    let raw_id = members.remove("id");
+    let id = raw_id.clone().and_then(|id| serde_json::from_value::<Id>(id).ok());
+    let malformed =
+        |problem: &str| Malformed { code: INVALID_REQUEST, problem: problem.to_owned(), id: id.clone() };
+    if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(malformed("`jsonrpc` must be \"2.0\""));
+    }
+    let params = members.remove("params").unwrap_or(Value::Null);
+    match members.remove("method") {
+        Some(Value::String(method)) => match (raw_id, id.clone()) {
+            (None, _) => Ok(Message::Notification { method, params }),
+            (Some(_), Some(id)) => Ok(Message::Request { id, method, params }),
+            (Some(_), None) => Err(malformed("an id is a text or a whole number")),
+        },
+        Some(_) => Err(malformed("`method` must be a text")),
+        None => {
+            let Some(known) = id.clone() else {
+                return Err(malformed("neither a request nor a response with an id"));
+            };
+            let outcome = match (members.remove("result"), members.remove("error")) {
+                (Some(result), None) => Ok(result),
+                (None, Some(error)) => {
+                    Err(serde_json::from_value(error).map_err(|_| malformed("`error` has no code"))?)
+                }
+                (Some(_), Some(_)) => return Err(malformed("both a result and an error")),
+                (None, None) => return Err(malformed("neither a result nor an error")),
+            };
+            Ok(Message::Response { id: known, outcome })
+        }
+    }
+}
+
+/// Counts brackets and commas outside texts, so that nothing is built from a message that is too deep or too rich.
+fn check_shape(line: &[u8]) -> Result<(), String> {
+    let (mut depth, mut values) = (0_usize, 1_usize);
+    let mut bytes = line.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => {
+                while let Some(inside) = bytes.next() {
+                    match inside {
+                        b'\\' => {
+                            bytes.next();
+                        }
+                        b'"' => break,
+                        _ => {}
+                    }
+                }
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                values += 1;
+                if depth > MAX_MESSAGE_DEPTH {
+                    return Err(format!("nested more than {MAX_MESSAGE_DEPTH} deep"));
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => values += 1,
+            _ => {}
+        }
+    }
+    if values > MAX_MESSAGE_VALUES {
+        return Err(format!("more than {MAX_MESSAGE_VALUES} values"));
+    }
+    Ok(())
+}
+
+pub(crate) fn request(id: &Id, method: &str, params: Value) -> Vec<u8> {
+    line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+pub(crate) fn notification(method: &str, params: Value) -> Vec<u8> {
+    line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+}
+
+pub(crate) fn response(id: Option<&Id>, outcome: Result<Value, RpcError>) -> Vec<u8> {
+    line(&match outcome {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
+    })
+}
+
+/// One line: compact JSON holds no line break.
+fn line(message: &Value) -> Vec<u8> {
+    let mut bytes = message.to_string().into_bytes();
+    bytes.push(b'\n');
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(line: &str) -> (i64, Option<Id>) {
+        let malformed = parse(line.as_bytes()).unwrap_err();
+        (malformed.code, malformed.id)
+    }
+
+    #[test]
+    fn each_kind_of_message_is_read() {
+        assert_eq!(
+            parse(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).unwrap(),
+            Message::Request { id: Id::Number(1), method: "ping".into(), params: Value::Null }
+        );
+        assert_eq!(
+            parse(br#"{"jsonrpc":"2.0","method":"x","params":{"a":1}}"#).unwrap(),
+            Message::Notification { method: "x".into(), params: json!({"a": 1}) }
+        );
+        assert_eq!(
+            parse(br#"{"jsonrpc":"2.0","id":"a","result":{}}"#).unwrap(),
+            Message::Response { id: Id::Text("a".into()), outcome: Ok(json!({})) }
+        );
+        let error = parse(br#"{"jsonrpc":"2.0","id":3,"error":{"code":-1,"message":"m"}}"#).unwrap();
+        assert_eq!(error, Message::Response { id: Id::Number(3), outcome: Err(RpcError::new(-1, "m")) });
+    }
+
+    #[test]
+    fn what_is_no_message_says_why_and_for_whom() {
+        assert_eq!(problem("{"), (PARSE_ERROR, None));
+        assert_eq!(problem("[]"), (INVALID_REQUEST, None));
+        assert_eq!(problem("3"), (INVALID_REQUEST, None));
+        assert_eq!(problem(r#"{"id":1,"method":"ping"}"#), (INVALID_REQUEST, Some(Id::Number(1))));
+        assert_eq!(problem(r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#), (INVALID_REQUEST, None));
+        assert_eq!(problem(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), (INVALID_REQUEST, None));
+        let both = r#"{"jsonrpc":"2.0","id":7,"result":1,"error":{"code":1}}"#;
+        assert_eq!(problem(both), (INVALID_REQUEST, Some(Id::Number(7))));
+    }
+
+    #[test]
+    fn depth_and_number_of_values_are_bounded_before_parsing() {
+        assert_eq!(problem(&"[".repeat(1_000_000)).0, INVALID_REQUEST);
+        let many = format!("[{}0]", "0,".repeat(MAX_MESSAGE_VALUES));
+        assert!(parse(many.as_bytes()).unwrap_err().problem.contains("values"));
+        // Brackets inside a text are only text.
+        let text = json!({"jsonrpc": "2.0", "method": "m", "params": "[\"\\".repeat(1000)}).to_string();
+        assert!(parse(text.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,311 @@
+//! Pinned tool definitions: what a person has approved is what a model is told.
+//!
+//! A server can change a description after it was read and approved. A [`LockFile`] keeps what was approved; a tool
+//! whose definition differs is suspended, with the difference shown, until it is approved again. Characters that
+//! cannot be seen are shown escaped.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use toolwright_core::canonical_json;
+
+use crate::protocol::ToolDefinition;
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// The largest lock file that is read.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// The tools that were approved, server by server: the content of `tools.lock`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockFile {
+    version: u32,
+    /// The servers, by the name the program gives them.
+    pub servers: BTreeMap<String, LockedServer>,
+}
+
+impl Default for LockFile {
+    fn default() -> Self {
+        LockFile { version: VERSION, servers: BTreeMap::new() }
+    }
+}
+
+/// Which server a definition belongs to. What it calls itself is not verified, but a change of it is noticed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The exact command, or the address.
+    pub command: String,
+    /// What the server calls itself.
+    pub name: String,
+}
+
+/// The approved tools of one server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedServer {
+    /// Which server this is.
+    pub identity: Identity,
+    /// The tools, by the name the server gives them.
+    pub tools: BTreeMap<String, LockedTool>,
+}
+
+/// One approved definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedTool {
+    /// The hash of the definition and of the server's identity.
+    pub hash: String,
+    /// The definition itself, so that a change can be shown.
+    pub definition: Value,
+}
+
+/// A tool that is not offered until a person has looked at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspension {
+    /// The tool, escaped where its name cannot be seen.
+    pub tool: String,
+    /// Why, line by line: `description: "old" -> "new"`.
+    pub changes: Vec<String>,
+}
+
+/// The hash of everything a model or a policy could be misled by: name, title, description, schemas, annotations, and
+/// the server they come from. Key order and blanks make no difference.
+pub fn fingerprint(identity: &Identity, tool: &ToolDefinition) -> String {
+    hash(identity, &definition(tool))
+}
+
+fn definition(tool: &ToolDefinition) -> Value {
+    serde_json::to_value(tool).unwrap_or_default()
+}
+
+fn hash(identity: &Identity, definition: &Value) -> String {
+    let text = canonical_json(&json!({"server": identity, "tool": definition}));
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl LockedServer {
+    /// Approves these tools of a server.
+    pub fn of(identity: Identity, tools: &[ToolDefinition]) -> Self {
+        let mut server = LockedServer { identity, tools: BTreeMap::new() };
+        for tool in tools {
+            server.approve(tool);
+        }
+        server
+    }
+
+    /// Approves one tool as it is now.
+    pub fn approve(&mut self, tool: &ToolDefinition) {
+        let definition = definition(tool);
+        let locked = LockedTool { hash: hash(&self.identity, &definition), definition };
+        self.tools.insert(tool.name.clone(), locked);
+    }
+
+    /// Why a tool may not be used; `None` when it is what was approved. A lock whose own hash does not fit its
+    /// definition approves nothing.
+    pub fn suspends(&self, identity: &Identity, tool: &ToolDefinition) -> Option<Suspension> {
+        let now = definition(tool);
+        let Some(locked) = self.tools.get(&tool.name) else {
+            return Some(Suspension {
+                tool: visible(&tool.name),
+                changes: vec!["it has not been approved".to_owned()],
+            });
+        };
+        if locked.hash == hash(identity, &now) && locked.hash == hash(&self.identity, &locked.definition) {
+            return None;
+        }
+        let mut changes = differences(
+            &json!({"server": self.identity, "tool": locked.definition}),
+            &json!({"server": identity, "tool": now}),
+        );
+        if changes.is_empty() {
+            changes.push("the lock was changed by hand: its hash does not fit its definition".to_owned());
+        }
+        Some(Suspension { tool: visible(&tool.name), changes })
+    }
+}
+
+/// Why a lock file cannot be used.
+#[derive(Debug)]
+pub struct LockError {
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl std::fmt::Display for LockError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for LockError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+fn lock_error(
+    message: impl Into<String>,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> LockError {
+    LockError { message: message.into(), source: Some(source.into()) }
+}
+
+impl LockFile {
+    /// Reads a lock.
+    pub fn parse(text: &str) -> Result<Self, LockError> {
+        let lock: LockFile =
+            serde_json::from_str(text).map_err(|error| lock_error("the lock is not readable", error))?;
+        if lock.version != VERSION {
+            let message = format!("the lock has version {}, and this program reads {VERSION}", lock.version);
+            return Err(LockError { message, source: None });
+        }
+        Ok(lock)
+    }
+
+    /// The lock as text, in an order that makes changes easy to review.
+    pub fn to_text(&self) -> String {
+        let sorted: Value = serde_json::from_str(&canonical_json(&json!(self))).unwrap_or_default();
+        let mut text = serde_json::to_string_pretty(&sorted).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Reads the file; one that is not there is an error, so that a lost lock is noticed.
+    pub fn load(path: &Path) -> Result<Self, LockError> {
+        let unreadable = |error| lock_error(format!("cannot read `{}`", path.display()), error);
+        if std::fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE {
+            let message = format!("`{}` is larger than {MAX_FILE} bytes", path.display());
+            return Err(LockError { message, source: None });
+        }
+        Self::parse(&std::fs::read_to_string(path).map_err(unreadable)?)
+    }
+
+    /// Writes the file, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), LockError> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}.new", std::process::id()));
+        std::fs::write(&beside, self.to_text())
+            .and_then(|()| std::fs::rename(&beside, path))
+            .map_err(|error| lock_error(format!("cannot write `{}`", path.display()), error))
+    }
+}
+
+/// What differs, one line per place, with everything visible.
+pub fn differences(before: &Value, after: &Value) -> Vec<String> {
+    fn walk(place: &str, before: Option<&Value>, after: Option<&Value>, lines: &mut Vec<String>) {
+        match (before, after) {
+            (Some(Value::Object(old)), Some(Value::Object(new))) => {
+                let added = new.keys().filter(|key| !old.contains_key(*key));
+                for key in old.keys().chain(added) {
+                    let dot = if place.is_empty() { "" } else { "." };
+                    walk(&format!("{place}{dot}{}", visible(key)), old.get(key), new.get(key), lines);
+                }
+            }
+            (Some(Value::Array(old)), Some(Value::Array(new))) => {
+                for index in 0..old.len().max(new.len()) {
+                    walk(&format!("{place}[{index}]"), old.get(index), new.get(index), lines);
+                }
+            }
+            (Some(old), Some(new)) if old == new => {}
+            (old, new) => {
+                let show = |value: Option<&Value>| {
+                    value.map_or("nothing".to_owned(), |value| {
+                        toolwright_core::text::clip(&visible(&value.to_string()), 2000)
+                    })
+                };
+                lines.push(format!("{place}: {} -> {}", show(old), show(new)));
+            }
+        }
+    }
+    let mut lines = Vec::new();
+    walk("", Some(before), Some(after), &mut lines);
+    lines
+}
+
+/// The text with everything that cannot be seen, or that changes the direction of what follows, written as an escape.
+///
+/// ```
+/// assert_eq!(toolwright_mcp::visible("add\u{200b} \u{202e}x"), "add\\u{200b} \\u{202e}x");
+/// ```
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Control, zero-width, bidirectional, filler, tag and private-use characters.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(description: &str) -> ToolDefinition {
+        serde_json::from_value(json!({
+            "name": "add", "description": description, "inputSchema": {"type": "object"}
+        }))
+        .unwrap()
+    }
+
+    fn identity() -> Identity {
+        Identity { command: "server --stdio".into(), name: "calc".into() }
+    }
+
+    #[test]
+    fn a_changed_description_is_shown_with_what_cannot_be_seen() {
+        let lock = LockedServer::of(identity(), &[tool("Adds.")]);
+        assert_eq!(lock.suspends(&identity(), &tool("Adds.")), None);
+        let suspended = lock.suspends(&identity(), &tool("Adds.\u{e0041}")).unwrap();
+        assert_eq!(suspended.changes, [r#"tool.description: "Adds." -> "Adds.\u{e0041}""#]);
+    }
+
+    #[test]
+    fn another_server_under_the_same_name_is_noticed() {
+        let lock = LockedServer::of(identity(), &[tool("Adds.")]);
+        let other = Identity { command: "evil".into(), ..identity() };
+        let suspended = lock.suspends(&other, &tool("Adds.")).unwrap();
+        assert_eq!(suspended.changes, [r#"server.command: "server --stdio" -> "evil""#]);
+    }
+
+    #[test]
+    fn a_new_tool_and_a_forged_lock_approve_nothing() {
+        let mut lock = LockedServer::of(identity(), &[]);
+        assert!(lock.suspends(&identity(), &tool("Adds.")).is_some());
+        lock.approve(&tool("Adds."));
+        let good = lock.tools["add"].clone();
+        let forged = LockedTool { definition: json!({"name": "add"}), ..good };
+        lock.tools.insert("add".into(), forged);
+        assert!(lock.suspends(&identity(), &tool("Adds.")).is_some());
+    }
+
+    #[test]
+    fn a_lock_survives_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tools.lock");
+        let mut lock = LockFile::default();
+        lock.servers.insert("calc".into(), LockedServer::of(identity(), &[tool("Adds.")]));
+        lock.save(&path).unwrap();
+        assert_eq!(LockFile::load(&path).unwrap(), lock);
+        assert!(LockFile::load(&folder.path().join("lost")).is_err());
+        assert!(LockFile::parse(r#"{"version": 9, "servers": {}}"#).is_err());
+    }
+}

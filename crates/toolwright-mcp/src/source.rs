@@ -1,0 +1,607 @@
+//! A server under supervision, whose tools a run can use.
+//!
+//! The server is started when its tools are first asked for, shared by all calls, and started again with growing
+//! pauses after it ended. What a person, or the first listing, approved is what a model is told: a tool whose
+//! definition changed is suspended.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use toolwright_core::schema::Schema;
+use toolwright_core::{
+    Annotations, BoxFuture, CallNote, ErrorKind, Patterns, Tool, ToolContext, ToolError, ToolOutput,
+    ToolSettings, ToolSource, ToolSpec, Toolset,
+};
+
+use crate::client::{Client, ClientOptions, Listing, OnLog, OnProgress};
+use crate::error::McpError;
+use crate::lock::{Identity, LockedServer, Suspension, fingerprint, visible};
+use crate::protocol::ToolDefinition;
+use crate::transport::stdio::ServerCommand;
+
+/// How long a call may take, unless told otherwise.
+pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The longest pause before a server is started again.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+
+/// A server that lived at least this long did not fail at the start.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// Changed tools are listed again at most this often.
+const LIST_PAUSE: Duration = Duration::from_millis(100);
+
+/// A server whose tools a run can use. Cloning shares it; the last clone to go ends the server.
+///
+/// ```no_run
+/// use toolwright_mcp::{McpServer, ServerCommand};
+///
+/// let command = ServerCommand::new("npx").args(["-y", "@modelcontextprotocol/server-filesystem", "/srv/docs"]);
+/// let files = McpServer::builder("files", command).tools(["read_*", "list_*"]).prefix("files_").build();
+/// # let _ = files;
+/// ```
+#[derive(Clone)]
+pub struct McpServer {
+    inner: Arc<Inner>,
+    /// The tools made from the last listing. They hold `inner`, so `inner` must not hold them.
+    made: Arc<Mutex<Option<(u64, Toolset)>>>,
+}
+
+/// What becomes of tools whose definition differs from what was approved.
+#[derive(Debug, Clone, Default)]
+pub enum Pinning {
+    /// What the server listed first is what counts for as long as the program runs. New tools are offered.
+    #[default]
+    FirstSeen,
+    /// Only what a lock approved is offered.
+    Locked(LockedServer),
+    /// Whatever the server lists is offered.
+    Off,
+}
+
+/// Builds an [`McpServer`].
+pub struct McpServerBuilder {
+    name: Arc<str>,
+    command: ServerCommand,
+    options: ClientOptions,
+    patterns: Option<Vec<String>>,
+    prefix: String,
+    timeout: Duration,
+    timeouts: Vec<(String, Duration)>,
+    pinning: Pinning,
+    required: bool,
+    trusted: bool,
+    first_pause: Duration,
+}
+
+struct Inner {
+    name: Arc<str>,
+    command: ServerCommand,
+    options: ClientOptions,
+    patterns: Patterns,
+    prefix: String,
+    timeout: Duration,
+    timeouts: Vec<(String, Duration)>,
+    strict_lock: bool,
+    pinned: bool,
+    required: bool,
+    trusted: bool,
+    first_pause: Duration,
+    /// Held while a server is started or listed, so that this happens once.
+    live: tokio::sync::Mutex<Live>,
+    seen: Mutex<Seen>,
+}
+
+/// The session, and what is remembered of earlier ones.
+#[derive(Default)]
+struct Live {
+    started: Option<Instant>,
+    listed: Option<Instant>,
+    failures: u32,
+    retry_at: Option<Instant>,
+}
+
+/// What can be looked at without waiting.
+#[derive(Default)]
+struct Seen {
+    client: Option<Arc<Client>>,
+    failure: Option<McpError>,
+    starts: u32,
+    /// Counts the listings; 0 before the first.
+    listings: u64,
+    /// The tools on offer and their hashes, in the server's order.
+    offered: Vec<(ToolDefinition, String)>,
+    pins: LockedServer,
+    /// The last definitions, so that a suspended one can be approved.
+    listed: Vec<ToolDefinition>,
+    suspended: Vec<Suspension>,
+    left_out: Vec<(String, String)>,
+}
+
+/// What state a server is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerStatus {
+    /// Not started yet.
+    Configured,
+    /// Running.
+    Started {
+        /// Its process.
+        pid: Option<u32>,
+        /// The revision that is spoken.
+        version: String,
+    },
+    /// Not running; it is started again when it is needed.
+    Failed {
+        /// What happened.
+        why: String,
+    },
+}
+
+/// A server as a person sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerState {
+    /// What state it is in.
+    pub status: ServerStatus,
+    /// How often it was started.
+    pub starts: u32,
+    /// The tools on offer.
+    pub tools: Vec<String>,
+    /// The tools that wait for approval, and why.
+    pub suspended: Vec<Suspension>,
+    /// The tools that cannot be used, and why.
+    pub left_out: Vec<(String, String)>,
+}
+
+impl McpServer {
+    /// A server that is started with this command, under a name for messages.
+    pub fn builder(name: impl Into<Arc<str>>, command: ServerCommand) -> McpServerBuilder {
+        McpServerBuilder {
+            name: name.into(),
+            command,
+            options: ClientOptions::default(),
+            patterns: None,
+            prefix: String::new(),
+            timeout: DEFAULT_CALL_TIMEOUT,
+            timeouts: Vec::new(),
+            pinning: Pinning::default(),
+            required: false,
+            trusted: false,
+            first_pause: Duration::from_millis(500),
+        }
+    }
+
+    /// The server as it is now. Nothing is started for it.
+    pub fn state(&self) -> ServerState {
+        let seen = self.inner.seen();
+        let status = match (&seen.client, &seen.failure) {
+            (Some(client), _) => match client.closed() {
+                None => {
+                    ServerStatus::Started { pid: client.pid(), version: client.greeting().version.clone() }
+                }
+                Some(why) => ServerStatus::Failed { why: why.to_string() },
+            },
+            (None, Some(why)) => ServerStatus::Failed { why: why.to_string() },
+            (None, None) => ServerStatus::Configured,
+        };
+        ServerState {
+            status,
+            starts: seen.starts,
+            tools: seen
+                .offered
+                .iter()
+                .map(|(tool, _)| format!("{}{}", self.inner.prefix, tool.name))
+                .collect(),
+            suspended: seen.suspended.clone(),
+            left_out: seen.left_out.clone(),
+        }
+    }
+
+    /// Approves a suspended tool as the server lists it now; says whether there was one.
+    pub fn approve(&self, tool: &str) -> bool {
+        let mut seen = self.inner.seen();
+        let Some(definition) = seen.listed.iter().find(|known| known.name == tool).cloned() else {
+            return false;
+        };
+        seen.pins.approve(&definition);
+        let listing = Listing { tools: seen.listed.clone(), left_out: Vec::new() };
+        let identity = seen.pins.identity.clone();
+        self.inner.review(&mut seen, &identity, listing);
+        true
+    }
+
+    /// The tools that are approved now, for a lock file.
+    pub async fn lock(&self) -> Result<LockedServer, McpError> {
+        self.inner.session().await?;
+        let seen = self.inner.seen();
+        Ok(LockedServer::of(seen.pins.identity.clone(), &seen.listed))
+    }
+
+    /// The tools of the last listing; `None` before the first.
+    fn made(&self) -> Option<Toolset> {
+        let (listings, offered) = {
+            let seen = self.inner.seen();
+            let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*made {
+                _ if seen.listings == 0 => return None,
+                Some((of, tools)) if *of == seen.listings => return Some(tools.clone()),
+                _ => (seen.listings, seen.offered.clone()),
+            }
+        };
+        let (mut tools, mut left_out) = (Toolset::new(), Vec::new());
+        let origin = format!("the MCP server `{}`", self.inner.name);
+        for (definition, hash) in offered {
+            let remote = definition.name.clone();
+            let tool = self.inner.tool(definition, hash);
+            let grown = tool
+                .and_then(|tool| tools.clone().with_from(tool, &origin).map_err(|error| error.to_string()));
+            match grown {
+                Ok(grown) => tools = grown,
+                Err(problem) => left_out.push((remote, problem)),
+            }
+        }
+        let mut seen = self.inner.seen();
+        if seen.listings == listings {
+            for (remote, problem) in left_out {
+                seen.offered.retain(|(tool, _)| tool.name != remote);
+                seen.left_out.push((visible(&remote), visible(&problem)));
+            }
+            *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Some((listings, tools.clone()));
+        }
+        Some(tools)
+    }
+
+    /// Ends the server and everything it started. It is started again when it is needed.
+    pub async fn stop(&self) {
+        let client = self.inner.seen().client.take();
+        if let Some(client) = client {
+            client.close().await;
+        }
+    }
+}
+
+impl std::fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpServer").field("name", &self.inner.name).field("state", &self.state()).finish()
+    }
+}
+
+impl McpServerBuilder {
+    /// Offers only the tools that match, by the server's names; a pattern with a leading `!` takes names away.
+    #[must_use]
+    pub fn tools<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
+        self.patterns = Some(patterns.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Puts this before each name.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How long a call may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How long calls of the tools that match may take; the first pattern that matches counts.
+    #[must_use]
+    pub fn tool_timeout(mut self, pattern: impl Into<String>, timeout: Duration) -> Self {
+        self.timeouts.push((pattern.into(), timeout));
+        self
+    }
+
+    /// What becomes of tools whose definition differs from what was approved.
+    #[must_use]
+    pub fn pinning(mut self, pinning: Pinning) -> Self {
+        self.pinning = pinning;
+        self
+    }
+
+    /// Makes a server that does not start an error for the run. Otherwise its tools are missing, and its state says
+    /// why.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// Believes what the server says of its tools' effects. Otherwise a tool that says it changes nothing is treated
+    /// like one that says nothing, because policies approve such tools unasked.
+    #[must_use]
+    pub fn trust_annotations(mut self) -> Self {
+        self.trusted = true;
+        self
+    }
+
+    /// Is told what the server writes for people: stderr and log messages, line by line.
+    #[must_use]
+    pub fn on_log(mut self, on_log: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let on_log: OnLog = Arc::new(on_log);
+        self.options.on_log = Some(on_log);
+        self
+    }
+
+    /// How the session behaves.
+    #[must_use]
+    pub fn options(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// The pause after the first failure; each further failure doubles it, up to 30 seconds.
+    #[must_use]
+    pub fn first_pause(mut self, pause: Duration) -> Self {
+        self.first_pause = pause;
+        self
+    }
+
+    /// The server; nothing is started yet.
+    pub fn build(self) -> McpServer {
+        let (pins, strict_lock, pinned) = match self.pinning {
+            Pinning::FirstSeen => (LockedServer::default(), false, true),
+            Pinning::Locked(lock) => (lock, true, true),
+            Pinning::Off => (LockedServer::default(), false, false),
+        };
+        let inner = Inner {
+            name: self.name,
+            command: self.command,
+            options: self.options,
+            patterns: self.patterns.map_or_else(|| Patterns::new(["*"]), Patterns::new),
+            prefix: self.prefix,
+            timeout: self.timeout,
+            timeouts: self.timeouts,
+            strict_lock,
+            pinned,
+            required: self.required,
+            trusted: self.trusted,
+            first_pause: self.first_pause,
+            live: tokio::sync::Mutex::default(),
+            seen: Mutex::new(Seen { pins, ..Seen::default() }),
+        };
+        McpServer { inner: Arc::new(inner), made: Arc::default() }
+    }
+}
+
+impl ToolSource for McpServer {
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
+        Box::pin(async move {
+            let client = self.inner.seen().client.clone();
+            // A server that ended is started again by the next call of it, not by everybody else's.
+            if client.is_some_and(|client| client.closed().is_some() || !client.tools_changed())
+                && let Some(tools) = self.made()
+            {
+                return Ok(tools);
+            }
+            let outcome = self.inner.session().await;
+            match (outcome, self.made()) {
+                (_, Some(tools)) => Ok(tools),
+                (Err(error), None) if self.inner.required => {
+                    Err(ToolError::fatal(format!("the MCP server `{}`: {error}", self.inner.name)))
+                }
+                (_, None) => Ok(Toolset::new()),
+            }
+        })
+    }
+}
+
+impl Inner {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The running session, with its tools listed and reviewed; started if need be.
+    async fn session(self: &Arc<Self>) -> Result<Arc<Client>, McpError> {
+        let mut live = self.live.lock().await;
+        let client = self.seen().client.clone();
+        if let Some(client) = client {
+            let Some(why) = client.closed() else {
+                let rested = live.listed.is_none_or(|at| at.elapsed() >= LIST_PAUSE);
+                if rested && client.take_tools_changed() {
+                    self.list(&mut live, &client).await?;
+                }
+                return Ok(client);
+            };
+            let short_lived = live.started.is_some_and(|at| at.elapsed() < SETTLED);
+            live.failures = if short_lived { live.failures } else { 0 };
+            self.failed(&mut live, why);
+        }
+        if let Some(at) = live.retry_at
+            && at > Instant::now()
+        {
+            let why = self.seen().failure.as_ref().map_or_else(String::new, ToString::to_string);
+            let wait = at.saturating_duration_since(Instant::now());
+            return Err(McpError::new(
+                crate::McpErrorKind::Closed,
+                format!("the server `{}` is down ({why}); it is tried again in {wait:.1?}", self.name),
+            ));
+        }
+        self.seen().starts += 1;
+        live.started = Some(Instant::now());
+        let started = Client::start(&self.command, self.options.clone()).await;
+        let listed = match started {
+            Ok(client) => self.list(&mut live, &client).await.map(|()| Arc::new(client)),
+            Err(error) => Err(error),
+        };
+        match listed {
+            Ok(client) => {
+                live.retry_at = None;
+                let mut seen = self.seen();
+                seen.failure = None;
+                seen.client = Some(client.clone());
+                Ok(client)
+            }
+            Err(error) => {
+                self.failed(&mut live, error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes a failure, and how long to wait before the next try. The first restart of a server that had worked for a
+    /// while comes at once.
+    fn failed(&self, live: &mut Live, why: McpError) {
+        if live.failures > 0 || self.seen().client.is_none() {
+            let doubled = self.first_pause.saturating_mul(1 << live.failures.min(10));
+            live.retry_at = Some(Instant::now() + doubled.min(MAX_PAUSE));
+        }
+        live.failures += 1;
+        let mut seen = self.seen();
+        seen.client = None;
+        if let Some(on_log) = &self.options.on_log {
+            on_log(&format!("{}: {why}", self.name));
+        }
+        seen.failure = Some(why);
+    }
+
+    async fn list(self: &Arc<Self>, live: &mut Live, client: &Client) -> Result<(), McpError> {
+        let has_tools = client.greeting().capabilities.get("tools").is_some();
+        let listing = if has_tools { client.list_tools().await? } else { Listing::default() };
+        live.listed = Some(Instant::now());
+        let identity =
+            Identity { command: self.command.to_text(), name: client.greeting().server.name.clone() };
+        self.review(&mut self.seen(), &identity, listing);
+        Ok(())
+    }
+
+    /// Decides which of the listed tools are offered.
+    fn review(&self, seen: &mut Seen, identity: &Identity, listing: Listing) {
+        if seen.pins.tools.is_empty() && !self.strict_lock {
+            seen.pins.identity = identity.clone();
+        }
+        seen.listed = listing.tools.clone();
+        seen.left_out = listing.left_out;
+        seen.suspended.clear();
+        seen.offered.clear();
+        for definition in listing.tools.into_iter().filter(|tool| self.patterns.matches(&tool.name)) {
+            if self.pinned {
+                if !self.strict_lock && !seen.pins.tools.contains_key(&definition.name) {
+                    seen.pins.approve(&definition);
+                }
+                if let Some(suspension) = seen.pins.suspends(identity, &definition) {
+                    seen.suspended.push(suspension);
+                    continue;
+                }
+            }
+            let hash = fingerprint(identity, &definition);
+            seen.offered.push((definition, hash));
+        }
+        seen.listings += 1;
+    }
+
+    fn tool(self: &Arc<Self>, definition: ToolDefinition, hash: String) -> Result<McpTool, String> {
+        let mut spec = ToolSpec::new(
+            format!("{}{}", self.prefix, definition.name),
+            definition.description.unwrap_or_default(),
+        );
+        let mut annotations = definition.annotations.as_ref().map(Annotations::from).unwrap_or_default();
+        annotations.title = annotations.title.or(definition.title);
+        if !self.trusted {
+            // Hints may only make a policy stricter.
+            annotations.read_only = annotations.read_only.filter(|read_only| !read_only);
+            annotations.destructive = annotations.destructive.filter(|destructive| *destructive);
+            annotations.idempotent = None;
+            annotations.open_world = annotations.open_world.filter(|open| *open);
+        }
+        spec.annotations = annotations;
+        spec.parameters = definition.input_schema;
+        let output_schema = match &definition.output_schema {
+            Some(schema) => {
+                let compiled = Schema::compile_any(schema);
+                Some(compiled.map_err(|error| format!("its output schema is not usable: {error}"))?)
+            }
+            None => None,
+        };
+        spec.output_schema = definition.output_schema;
+        let timeout = self
+            .timeouts
+            .iter()
+            .find(|(pattern, _)| toolwright_core::glob_match(pattern, &definition.name))
+            .map_or(self.timeout, |(_, timeout)| *timeout);
+        Ok(McpTool {
+            server: self.clone(),
+            remote: definition.name,
+            hash,
+            spec,
+            settings: ToolSettings::default(),
+            output_schema,
+            timeout,
+        })
+    }
+}
+
+/// One tool of a server.
+struct McpTool {
+    server: Arc<Inner>,
+    remote: String,
+    hash: String,
+    spec: ToolSpec,
+    settings: ToolSettings,
+    output_schema: Option<Schema>,
+    timeout: Duration,
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn settings(&self) -> &ToolSettings {
+        &self.settings
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Value,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let client = self.server.session().await?;
+            // A server that was started again may have changed since the model was told of the tool.
+            if !self
+                .server
+                .seen()
+                .offered
+                .iter()
+                .any(|(tool, hash)| tool.name == self.remote && *hash == self.hash)
+            {
+                return Err(ToolError::of(
+                    ErrorKind::Approval,
+                    format!("the definition of `{}` changed; it waits for approval", self.spec.name),
+                ));
+            }
+            let noting = context.clone();
+            let on_progress: OnProgress = Arc::new(move |done, total, message| {
+                noting.note(CallNote::Progress { done, total, message });
+            });
+            let output = client.call_tool(&self.remote, arguments, self.timeout, Some(on_progress)).await?;
+            self.check(output)
+        })
+    }
+}
+
+impl McpTool {
+    /// A structured result must be what the tool promised. Results without one are taken: servers that answer with
+    /// text where an output schema was listed are common.
+    fn check(&self, output: ToolOutput) -> Result<ToolOutput, ToolError> {
+        if let (Some(schema), Some(value)) = (&self.output_schema, &output.structured) {
+            let problems = schema.problems(value);
+            if !problems.is_empty() {
+                let problems = toolwright_core::text::clip(&problems.join("; "), 1000);
+                let message =
+                    format!("the result of `{}` is not what its schema says: {problems}", self.spec.name);
+                return Err(ToolError::new(message).with_partial(ToolOutput::blocks(output.content)));
+            }
+        }
+        Ok(output)
+    }
+}

@@ -1,0 +1,124 @@
+//! One message per line, with the length of a line bounded before it is kept.
+
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::mpsc;
+
+/// A buffer larger than this is given back once its line has been dealt with.
+const KEEP_CAPACITY: usize = 256 * 1024;
+
+/// Replies that are ready at the same time are written together, up to this size.
+const WRITE_TOGETHER: usize = 64 * 1024;
+
+/// What came next.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Line<'a> {
+    /// A line, without its end.
+    Whole(&'a [u8]),
+    /// A line over the limit began; the rest of it is skipped.
+    TooLong,
+    /// Nothing more will come.
+    End,
+}
+
+/// Reads lines of bounded length.
+pub(crate) struct LineReader<R> {
+    input: BufReader<R>,
+    limit: usize,
+    line: Vec<u8>,
+    skipping: bool,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    pub(crate) fn new(input: R, limit: usize) -> Self {
+        LineReader {
+            input: BufReader::with_capacity(32 * 1024, input),
+            limit,
+            line: Vec::new(),
+            skipping: false,
+        }
+    }
+
+    /// The next line. Line ends may be `\n` or `\r\n`; a byte order mark is no part of the line. What stands at the end
+    /// without a line end is a line too.
+    pub(crate) async fn next(&mut self) -> std::io::Result<Line<'_>> {
+        if self.line.capacity() > KEEP_CAPACITY {
+            self.line = Vec::new();
+        }
+        self.line.clear();
+        loop {
+            let chunk = self.input.fill_buf().await?;
+            if chunk.is_empty() {
+                let nothing = self.line.is_empty();
+                return Ok(if nothing || self.skipping { Line::End } else { Line::Whole(trim(&self.line)) });
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let part = end.and_then(|end| chunk.get(..end)).unwrap_or(chunk);
+            let used = part.len() + usize::from(end.is_some());
+            if self.skipping {
+                self.skipping = end.is_none();
+                self.input.consume(used);
+                continue;
+            }
+            if self.line.len() + part.len() > self.limit {
+                self.skipping = end.is_none();
+                self.input.consume(used);
+                self.line = Vec::new();
+                return Ok(Line::TooLong);
+            }
+            self.line.extend_from_slice(part);
+            self.input.consume(used);
+            if end.is_some() {
+                return Ok(Line::Whole(trim(&self.line)));
+            }
+        }
+    }
+}
+
+fn trim(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line)
+}
+
+/// Writes lines until no sender is left, or the other side has gone.
+pub(crate) async fn write_lines<W: AsyncWrite + Unpin>(
+    mut lines: mpsc::Receiver<Vec<u8>>,
+    mut output: W,
+) -> std::io::Result<()> {
+    while let Some(mut batch) = lines.recv().await {
+        while batch.len() < WRITE_TOGETHER {
+            let Ok(more) = lines.try_recv() else { break };
+            batch.extend_from_slice(&more);
+        }
+        output.write_all(&batch).await?;
+        output.flush().await?;
+    }
+    output.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(input: &[u8], limit: usize) -> Vec<String> {
+        let mut reader = LineReader::new(input, limit);
+        let mut seen = Vec::new();
+        loop {
+            match reader.next().await.unwrap() {
+                Line::Whole(line) => seen.push(String::from_utf8(line.to_vec()).unwrap()),
+                Line::TooLong => seen.push("<too long>".to_owned()),
+                Line::End => return seen,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_end_in_any_of_the_usual_ways() {
+        assert_eq!(lines(b"a\r\nb\n\n\xef\xbb\xbfc", 10).await, ["a", "b", "", "c"]);
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_limit_is_skipped_and_the_next_one_read() {
+        let input = format!("ok\n{}\nnext\n{}", "x".repeat(100_000), "y".repeat(100_000));
+        assert_eq!(lines(input.as_bytes(), 10).await, ["ok", "<too long>", "next", "<too long>"]);
+    }
+}

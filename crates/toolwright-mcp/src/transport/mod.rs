@@ -1,0 +1,4 @@
+//! How messages travel: lines over pipes, and the processes at the other end of them.
+
+pub(crate) mod lines;
+pub(crate) mod stdio;

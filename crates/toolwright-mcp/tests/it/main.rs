@@ -1,0 +1,18 @@
+//! Clients and servers over real pipes, hostile peers, pinning, and peers written by others.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::print_stderr,
+    reason = "these are tests"
+)]
+
+mod hostile;
+mod peers;
+mod pinning;
+mod pipes;
+mod support;
+mod wire;

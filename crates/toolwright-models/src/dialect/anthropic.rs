@@ -1,0 +1,180 @@
+//! Anthropic's strict subset. What it cannot express is told to the model in the description, in the same words as
+//! the vendor's own client uses, so that both behave alike.
+
+use serde_json::{Map, Value};
+
+use super::{DialectError, Effect, Place, Report};
+
+/// The formats of text that the vendor checks.
+const FORMATS: [&str; 10] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+
+/// Keywords that only speak to people; describing them loses nothing.
+const NOTES: [&str; 5] = ["default", "examples", "$comment", "deprecated", "$schema"];
+
+pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> Result<Value, DialectError> {
+    report.enter(at)?;
+    let Some(schema) = schema.as_object() else { return Err(at.error("a schema must be an object")) };
+    let mut rest = schema.clone();
+    let mut strict = Map::new();
+    if let Some(Value::Object(definitions)) = rest.shift_remove("$defs") {
+        strict.insert("$defs".to_owned(), each(&definitions, &Place::In(at, "$defs"), report)?);
+    }
+    if let Some(reference) = rest.shift_remove("$ref") {
+        strict.insert("$ref".to_owned(), reference);
+        for key in rest.keys().filter(|key| !NOTES.contains(&key.as_str()) && !is_words(key)) {
+            report.changed(at, format!("`{key}` beside `$ref` is left out"), Effect::Looser);
+        }
+        return Ok(Value::Object(strict));
+    }
+    let kind = rest.shift_remove("type");
+    let unions = ["anyOf", "oneOf", "allOf"].map(|key| (key, rest.shift_remove(key)));
+    let literals = take_literals(&mut rest, &mut strict);
+    let mut union = unions.into_iter().filter_map(|(key, list)| match list {
+        Some(Value::Array(list)) => Some((key, list)),
+        _ => None,
+    });
+    let mut kind = kind.filter(|_| !literals);
+    if let Some((key, variants)) = union.next() {
+        if key == "oneOf" {
+            report.changed(at, "`oneOf` becomes `anyOf`", Effect::Looser);
+        }
+        for (key, _) in union {
+            report.changed(at, format!("`{key}` is left out"), Effect::Looser);
+        }
+        let place = Place::In(at, key);
+        let variants = variants.iter().enumerate();
+        let variants =
+            variants.map(|(index, variant)| adapt(variant, &Place::In(&place, &index.to_string()), report));
+        let name = if key == "allOf" { "allOf" } else { "anyOf" };
+        strict.insert(name.to_owned(), variants.collect::<Result<_, _>>()?);
+        kind = kind.filter(Value::is_string);
+    } else if !literals {
+        let kind = kind
+            .as_ref()
+            .ok_or_else(|| at.error("it needs a `type`, a union, a `const`, or an `enum` of plain values"))?;
+        strict.insert("type".to_owned(), kind.clone());
+    }
+    for key in ["description", "title"] {
+        strict
+            .extend(rest.shift_remove(key).filter(|text| !text.is_null()).map(|text| (key.to_owned(), text)));
+    }
+    match kind.as_ref().map(Value::as_str) {
+        Some(Some("object")) => object(&mut rest, &mut strict, at, report)?,
+        Some(Some("string")) => {
+            let known =
+                rest.get("format").and_then(Value::as_str).is_some_and(|format| FORMATS.contains(&format));
+            if let Some(format) = rest.shift_remove("format") {
+                let home = if known { &mut strict } else { &mut rest };
+                home.insert("format".to_owned(), format);
+            }
+        }
+        Some(Some("array")) => {
+            if let Some(items) = rest.shift_remove("items") {
+                strict.insert("items".to_owned(), adapt(&items, &Place::In(at, "items"), report)?);
+            }
+            if let Some(least) = rest.shift_remove("minItems") {
+                let known = matches!(least.as_u64(), Some(0 | 1));
+                let home = if known { &mut strict } else { &mut rest };
+                home.insert("minItems".to_owned(), least);
+            }
+        }
+        None | Some(Some("boolean" | "integer" | "number" | "null")) => {}
+        Some(_) => return Err(at.error("`type` must be one of the seven types")),
+    }
+    describe(&rest, &mut strict, at, report);
+    Ok(Value::Object(strict))
+}
+
+fn each(
+    schemas: &Map<String, Value>,
+    at: &Place<'_>,
+    report: &mut Report<'_>,
+) -> Result<Value, DialectError> {
+    let adapted =
+        schemas.iter().map(|(key, schema)| Ok((key.clone(), adapt(schema, &Place::In(at, key), report)?)));
+    adapted.collect::<Result<Map<_, _>, _>>().map(Value::Object)
+}
+
+/// Moves `enum` and `const` over when their values are plain; they make a `type` needless.
+fn take_literals(rest: &mut Map<String, Value>, strict: &mut Map<String, Value>) -> bool {
+    let plain = |value: &Value| !value.is_array() && !value.is_object();
+    let some = |list: &Vec<Value>| !list.is_empty() && list.iter().all(plain);
+    if rest.get("enum").and_then(Value::as_array).is_some_and(some) {
+        strict.extend(rest.shift_remove("enum").map(|list| ("enum".to_owned(), list)));
+    }
+    if rest.get("const").is_some_and(plain) {
+        strict.extend(rest.shift_remove("const").map(|value| ("const".to_owned(), value)));
+    }
+    strict.contains_key("enum") || strict.contains_key("const")
+}
+
+fn object(
+    rest: &mut Map<String, Value>,
+    strict: &mut Map<String, Value>,
+    at: &Place<'_>,
+    report: &mut Report<'_>,
+) -> Result<(), DialectError> {
+    let properties = match rest.shift_remove("properties") {
+        Some(Value::Object(properties)) => properties,
+        _ => Map::new(),
+    };
+    let place = Place::In(at, "properties");
+    strict.insert("properties".to_owned(), each(&properties, &place, report)?);
+    if rest.shift_remove("additionalProperties") != Some(Value::Bool(false)) {
+        report.changed(at, "only the named properties remain", Effect::Tighter);
+    }
+    strict.insert("additionalProperties".to_owned(), false.into());
+    strict.extend(rest.shift_remove("required").map(|list| ("required".to_owned(), list)));
+    Ok(())
+}
+
+/// Puts what is left into the description, so that the model may still follow it.
+fn describe(
+    rest: &Map<String, Value>,
+    strict: &mut Map<String, Value>,
+    at: &Place<'_>,
+    report: &mut Report<'_>,
+) {
+    if rest.is_empty() {
+        return;
+    }
+    for key in rest.keys().filter(|key| !NOTES.contains(&key.as_str())) {
+        report.changed(at, format!("`{key}` is only described"), Effect::Looser);
+    }
+    let words: Vec<String> =
+        rest.iter().map(|(key, value)| format!("{key}: {}", python(value, true))).collect();
+    let words = format!("{{{}}}", words.join(", "));
+    let description = match strict.get("description").and_then(Value::as_str) {
+        Some(said) => format!("{said}\n\n{words}"),
+        None => words,
+    };
+    strict.insert("description".to_owned(), description.into());
+}
+
+fn is_words(key: &str) -> bool {
+    matches!(key, "description" | "title")
+}
+
+/// A value as Python prints it; `outer` text has no quotes.
+fn python(value: &Value, outer: bool) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) if outer => text.clone(),
+        Value::String(text) if text.contains('\'') && !text.contains('"') => format!("\"{text}\""),
+        Value::String(text) => format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'")),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| python(item, false)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(map) => {
+            let entries = map.iter().map(|(key, item)| {
+                format!("{}: {}", python(&Value::String(key.clone()), false), python(item, false))
+            });
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+    }
+}

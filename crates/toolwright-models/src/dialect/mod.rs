@@ -1,0 +1,158 @@
+//! Schema dialects: one definition of a tool's parameters, in the subset of JSON Schema that a vendor's strict mode
+//! takes, with a report of everything that had to change.
+//!
+//! A strict server is no reason to skip validation: the runtime checks every call against the original schema.
+
+mod anthropic;
+mod openai;
+
+use serde_json::Value;
+
+/// The subset of JSON Schema that a strict mode takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Anthropic's `strict` tools and structured output.
+    AnthropicStrict,
+    /// OpenAI's `strict` functions and structured output.
+    OpenAiStrict,
+}
+
+/// A schema in a dialect, and how it came about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adapted {
+    /// The schema to send.
+    pub schema: Value,
+    /// Everything that had to change, in order. Empty when the schema means exactly the same as before.
+    pub changes: Vec<Change>,
+}
+
+/// One thing that had to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where, as a JSON pointer into the original.
+    pub at: String,
+    /// What was done.
+    pub what: String,
+    /// What it does to the values that are accepted.
+    pub effect: Effect,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let at = if self.at.is_empty() { "/" } else { &self.at };
+        write!(f, "{at}: {}", self.what)?;
+        match self.effect {
+            Effect::Looser => f.write_str(" (the vendor may send what the tool refuses)"),
+            Effect::Tighter => f.write_str(" (some values the tool takes can no longer be sent)"),
+        }
+    }
+}
+
+/// What a change does to the values that are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Values pass that the original refuses; validation still catches them.
+    Looser,
+    /// Values are refused that the original accepts.
+    Tighter,
+}
+
+/// Why a schema has no form in a dialect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DialectError {
+    /// Where, as a JSON pointer.
+    pub at: String,
+    /// What cannot be said.
+    pub problem: String,
+}
+
+impl std::fmt::Display for DialectError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let at = if self.at.is_empty() { "/" } else { &self.at };
+        write!(f, "the schema cannot be sent in strict mode: {at}: {}", self.problem)
+    }
+}
+
+impl std::error::Error for DialectError {}
+
+/// The schema in a dialect.
+///
+/// ```
+/// use serde_json::json;
+/// use toolwright_models::dialect::{Dialect, adapt};
+///
+/// let schema = json!({"type": "integer", "minimum": 1, "description": "How many."});
+/// let adapted = adapt(&schema, Dialect::AnthropicStrict)?;
+/// assert_eq!(adapted.schema, json!({"type": "integer", "description": "How many.\n\n{minimum: 1}"}));
+/// assert_eq!(
+///     adapted.changes[0].to_string(),
+///     "/: `minimum` is only described (the vendor may send what the tool refuses)",
+/// );
+/// # Ok::<(), toolwright_models::dialect::DialectError>(())
+/// ```
+pub fn adapt(schema: &Value, dialect: Dialect) -> Result<Adapted, DialectError> {
+    let mut report = Report { root: schema, changes: Vec::new(), left: MAX_NODES };
+    let schema = match dialect {
+        Dialect::AnthropicStrict => anthropic::adapt(schema, &Place::Root, &mut report),
+        Dialect::OpenAiStrict => openai::adapt(schema.clone(), &Place::Root, &mut report),
+    }?;
+    Ok(Adapted { schema, changes: report.changes })
+}
+
+/// The most schemas within a schema; definitions that are written out in place could go on without end.
+const MAX_NODES: usize = 10_000;
+
+/// The deepest nesting.
+const MAX_DEPTH: usize = 100;
+
+struct Report<'a> {
+    root: &'a Value,
+    changes: Vec<Change>,
+    left: usize,
+}
+
+impl Report<'_> {
+    fn changed(&mut self, at: &Place<'_>, what: impl Into<String>, effect: Effect) {
+        self.changes.push(Change { at: at.pointer(), what: what.into(), effect });
+    }
+
+    /// Counts one schema, so that no schema takes forever.
+    fn enter(&mut self, at: &Place<'_>) -> Result<(), DialectError> {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 || at.depth() > MAX_DEPTH {
+            return Err(at.error("it is too large, or refers to itself"));
+        }
+        Ok(())
+    }
+}
+
+/// Where in the schema we are.
+enum Place<'a> {
+    Root,
+    In(&'a Place<'a>, &'a str),
+}
+
+impl Place<'_> {
+    fn pointer(&self) -> String {
+        match self {
+            Place::Root => String::new(),
+            Place::In(outer, key) => {
+                format!("{}/{}", outer.pointer(), key.replace('~', "~0").replace('/', "~1"))
+            }
+        }
+    }
+
+    fn depth(&self) -> usize {
+        match self {
+            Place::Root => 0,
+            Place::In(outer, _) => outer.depth() + 1,
+        }
+    }
+
+    fn error(&self, problem: impl Into<String>) -> DialectError {
+        DialectError { at: self.pointer(), problem: problem.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! The one place that dials a vendor: connections, time-outs, tries, and bounds on what comes back.
+//!
+//! It reads no environment: no proxy variables, no credentials. Redirects are never followed, because they could carry
+//! a key to another host.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use toolwright_core::{ModelError, Secret};
+
+use crate::error;
+use crate::retry::{RetryPolicy, verdict};
+
+/// How long to wait, and how much to read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HttpLimits {
+    /// The longest to wait for a connection.
+    pub connect: Duration,
+    /// The longest silence: before the first byte, and between two of them.
+    pub read: Duration,
+    /// The longest a whole answer may take.
+    pub total: Duration,
+    /// The most bytes of an answer.
+    pub body: usize,
+    /// The most bytes of one event of a stream.
+    pub event: usize,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        HttpLimits {
+            connect: Duration::from_secs(10),
+            read: Duration::from_secs(600),
+            total: Duration::from_secs(3600),
+            body: 64 << 20,
+            event: 16 << 20,
+        }
+    }
+}
+
+/// How much of an error's body is read.
+const ERROR_BODY: usize = 64 << 10;
+
+/// A connection to one vendor.
+#[derive(Debug)]
+pub(crate) struct Http {
+    client: Client,
+    headers: HeaderMap,
+    pub(crate) limits: HttpLimits,
+    retry: RetryPolicy,
+    longest_after: Option<f64>,
+    /// Everything that must not appear in an error.
+    pub(crate) secrets: Vec<Secret>,
+}
+
+impl Http {
+    pub(crate) fn new(
+        base: &Url,
+        headers: &[(String, Secret)],
+        limits: HttpLimits,
+        retry: RetryPolicy,
+        longest_after: Option<f64>,
+    ) -> Result<Self, ModelError> {
+        let mut map = HeaderMap::new();
+        map.insert("content-type", HeaderValue::from_static("application/json"));
+        for (name, value) in headers {
+            let bad = || error::request(format!("the header `{name}` cannot be sent"));
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
+            value.set_sensitive(true);
+            map.insert(key, value);
+        }
+        let client = Client::builder()
+            .connect_timeout(limits.connect)
+            .read_timeout(limits.read)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .referer(false)
+            .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(tls(base.scheme() == "https")?)
+            .build()
+            .map_err(|cause| error::unavailable("cannot set up HTTP").with_source(cause.without_url()))?;
+        let secrets = headers.iter().map(|(_, value)| value.clone());
+        // A bearer header is the key with a word before it; the key alone must not leak either.
+        let bare = headers.iter().filter_map(|(_, value)| value.expose().strip_prefix("Bearer "));
+        let secrets = secrets.chain(bare.map(Secret::new)).filter(|secret| secret.expose().len() >= 4);
+        Ok(Http { client, headers: map, limits, retry, longest_after, secrets: secrets.collect() })
+    }
+
+    /// Sends `body` until it succeeds, fails for good, or the patience is used up.
+    pub(crate) async fn post(&self, url: &Url, body: &[u8]) -> Result<Answer, ModelError> {
+        let (mut tries, mut waited) = (0, Duration::ZERO);
+        loop {
+            let (failed, after) = match self.attempt(url, body).await {
+                Ok(answer) => return Ok(answer),
+                Err(Failure::Final(failed)) => return Err(failed),
+                Err(Failure::Passing(failed, after)) => (failed, after),
+            };
+            let Some(pause) = self.retry.pause(tries, after, waited) else {
+                return Err(match after {
+                    Some(after) if after >= 1.0 => with_note(&failed, &format!("try again in {after:.0} s")),
+                    _ if tries > 0 => with_note(&failed, &format!("tried {} times", tries + 1)),
+                    _ => failed,
+                });
+            };
+            tokio::time::sleep(pause).await;
+            tries += 1;
+            waited = waited.saturating_add(pause);
+        }
+    }
+
+    async fn attempt(&self, url: &Url, body: &[u8]) -> Result<Answer, Failure> {
+        let request = self.client.post(url.clone()).headers(self.headers.clone()).body(body.to_vec());
+        let response = request.send().await.map_err(|cause| {
+            let host = url.host_str().unwrap_or_default();
+            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+            let text = if cause.is_timeout() && !cause.is_connect() {
+                format!("no answer from {host}{port} within {:?}", self.limits.read)
+            } else {
+                format!("cannot reach {host}{port}")
+            };
+            Failure::Passing(error::unavailable(text).with_source(cause.without_url()), None)
+        })?;
+        let status = response.status();
+        let mut answer = Answer { response, left: self.limits.body, limits: self.limits };
+        if status.is_success() {
+            return Ok(answer);
+        }
+        if status.is_redirection() {
+            let to = answer.response.headers().get("location").and_then(|to| to.to_str().ok());
+            let host = to.and_then(|to| url.join(to).ok()).and_then(|to| to.host_str().map(str::to_owned));
+            let text = format!(
+                "the server answered {} and points to {}; redirects are not followed",
+                status.as_u16(),
+                host.as_deref().map_or("nowhere".to_owned(), |host| error::shown(host, &self.secrets)),
+            );
+            return Err(Failure::Final(error::request(text)));
+        }
+        let header = |name: &str| answer.response.headers().get(name)?.to_str().ok().map(str::to_owned);
+        let verdict = verdict(status.as_u16(), header, self.longest_after, SystemTime::now());
+        answer.left = ERROR_BODY;
+        let body = answer.head().await;
+        let failed = error::from_status(status.as_u16(), &body, &self.secrets);
+        Err(if verdict.retry { Failure::Passing(failed, verdict.after) } else { Failure::Final(failed) })
+    }
+}
+
+enum Failure {
+    Final(ModelError),
+    Passing(ModelError, Option<f64>),
+}
+
+fn with_note(failed: &ModelError, note: &str) -> ModelError {
+    ModelError::new(failed.kind(), format!("{failed} ({note})"))
+}
+
+/// An answer that is being read.
+pub(crate) struct Answer {
+    response: Response,
+    left: usize,
+    limits: HttpLimits,
+}
+
+impl Answer {
+    /// True when the body is a stream of events.
+    pub(crate) fn is_stream(&self) -> bool {
+        let kind = self.response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+        kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+    }
+
+    /// The next bytes; `None` at the end. An error when the connection broke or there is too much.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, ModelError> {
+        let chunk = self.response.chunk().await.map_err(|cause| {
+            let text = if cause.is_timeout() {
+                format!("the answer fell silent for {:?}", self.limits.read)
+            } else {
+                "the connection broke in the middle of the answer".to_owned()
+            };
+            error::unavailable(text).with_source(cause.without_url())
+        })?;
+        let Some(chunk) = chunk else { return Ok(None) };
+        match self.left.checked_sub(chunk.len()) {
+            Some(left) => self.left = left,
+            None => return Err(error::reply(format!("the answer is over {} bytes", self.limits.body))),
+        }
+        Ok(Some(chunk))
+    }
+
+    /// All bytes.
+    pub(crate) async fn body(&mut self) -> Result<Vec<u8>, ModelError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            body.extend_from_slice(chunk.as_ref());
+        }
+        Ok(body)
+    }
+
+    /// As many bytes as are allowed, without complaint about the rest.
+    async fn head(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        while let Ok(Some(chunk)) = self.chunk().await {
+            body.extend_from_slice(chunk.as_ref());
+        }
+        body
+    }
+}
+
+/// TLS with the system's own trust. A plain connection gets no roots at all: loading them takes time, and a machine
+/// without any can still talk to a server of its own.
+fn tls(wanted: bool) -> Result<rustls::ClientConfig, ModelError> {
+    let failed = |cause: rustls::Error| error::unavailable("cannot set up TLS").with_source(cause);
+    let builder =
+        rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?;
+    let builder = if wanted {
+        builder.with_platform_verifier().map_err(failed)?
+    } else {
+        builder.with_root_certificates(rustls::RootCertStore::empty())
+    };
+    Ok(builder.with_no_client_auth())
+}

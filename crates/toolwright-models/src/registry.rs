@@ -1,0 +1,260 @@
+//! From a name such as `anthropic/claude-sonnet-4-5` to a model that answers.
+//!
+//! The library reads no environment: whoever calls passes a function that looks variables up.
+
+use reqwest::Url;
+use toolwright_core::{ModelError, Secret, nearest};
+
+use crate::http::{Http, HttpLimits};
+use crate::model::VendorModel;
+use crate::retry::RetryPolicy;
+use crate::vendor::{Auth, Key, VENDORS, Vendor, find};
+use crate::wire::Wire;
+
+/// What may be said about a connection beyond the model's name. The defaults fit most.
+#[derive(Debug, Clone, Default)]
+pub struct ModelSettings {
+    base_url: Option<String>,
+    key: Option<Secret>,
+    headers: Vec<(String, Secret)>,
+    limits: HttpLimits,
+    retry: RetryPolicy,
+}
+
+impl ModelSettings {
+    /// Nothing out of the ordinary.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another address than the vendor's own. The key goes there.
+    #[must_use]
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    /// The key, instead of an environment variable.
+    #[must_use]
+    pub fn key(mut self, key: Secret) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// A header for every request; one of the vendor's own, such as `anthropic-version`, is replaced.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into().to_ascii_lowercase(), Secret::new(value.into())));
+        self
+    }
+
+    /// Time-outs and sizes.
+    #[must_use]
+    pub fn limits(mut self, limits: HttpLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How often failed requests are made again.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+}
+
+/// Makes the model of that name. Nothing is sent yet.
+///
+/// ```
+/// use toolwright_models::{ConnectError, ModelSettings, connect};
+///
+/// let environment = |name: &str| (name == "ANTHROPIC_API_KEY").then(|| "sk-...".to_owned());
+/// let model = connect("anthropic/claude-sonnet-4-5", ModelSettings::new(), environment)?;
+/// assert_eq!(model.vendor().name, "anthropic");
+///
+/// let error = connect("openai/gpt-5", ModelSettings::new(), environment).unwrap_err();
+/// assert_eq!(error.to_string(), "`openai/gpt-5` needs a key, and OPENAI_API_KEY is not set");
+/// # Ok::<(), ConnectError>(())
+/// ```
+pub fn connect(
+    name: &str,
+    settings: ModelSettings,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<VendorModel, ConnectError> {
+    let (vendor, model) = name.split_once('/').unwrap_or((name, ""));
+    let Some(vendor) = find(vendor) else {
+        let nearest = nearest(vendor, VENDORS.iter().map(|vendor| vendor.name)).map(str::to_owned);
+        return Err(ConnectError::UnknownVendor { vendor: vendor.to_owned(), nearest });
+    };
+    if model.is_empty() {
+        return Err(ConnectError::NoModel { vendor: vendor.name });
+    }
+    let look_up = |names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| environment(name))
+            .map(|text| text.trim().to_owned())
+            .filter(|t| !t.is_empty())
+    };
+    let base = settings.base_url.or_else(|| look_up(vendor.base_url_variables));
+    let base = base.or_else(|| vendor.base_url.map(str::to_owned));
+    let base = base.ok_or(ConnectError::NoBaseUrl { vendor })?;
+    let base = base_url(&base, vendor)?;
+    let key = settings.key.or_else(|| look_up(vendor.key_variables).map(Secret::new));
+    if key.is_none() && vendor.key == Key::Required {
+        return Err(ConnectError::NoKey { name: name.to_owned(), vendor });
+    }
+    let mut headers: Vec<(String, Secret)> = Vec::new();
+    let auth = key.map(|key| match vendor.auth {
+        Auth::Bearer => ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose()))),
+        Auth::Header(name) => (name.to_owned(), key),
+    });
+    let fixed = vendor.headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value)));
+    for (name, value) in fixed.chain(auth).chain(settings.headers) {
+        headers.retain(|(known, _)| *known != name);
+        headers.push((name, value));
+    }
+    let http = Http::new(&base, &headers, settings.limits, settings.retry, vendor.quirks.longest_after)
+        .map_err(ConnectError::Http)?;
+    Ok(VendorModel { name: name.to_owned(), vendor, model: model.to_owned(), base, http })
+}
+
+fn base_url(text: &str, vendor: &'static Vendor) -> Result<Url, ConnectError> {
+    let bad = |problem| ConnectError::BadBaseUrl { url: text.to_owned(), problem };
+    let url = Url::parse(text).map_err(|_| bad("it is not an address"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(bad("it must start with http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        // The text is not shown: it holds a password.
+        let url = format!("{}://...@{}", url.scheme(), url.host_str().unwrap_or_default());
+        return Err(ConnectError::BadBaseUrl { url, problem: "a key does not belong in an address" });
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(bad("it must not have a `?` or `#` part"));
+    }
+    let trimmed = url.as_str().trim_end_matches('/');
+    let trimmed = match vendor.wire {
+        // The format's own path starts with the version.
+        Wire::AnthropicMessages => trimmed.strip_suffix("/v1").unwrap_or(trimmed),
+        _ => trimmed,
+    };
+    Url::parse(trimmed).map_err(|_| bad("it is not an address"))
+}
+
+/// Why there is no model of that name.
+#[non_exhaustive]
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the fields are what the message names")]
+pub enum ConnectError {
+    /// Nobody of that name is known.
+    UnknownVendor { vendor: String, nearest: Option<String> },
+    /// There is no model after the vendor's name.
+    NoModel { vendor: &'static str },
+    /// The key is missing.
+    NoKey { name: String, vendor: &'static Vendor },
+    /// The vendor has no address of its own, and none was given.
+    NoBaseUrl { vendor: &'static Vendor },
+    /// The address cannot be used.
+    BadBaseUrl { url: String, problem: &'static str },
+    /// HTTP cannot be set up.
+    Http(ModelError),
+}
+
+impl ConnectError {
+    /// What can be done about it.
+    pub fn hint(&self) -> Option<String> {
+        let list = |names: &[&str]| names.join(" or ");
+        match self {
+            ConnectError::UnknownVendor { nearest: Some(nearest), .. } => {
+                Some(format!("did you mean `{nearest}/...`?"))
+            }
+            ConnectError::UnknownVendor { .. } => {
+                let names: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
+                Some(format!("models are named vendor/model; known vendors: {}", names.join(", ")))
+            }
+            ConnectError::NoModel { vendor } => Some(format!("write `{vendor}/` and the model's name")),
+            ConnectError::NoKey { vendor, .. } => {
+                Some(format!("put the key into the environment variable {}", list(vendor.key_variables)))
+            }
+            ConnectError::NoBaseUrl { vendor } => {
+                Some(format!("put it into the environment variable {}", list(vendor.base_url_variables)))
+            }
+            ConnectError::BadBaseUrl { .. } | ConnectError::Http(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ConnectError::UnknownVendor { vendor, .. } => write!(f, "there is no vendor `{vendor}`"),
+            ConnectError::NoModel { vendor } => write!(f, "`{vendor}` is a vendor, not a model"),
+            ConnectError::NoKey { name, vendor } => {
+                let variables = vendor.key_variables.join(" or ");
+                write!(f, "`{name}` needs a key, and {variables} is not set")
+            }
+            ConnectError::NoBaseUrl { vendor } => {
+                let variables = vendor.base_url_variables.join(" or ");
+                write!(f, "`{}` needs the address of a server, and {variables} is not set", vendor.name)
+            }
+            ConnectError::BadBaseUrl { url, problem } => write!(f, "`{url}` cannot be used: {problem}"),
+            ConnectError::Http(_) => f.write_str("the connection cannot be set up"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ConnectError::Http(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(name: &str, settings: ModelSettings) -> (String, Option<String>) {
+        let error = connect(name, settings, |_| None).unwrap_err();
+        (error.to_string(), error.hint())
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let (text, hint) = failing("antropic/x", ModelSettings::new());
+        assert_eq!(text, "there is no vendor `antropic`");
+        assert_eq!(hint.as_deref(), Some("did you mean `anthropic/...`?"));
+        assert_eq!(failing("anthropic/", ModelSettings::new()).0, "`anthropic` is a vendor, not a model");
+        let (text, hint) = failing("google/g", ModelSettings::new());
+        assert_eq!(text, "`google/g` needs a key, and GEMINI_API_KEY or GOOGLE_API_KEY is not set");
+        assert!(hint.is_some_and(|hint| hint.contains("GEMINI_API_KEY")));
+        let (text, _) = failing("openai-compatible/m", ModelSettings::new());
+        assert_eq!(
+            text,
+            "`openai-compatible` needs the address of a server, and TOOLWRIGHT_BASE_URL is not set"
+        );
+        for url in ["nonsense", "file:///etc/passwd", "http://h/v1?x=1"] {
+            let (text, _) = failing("openai-compatible/m", ModelSettings::new().base_url(url));
+            assert!(text.contains("cannot be used"), "{text}");
+        }
+        let (text, _) = failing("ollama/m", ModelSettings::new().base_url("http://me:hunter2@h/v1"));
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn keys_and_addresses_come_from_where_users_keep_them_and_are_never_shown() {
+        for vendor in VENDORS {
+            let environment = |name: &str| match name {
+                "TOOLWRIGHT_BASE_URL" => Some("http://127.0.0.1:9/v1".to_owned()),
+                name if name.ends_with("_API_KEY") => Some("sk-0123456789".to_owned()),
+                _ => None,
+            };
+            let model = connect(&format!("{}/a/b", vendor.name), ModelSettings::new(), environment).unwrap();
+            assert_eq!((model.model.as_str(), model.vendor.name), ("a/b", vendor.name));
+            assert!(!format!("{model:?}").contains("0123456789"), "{}", vendor.name);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! When a failed request is made again, and after how long.
+
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How often and how long a request is tried again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RetryPolicy {
+    /// The most further tries.
+    pub retries: u32,
+    /// The pause before the first of them; each later one is twice as long.
+    pub first: Duration,
+    /// The longest pause, unless the server asks for more.
+    pub longest: Duration,
+    /// The most time spent waiting, over all tries. A server that asks for more gets no further try.
+    pub budget: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        RetryPolicy {
+            retries: 3,
+            first: Duration::from_millis(500),
+            longest: Duration::from_secs(8),
+            budget: Duration::from_secs(120),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// Never tries again.
+    pub const NEVER: RetryPolicy =
+        RetryPolicy { retries: 0, first: Duration::ZERO, longest: Duration::ZERO, budget: Duration::ZERO };
+
+    /// The pause before try number `tries + 1`, or `None` when there is to be none. `after` is what the server asked
+    /// for; without it, the pause is random, so that clients that failed together do not come back together.
+    pub(crate) fn pause(&self, tries: u32, after: Option<f64>, waited: Duration) -> Option<Duration> {
+        if tries >= self.retries {
+            return None;
+        }
+        let asked = after.filter(|seconds| *seconds > 0.0).map(Duration::try_from_secs_f64);
+        let pause = match asked {
+            Some(asked) => asked.unwrap_or(Duration::MAX),
+            None => {
+                let full = self.first.saturating_mul(2_u32.saturating_pow(tries)).min(self.longest);
+                full.mul_f64(0.75 + 0.25 * random())
+            }
+        };
+        (waited.saturating_add(pause) <= self.budget).then_some(pause)
+    }
+}
+
+/// A number from 0 to 1. The standard library's hash keys are random, and this needs no better.
+fn random() -> f64 {
+    let bits = std::hash::RandomState::new().build_hasher().finish() >> 11;
+    bits as f64 / (1_u64 << 53) as f64
+}
+
+/// What a failed reply says about trying again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Verdict {
+    /// Whether trying again may help.
+    pub retry: bool,
+    /// The seconds the server asks to wait, which may be nonsense.
+    pub after: Option<f64>,
+}
+
+/// Reads a failed reply: its status, and the headers `x-should-retry`, `retry-after-ms` and `retry-after`. A server
+/// that asks to wait more than `longest_after` seconds does not mean this client.
+pub fn verdict(
+    status: u16,
+    header: impl Fn(&str) -> Option<String>,
+    longest_after: Option<f64>,
+    now: SystemTime,
+) -> Verdict {
+    let number = |name: &str| header(name)?.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    let date = || {
+        let at = http_date(header("retry-after")?.trim())?;
+        Some(at - now.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())
+    };
+    let after = number("retry-after-ms").map(|ms| ms / 1000.0);
+    let after = after.or_else(|| number("retry-after")).or_else(date);
+    let retry = match header("x-should-retry").as_deref() {
+        Some("true") => true,
+        Some("false") => false,
+        _ => matches!(status, 408 | 409 | 429 | 500..),
+    };
+    let too_long = matches!((after, longest_after), (Some(after), Some(longest)) if after > longest);
+    Verdict { retry: retry && !too_long, after }
+}
+
+/// The seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<f64> {
+    let (_, rest) = text.split_once(", ")?;
+    let mut words = rest.split(' ');
+    let day: i64 = words.next()?.parse().ok()?;
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let name = words.next()?;
+    let month = months.iter().position(|month| *month == name)? as i64 + 1;
+    let year: i64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let clock: Vec<i64> = words.next()?.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let [hours, minutes, seconds] = clock.as_slice() else { return None };
+    if words.next() != Some("GMT") || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days since 1970 in the calendar whose year starts in March, so that the leap day comes last.
+    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469;
+    Some((days * 86_400 + hours * 3600 + minutes * 60 + seconds) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_read_and_nonsense_is_not() {
+        assert_eq!(http_date("Thu, 01 Jan 1970 00:00:10 GMT"), Some(10.0));
+        assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777.0));
+        assert_eq!(http_date("Tue, 29 Feb 2028 00:00:00 GMT"), Some(1_835_395_200.0));
+        for bad in ["", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Foo 1994 08:49:37 GMT", "x, y z"] {
+            assert_eq!(http_date(bad), None, "{bad}");
+        }
+        let header = |name: &str| (name == "retry-after").then(|| "Thu, 01 Jan 1970 00:01:00 GMT".to_owned());
+        let now = UNIX_EPOCH + Duration::from_secs(20);
+        assert_eq!(verdict(429, header, None, now), Verdict { retry: true, after: Some(40.0) });
+    }
+
+    #[test]
+    fn pauses_double_stay_in_their_bounds_and_end_with_the_budget() {
+        let policy = RetryPolicy { retries: 9, ..RetryPolicy::default() };
+        for tries in 0..9 {
+            let full = 0.5 * f64::from(1_u32 << tries);
+            let pause = policy.pause(tries, None, Duration::ZERO).unwrap().as_secs_f64();
+            assert!((full.min(8.0) * 0.75..=full.min(8.0)).contains(&pause), "{tries}: {pause}");
+        }
+        assert_eq!(policy.pause(9, None, Duration::ZERO), None);
+        assert_eq!(policy.pause(0, Some(3.0), Duration::ZERO), Some(Duration::from_secs(3)));
+        assert_eq!(policy.pause(0, Some(121.0), Duration::ZERO), None);
+        assert_eq!(policy.pause(0, Some(100.0), Duration::from_secs(30)), None);
+        assert_eq!(policy.pause(0, Some(1e300), Duration::ZERO), None);
+        assert!(policy.pause(0, Some(-1.0), Duration::ZERO).unwrap() < Duration::from_secs(1));
+        assert_eq!(RetryPolicy::NEVER.pause(0, None, Duration::ZERO), None);
+    }
+}

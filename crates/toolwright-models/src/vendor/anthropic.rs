@@ -1,0 +1,18 @@
+//! Anthropic.
+
+use super::{Auth, Key, Quirks, Vendor};
+use crate::wire::Wire;
+use crate::wire::content::Kind;
+
+pub(super) const ANTHROPIC: Vendor = Vendor {
+    name: "anthropic",
+    wire: Wire::AnthropicMessages,
+    base_url: Some("https://api.anthropic.com"),
+    base_url_variables: &["ANTHROPIC_BASE_URL"],
+    key_variables: &["ANTHROPIC_API_KEY"],
+    key: Key::Required,
+    auth: Auth::Header("x-api-key"),
+    // Served to every model; later versions refuse sampling parameters. `ModelSettings::header` sets another.
+    headers: &[("anthropic-version", "2023-06-01")],
+    quirks: Quirks { media: &[Kind::Image, Kind::Document], ..Quirks::USUAL },
+};

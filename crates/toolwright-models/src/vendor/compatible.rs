@@ -1,0 +1,26 @@
+//! Any server that speaks OpenAI's or Anthropic's format, at an address the user gives.
+
+use super::{Auth, Key, Quirks, Vendor};
+use crate::wire::Wire;
+use crate::wire::content::Kind;
+
+pub(super) const OPENAI_COMPATIBLE: Vendor = Vendor {
+    name: "openai-compatible",
+    wire: Wire::OpenAiChat,
+    base_url: None,
+    base_url_variables: &["TOOLWRIGHT_BASE_URL"],
+    key_variables: &["TOOLWRIGHT_API_KEY"],
+    key: Key::Optional,
+    auth: Auth::Bearer,
+    headers: &[],
+    quirks: Quirks { media: &[Kind::Image, Kind::Audio, Kind::Document], ..Quirks::USUAL },
+};
+
+pub(super) const ANTHROPIC_COMPATIBLE: Vendor = Vendor {
+    name: "anthropic-compatible",
+    wire: Wire::AnthropicMessages,
+    auth: Auth::Header("x-api-key"),
+    headers: &[("anthropic-version", "2023-06-01")],
+    quirks: Quirks { media: &[Kind::Image, Kind::Document], ..Quirks::USUAL },
+    ..OPENAI_COMPATIBLE
+};

@@ -1,0 +1,150 @@
+//! Vendors: who serves models, where, and what they do differently. Each is a constant; what they have in common is
+//! in `wire`. Adding one means adding a file and a line in [`VENDORS`].
+
+mod anthropic;
+mod compatible;
+mod deepseek;
+mod google;
+mod groq;
+mod local;
+mod mistral;
+mod openai;
+mod openrouter;
+mod together;
+mod xai;
+
+use crate::wire::Wire;
+use crate::wire::content::Kind;
+pub use crate::wire::names::Ids;
+
+/// All vendors, by name.
+pub const VENDORS: &[&Vendor] = &[
+    &anthropic::ANTHROPIC,
+    &openai::OPENAI,
+    &openai::OPENAI_CHAT,
+    &google::GOOGLE,
+    &openrouter::OPENROUTER,
+    &mistral::MISTRAL,
+    &deepseek::DEEPSEEK,
+    &groq::GROQ,
+    &together::TOGETHER,
+    &xai::XAI,
+    &local::OLLAMA,
+    &local::VLLM,
+    &local::LLAMA_CPP,
+    &compatible::OPENAI_COMPATIBLE,
+    &compatible::ANTHROPIC_COMPATIBLE,
+];
+
+/// Who serves models, and how.
+#[derive(Debug)]
+pub struct Vendor {
+    /// The first half of `vendor/model`.
+    pub name: &'static str,
+    /// The format its API speaks.
+    pub wire: Wire,
+    /// Where its API is; `None` when only the user knows.
+    pub base_url: Option<&'static str>,
+    /// The environment variables that may say where it is instead.
+    pub base_url_variables: &'static [&'static str],
+    /// The environment variables that usually hold the key, first found first taken.
+    pub key_variables: &'static [&'static str],
+    /// Whether there is no talking to it without a key.
+    pub key: Key,
+    /// How the key is shown.
+    pub auth: Auth,
+    /// Headers that every request carries.
+    pub headers: &'static [(&'static str, &'static str)],
+    /// What it does differently.
+    pub quirks: Quirks,
+}
+
+/// Whether a key is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// Without one, requests are refused.
+    Required,
+    /// It is sent when there is one.
+    Optional,
+}
+
+/// How a key is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Auth {
+    /// `Authorization: Bearer ...`
+    Bearer,
+    /// A header of its own.
+    Header(&'static str),
+}
+
+/// How a vendor wants to be told that some tool must be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Any {
+    /// The word `required`.
+    Required,
+    /// The word `any`.
+    Any,
+    /// The word `required`, also for one tool by name: naming it is not honoured.
+    RequiredOnly,
+}
+
+impl Any {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Any::Any => "any",
+            Any::Required | Any::RequiredOnly => "required",
+        }
+    }
+}
+
+/// What the result of a tool may hold, in a format whose results are text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Results {
+    /// Text; media goes into the user message that follows.
+    Text,
+    /// Text and media: the vendor refuses a user message right after results.
+    Parts,
+}
+
+/// What a vendor does differently from others of its format.
+#[derive(Debug)]
+pub struct Quirks {
+    /// What ids of calls look like.
+    pub ids: Ids,
+    /// The word for "call some tool".
+    pub any: Any,
+    /// The most tokens to write when the caller does not say and the API wants to know.
+    pub max_tokens: u32,
+    /// The field for the most tokens to write.
+    pub max_tokens_field: &'static str,
+    /// Whether a stream has to be asked for its token counts.
+    pub stream_usage: bool,
+    /// Whether results carry the name of the tool.
+    pub named_results: bool,
+    /// What results may hold, in a format whose results are text.
+    pub results: Results,
+    /// The media its models may be sent.
+    pub media: &'static [Kind],
+    /// The longest `retry-after`, in seconds, that is meant for this client.
+    pub longest_after: Option<f64>,
+}
+
+impl Quirks {
+    /// What most do.
+    pub(crate) const USUAL: Quirks = Quirks {
+        ids: Ids::Plain,
+        any: Any::Required,
+        max_tokens: 8192,
+        max_tokens_field: "max_tokens",
+        stream_usage: true,
+        named_results: false,
+        results: Results::Text,
+        media: &[Kind::Image],
+        longest_after: None,
+    };
+}
+
+/// The vendor of that name.
+pub fn find(name: &str) -> Option<&'static Vendor> {
+    VENDORS.iter().copied().find(|vendor| vendor.name == name)
+}

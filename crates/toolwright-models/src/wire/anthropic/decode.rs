@@ -1,0 +1,231 @@
+//! Replies of the Messages API. A whole reply is read as the stream that would have brought it.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
+
+use super::super::assemble::{Arguments, Assembly, Piece};
+use super::super::{Decode, broken, object, tokens};
+use crate::error;
+
+pub(crate) struct Decoder {
+    assembly: Assembly,
+    /// The API's number of a block to its place in the assembly.
+    places: HashMap<u64, usize>,
+    /// The input of blocks that are kept as they came, such as calls of server-side tools.
+    inputs: HashMap<usize, String>,
+    usage: Counts,
+    complete: bool,
+}
+
+/// The API's own counts; later ones replace earlier ones.
+#[derive(Default)]
+struct Counts {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+impl Decoder {
+    pub(crate) fn new(assembly: Assembly) -> Self {
+        Decoder {
+            assembly,
+            places: HashMap::new(),
+            inputs: HashMap::new(),
+            usage: Counts::default(),
+            complete: false,
+        }
+    }
+
+    fn start_block(&mut self, index: u64, block: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let word = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let piece = match word("type").as_str() {
+            "text" => {
+                let text = word("text");
+                tell(&text, ModelDelta::Text, sink);
+                let citations = block.get("citations").and_then(Value::as_array);
+                Piece::Text {
+                    text,
+                    citations: citations.into_iter().flatten().filter_map(citation).collect(),
+                }
+            }
+            "tool_use" => {
+                let name = word("name");
+                sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
+                // A stream starts with `{}`, or with nothing, and brings the text of the input later.
+                let arguments = match block.get("input") {
+                    Some(Value::Object(input)) if !input.is_empty() => Arguments::Value(input.clone().into()),
+                    _ => Arguments::Text(String::new()),
+                };
+                Piece::Call { id: word("id"), name, arguments }
+            }
+            _ => {
+                let text = word("thinking");
+                tell(&text, ModelDelta::Reasoning, sink);
+                Piece::Own { text, opaque: Map::from_iter([("block".to_owned(), block)]) }
+            }
+        };
+        let place = self.assembly.add(piece)?;
+        self.places.insert(index, place);
+        Ok(())
+    }
+
+    fn delta(&mut self, index: u64, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let word = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
+        let place = self.places.get(&index).copied();
+        let Some((place, piece)) = place.and_then(|at| Some((at, self.assembly.pieces.get_mut(at)?))) else {
+            return Err(error::reply(format!("the stream goes on with block {index}, which never started")));
+        };
+        match (word("type"), piece) {
+            ("text_delta", Piece::Text { text, .. }) => {
+                text.push_str(word("text"));
+                tell(word("text"), ModelDelta::Text, sink);
+            }
+            ("citations_delta", Piece::Text { citations, .. }) => {
+                citations.extend(delta.get("citation").and_then(citation));
+            }
+            ("input_json_delta", Piece::Call { arguments, .. }) => match arguments {
+                Arguments::Text(text) => text.push_str(word("partial_json")),
+                Arguments::Value(_) => *arguments = Arguments::Text(word("partial_json").to_owned()),
+            },
+            ("input_json_delta", Piece::Own { .. }) => {
+                self.inputs.entry(place).or_default().push_str(word("partial_json"));
+            }
+            ("thinking_delta", Piece::Own { text, .. }) => {
+                text.push_str(word("thinking"));
+                tell(word("thinking"), ModelDelta::Reasoning, sink);
+            }
+            ("signature_delta", Piece::Own { opaque, .. }) => {
+                set(opaque, "signature", word("signature").into())
+            }
+            // A kind of delta this version does not know, for a block it keeps as it came or cannot keep at all.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn message_delta(&mut self, data: &Value) {
+        if let Some(reason) = data.pointer("/delta/stop_reason").and_then(Value::as_str) {
+            self.assembly.stop = Some(stop(reason));
+            self.complete = true;
+        }
+        self.count(data.get("usage"));
+    }
+
+    fn count(&mut self, usage: Option<&Value>) {
+        let Some(usage) = usage else { return };
+        let counts = &mut self.usage;
+        let update = |count: &mut u64, key: &str| *count = tokens(usage, key).unwrap_or(*count);
+        update(&mut counts.input, "/input_tokens");
+        update(&mut counts.output, "/output_tokens");
+        update(&mut counts.cache_read, "/cache_read_input_tokens");
+        update(&mut counts.cache_write, "/cache_creation_input_tokens");
+        let reasoning = tokens(usage, "/output_tokens_details/thinking_tokens");
+        self.assembly.usage.reasoning_tokens = reasoning.unwrap_or(self.assembly.usage.reasoning_tokens);
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, mut data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let index = data.get("index").and_then(Value::as_u64).unwrap_or_default();
+        match data.get("type").and_then(Value::as_str).unwrap_or_default() {
+            "message_start" => self.count(data.pointer("/message/usage")),
+            "content_block_start" => {
+                let block = data.get_mut("content_block").map(Value::take).unwrap_or_default();
+                self.start_block(index, block, sink)?;
+            }
+            "content_block_delta" => {
+                let delta = data.get("delta").cloned().unwrap_or_default();
+                self.delta(index, &delta, sink)?;
+            }
+            "message_delta" => self.message_delta(&data),
+            "message_stop" => self.complete = true,
+            "error" => return Err(error::from_event(data.get("error").unwrap_or(&data))),
+            // llama.cpp reports errors without a type.
+            "" if data.get("error").is_some() => {
+                return Err(error::from_event(data.get("error").unwrap_or(&data)));
+            }
+            // Pings, the end of a block, and events this version does not know.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, mut body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        if let Some(failed) = body.get("error").filter(|failed| !failed.is_null()) {
+            return Err(error::from_event(failed));
+        }
+        let Some(Value::Array(blocks)) = body.get_mut("content").map(Value::take) else {
+            return Err(error::reply("the reply has no `content`"));
+        };
+        for (index, block) in blocks.into_iter().enumerate() {
+            self.start_block(index as u64, block, sink)?;
+        }
+        self.message_delta(
+            &json!({"delta": {"stop_reason": body.get("stop_reason")}, "usage": body.get("usage")}),
+        );
+        self.complete = true;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {
+        if !self.complete {
+            return Err(broken());
+        }
+        for (place, input) in std::mem::take(&mut self.inputs) {
+            if let Some(Piece::Own { opaque, .. }) = self.assembly.pieces.get_mut(place) {
+                set(opaque, "input", serde_json::from_str(&input).unwrap_or_else(|_| json!({})));
+            }
+        }
+        for piece in &mut self.assembly.pieces {
+            if let Piece::Own { text, opaque } = piece
+                && !text.is_empty()
+            {
+                set(opaque, "thinking", text.as_str().into());
+            }
+        }
+        let counts = &self.usage;
+        let usage = &mut self.assembly.usage;
+        usage.input_tokens =
+            counts.input.saturating_add(counts.cache_read).saturating_add(counts.cache_write);
+        usage.output_tokens = counts.output;
+        usage.cache_read_tokens = counts.cache_read;
+        usage.cache_write_tokens = counts.cache_write;
+        Ok(self.assembly.finish())
+    }
+}
+
+/// Changes one field of a block that is kept as it came.
+fn set(opaque: &mut Map<String, Value>, key: &str, value: Value) {
+    let block = opaque.entry("block").or_insert_with(|| Value::Object(object(json!({}))));
+    if let Some(block) = block.as_object_mut() {
+        block.insert(key.to_owned(), value);
+    }
+}
+
+fn tell<'a>(text: &'a str, delta: fn(&'a str) -> ModelDelta<'a>, sink: DeltaSink<'_>) {
+    if !text.is_empty() {
+        sink(delta(text));
+    }
+}
+
+fn stop(reason: &str) -> StopReason {
+    match reason {
+        "end_turn" => StopReason::EndTurn,
+        "tool_use" => StopReason::ToolCalls,
+        "max_tokens" => StopReason::MaxTokens,
+        "stop_sequence" => StopReason::StopSequence,
+        "refusal" => StopReason::Refusal,
+        "model_context_window_exceeded" => StopReason::ContextLength,
+        _ => StopReason::Other,
+    }
+}
+
+fn citation(citation: &Value) -> Option<Citation> {
+    let word = |key: &str| citation.get(key).and_then(Value::as_str).map(str::to_owned);
+    let title = word("title").or_else(|| word("document_title"));
+    let url = word("url").or_else(|| word("source")).or_else(|| title.clone())?;
+    Some(Citation { url, title, quote: word("cited_text") })
+}

@@ -1,0 +1,192 @@
+//! Requests of the Messages API.
+
+use serde_json::{Map, Value, json};
+use toolwright_core::{Content, Media, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
+
+use super::super::content::{self, Inside};
+use super::super::names::Names;
+use super::super::turns::{Piece, Turn, pieces, turns};
+use super::super::{Delivery, Target, Wire, object};
+use crate::vendor::Vendor;
+
+pub(crate) fn encode(
+    target: Target<'_>,
+    request: &ModelRequest<'_>,
+    delivery: Delivery,
+) -> Result<Map<String, Value>, ModelError> {
+    let Target { vendor, model } = target;
+    let names = Names::new(request);
+    let mut system = Vec::new();
+    let mut messages = Messages::default();
+    for turn in turns(request.messages) {
+        match turn {
+            // Instructions further down are accepted by some models only; at the top, by all.
+            Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
+            Turn::User(blocks) => {
+                messages.add("user", blocks.iter().filter_map(|block| block_of(block, vendor)));
+            }
+            Turn::Assistant(message) => {
+                let blocks = pieces(message, vendor.name).into_iter().filter_map(|piece| match piece {
+                    Piece::Content(block) => block_of(block, vendor),
+                    Piece::Own { opaque, .. } => opaque.get("block").cloned(),
+                    Piece::Call(call) => Some(json!({
+                        "type": "tool_use",
+                        "id": vendor.quirks.ids.to_wire(&call.id),
+                        "name": names.to_wire(&call.name),
+                        "input": input(&call.arguments),
+                    })),
+                });
+                messages.add("assistant", blocks);
+            }
+            Turn::Results(results) => {
+                messages.add("user", results.iter().map(|result| tool_result(result, vendor)));
+            }
+        }
+    }
+    let options = request.options;
+    let mut body = Map::new();
+    body.insert("model".to_owned(), model.into());
+    body.insert("max_tokens".to_owned(), options.max_tokens.unwrap_or(vendor.quirks.max_tokens).into());
+    if !system.is_empty() {
+        body.insert("system".to_owned(), system.into());
+    }
+    body.insert("messages".to_owned(), messages.0.into_iter().map(Value::Object).collect());
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            json!({
+                "name": names.to_wire(&tool.name),
+                "description": tool.description,
+                "input_schema": tool.parameters,
+            })
+        });
+        body.insert("tools".to_owned(), tools.collect());
+        let choice = match request.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::Any => Some(json!({"type": "any"})),
+            ToolChoice::None => Some(json!({"type": "none"})),
+            ToolChoice::Tool(name) => Some(json!({"type": "tool", "name": names.to_wire(name)})),
+        };
+        body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
+    }
+    if let Some(temperature) = options.temperature {
+        body.insert("temperature".to_owned(), temperature.into());
+    }
+    if !options.stop.is_empty() {
+        body.insert("stop_sequences".to_owned(), options.stop.clone().into());
+    }
+    if delivery == Delivery::Stream {
+        body.insert("stream".to_owned(), true.into());
+    }
+    Ok(body)
+}
+
+/// Messages whose roles alternate: blocks of the same role join one message.
+#[derive(Default)]
+struct Messages(Vec<Map<String, Value>>);
+
+impl Messages {
+    fn add(&mut self, role: &str, blocks: impl Iterator<Item = Value>) {
+        let mut blocks: Vec<Value> = blocks.collect();
+        let last = self.0.last_mut().filter(|last| last.get("role").and_then(Value::as_str) == Some(role));
+        match last.and_then(|last| last.get_mut("content")).and_then(Value::as_array_mut) {
+            Some(content) => content.append(&mut blocks),
+            None if blocks.is_empty() && role == "assistant" => {}
+            None => {
+                if blocks.is_empty() {
+                    blocks.push(text("(nothing was said)"));
+                }
+                self.0.push(object(json!({"role": role, "content": blocks})));
+            }
+        }
+    }
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// A text block; blank ones are refused by the API and say nothing.
+fn words(block: &Content) -> Option<Value> {
+    content::in_words(block).filter(|words| !words.trim().is_empty()).map(|words| text(&words))
+}
+
+fn block_of(block: &Content, vendor: &Vendor) -> Option<Value> {
+    native(block, vendor).or_else(|| words(block))
+}
+
+/// The block of media that the API takes.
+fn native(block: &Content, vendor: &Vendor) -> Option<Value> {
+    let kind = content::kind(block)?;
+    if !vendor.quirks.media.contains(&kind) {
+        return None;
+    }
+    match block {
+        Content::Image(media) if content::common_image(media) => {
+            let source = match &media.source {
+                MediaSource::Url(url) => json!({"type": "url", "url": url}),
+                MediaSource::Data(data) => {
+                    json!({"type": "base64", "media_type": media.mime_type, "data": data})
+                }
+            };
+            Some(json!({"type": "image", "source": source}))
+        }
+        Content::Document(media) => document(media),
+        _ => None,
+    }
+}
+
+fn document(media: &Media) -> Option<Value> {
+    let source = match &media.source {
+        MediaSource::Url(url) => json!({"type": "url", "url": url}),
+        MediaSource::Data(data) if media.mime_type == "application/pdf" => {
+            json!({"type": "base64", "media_type": "application/pdf", "data": data})
+        }
+        MediaSource::Data(_) => {
+            let unnamed = Media { name: None, ..media.clone() };
+            json!({"type": "text", "media_type": "text/plain", "data": content::text_document(&unnamed)?})
+        }
+    };
+    let mut block = object(json!({"type": "document", "source": source}));
+    if let Some(name) = &media.name {
+        block.insert("title".to_owned(), name.as_str().into());
+    }
+    Some(Value::Object(block))
+}
+
+fn tool_result(result: &ToolResult, vendor: &Vendor) -> Value {
+    let sorted = content::sort(Wire::AnthropicMessages, result, |block| native(block, vendor).is_some());
+    let mut blocks: Vec<Value> = sorted
+        .inside
+        .into_iter()
+        .filter_map(|part| match part {
+            Inside::Text(words) => (!words.trim().is_empty()).then(|| text(&words)),
+            Inside::Json(value) => Some(text(&value.to_string())),
+            Inside::Media(block) => native(block, vendor),
+        })
+        .collect();
+    blocks.extend(content::notes(result).iter().map(|note| text(note)));
+    let mut block = object(json!({
+        "type": "tool_result",
+        "tool_use_id": vendor.quirks.ids.to_wire(&result.call_id),
+    }));
+    if !blocks.is_empty() {
+        block.insert("content".to_owned(), blocks.into());
+    }
+    if result.is_error() {
+        block.insert("is_error".to_owned(), true.into());
+    }
+    Value::Object(block)
+}
+
+/// Arguments as the object the API demands; text that is none is shown as the model wrote it.
+fn input(arguments: &Value) -> Value {
+    match arguments {
+        Value::Object(_) => arguments.clone(),
+        Value::Null => json!({}),
+        Value::String(text) => match serde_json::from_str::<Map<String, Value>>(text) {
+            Ok(map) => Value::Object(map),
+            Err(_) => json!({"INVALID_JSON": text}),
+        },
+        other => json!({"INVALID_JSON": other.to_string()}),
+    }
+}

@@ -1,0 +1,144 @@
+//! Putting a reply together from pieces that come in any order and any size.
+//!
+//! The formats differ in how they name the pieces; what becomes of them is the same for all and is decided here.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+use toolwright_core::{
+    AssistantMessage, Citation, Content, ModelError, ModelReply, ModelRequest, StopReason, ToolCall, Usage,
+};
+
+use super::names::{Names, hash};
+use crate::error;
+
+/// The most blocks of one reply.
+const MAX_PIECES: usize = 4096;
+
+/// One block of a reply.
+#[derive(Debug)]
+pub(super) enum Piece {
+    Text {
+        text: String,
+        citations: Vec<Citation>,
+    },
+    /// Reasoning, and everything else that goes back as it came.
+    Own {
+        text: String,
+        opaque: Map<String, Value>,
+    },
+    Call {
+        id: String,
+        name: String,
+        arguments: Arguments,
+    },
+}
+
+/// The arguments of a call: text as it comes in, or a value that came whole.
+#[derive(Debug)]
+pub(super) enum Arguments {
+    Text(String),
+    Value(Value),
+}
+
+impl Arguments {
+    /// An object as it is, and text when it is an object in JSON. Other text stays text, because the runtime reads it
+    /// leniently and never completes what was cut off.
+    fn into_value(self) -> Value {
+        match self {
+            Arguments::Value(Value::Null) => Value::Object(Map::new()),
+            Arguments::Value(Value::String(text)) => Arguments::Text(text).into_value(),
+            Arguments::Value(value) => value,
+            Arguments::Text(text) if text.trim().is_empty() => Value::Object(Map::new()),
+            Arguments::Text(text) => match serde_json::from_str::<Map<String, Value>>(&text) {
+                Ok(map) => Value::Object(map),
+                Err(_) => Value::String(text),
+            },
+        }
+    }
+}
+
+/// A reply in the making.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    vendor: &'static str,
+    names: Names,
+    /// Makes invented ids differ from turn to turn.
+    turn: usize,
+    pub(super) pieces: Vec<Piece>,
+    pub(super) stop: Option<StopReason>,
+    pub(super) usage: Usage,
+}
+
+impl Assembly {
+    pub(super) fn new(vendor: &'static str, request: &ModelRequest<'_>) -> Self {
+        Assembly {
+            vendor,
+            names: Names::new(request),
+            turn: request.messages.len(),
+            pieces: Vec::new(),
+            stop: None,
+            usage: Usage::default(),
+        }
+    }
+
+    /// Adds a block and says where it is.
+    pub(super) fn add(&mut self, piece: Piece) -> Result<usize, ModelError> {
+        if self.pieces.len() >= MAX_PIECES {
+            return Err(error::reply(format!("the reply has more than {MAX_PIECES} blocks")));
+        }
+        self.pieces.push(piece);
+        Ok(self.pieces.len() - 1)
+    }
+
+    /// Adds to the last block when it is text, else starts one.
+    pub(super) fn text(&mut self, more: &str) -> Result<(), ModelError> {
+        match self.pieces.last_mut() {
+            Some(Piece::Text { text, .. }) => text.push_str(more),
+            _ => drop(self.add(Piece::Text { text: more.to_owned(), citations: Vec::new() })?),
+        }
+        Ok(())
+    }
+
+    pub(super) fn native_name(&self, wire: &str) -> String {
+        self.names.to_native(wire)
+    }
+
+    pub(super) fn finish(self) -> ModelReply {
+        let mut message = AssistantMessage::default();
+        let mut ids = HashSet::new();
+        for piece in self.pieces {
+            match piece {
+                Piece::Text { text, .. } if text.is_empty() => {}
+                Piece::Text { text, citations } => message.content.push(Content::Text { text, citations }),
+                Piece::Own { text, opaque } => {
+                    let mut own = Map::from_iter([("from".to_owned(), Value::from(self.vendor))]);
+                    if !message.tool_calls.is_empty() {
+                        own.insert("calls".to_owned(), message.tool_calls.len().into());
+                    }
+                    own.extend(opaque);
+                    message.content.push(Content::Reasoning { text, opaque: Value::Object(own) });
+                }
+                Piece::Call { id, name, arguments } => {
+                    let arguments = arguments.into_value();
+                    let position = message.tool_calls.len();
+                    // Some servers give no ids, others the same one twice; results could not be told apart.
+                    let id = if id.is_empty() || ids.contains(&id) {
+                        format!("call_{}", hash(&format!("{} {position} {id} {name}", self.turn), 20))
+                    } else {
+                        id
+                    };
+                    ids.insert(id.clone());
+                    message.tool_calls.push(ToolCall::new(id, self.names.to_native(&name), arguments));
+                }
+            }
+        }
+        let calls = !message.tool_calls.is_empty();
+        let stop = match self.stop.unwrap_or_default() {
+            StopReason::EndTurn if calls => StopReason::ToolCalls,
+            StopReason::ToolCalls if !calls => StopReason::EndTurn,
+            other => other,
+        };
+        ModelReply { message, stop, usage: self.usage }
+    }
+}

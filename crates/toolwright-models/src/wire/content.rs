@@ -1,0 +1,285 @@
+//! Where each kind of content goes in each wire format, as a table that the encoders follow and the documentation
+//! prints. Nothing a tool returns is dropped: what an API cannot take is described in words.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use toolwright_core::{Content, Media, MediaSource, ToolResult};
+
+use super::Wire;
+use crate::vendor::{VENDORS, Vendor};
+
+/// A kind of content, as the rules tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Kind {
+    Text,
+    Json,
+    Image,
+    Audio,
+    Video,
+    Document,
+    Link,
+    Error,
+    Metadata,
+}
+
+/// Where a kind of content of a tool's result goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Inside the result, as a block of its kind.
+    Native,
+    /// Inside the result, as text.
+    Text,
+    /// In the user message after the results; the result says so.
+    Follow,
+    /// Nowhere: the result says what it was.
+    Described,
+}
+
+/// The rule for one kind of content in one format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// Where it goes.
+    pub place: Place,
+    /// The form it takes there.
+    pub form: &'static str,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 9] = [
+        Kind::Text,
+        Kind::Json,
+        Kind::Image,
+        Kind::Audio,
+        Kind::Video,
+        Kind::Document,
+        Kind::Link,
+        Kind::Error,
+        Kind::Metadata,
+    ];
+
+    /// The kind's name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Text => "text",
+            Kind::Json => "json",
+            Kind::Image => "image",
+            Kind::Audio => "audio",
+            Kind::Video => "video",
+            Kind::Document => "document",
+            Kind::Link => "link",
+            Kind::Error => "error",
+            Kind::Metadata => "metadata",
+        }
+    }
+}
+
+/// The rule for one kind of content in one format.
+pub fn rule(wire: Wire, kind: Kind) -> Rule {
+    use Place::{Described, Follow, Native, Text};
+    let (place, form) = match (wire, kind) {
+        (Wire::AnthropicMessages, Kind::Text) => (Native, "`text` block"),
+        (Wire::AnthropicMessages, Kind::Image) => {
+            (Native, "`image` block: JPEG, PNG, GIF, WebP, or an address")
+        }
+        (Wire::AnthropicMessages, Kind::Document) => (Native, "`document` block: PDF, text, or an address"),
+        (Wire::AnthropicMessages, Kind::Audio | Kind::Video) => (Described, "the API has no such block"),
+        (Wire::AnthropicMessages, Kind::Error) => (Native, "`is_error`, and the error as JSON text"),
+
+        (Wire::OpenAiChat, Kind::Text) => (Native, "the message's text"),
+        (Wire::OpenAiChat, Kind::Image) => (Follow, "`image_url` part: JPEG, PNG, GIF, WebP, or an address"),
+        (Wire::OpenAiChat, Kind::Audio) => (Follow, "`input_audio` part: WAV or MP3 data"),
+        (Wire::OpenAiChat, Kind::Document) => (Follow, "`file` part: PDF data; text documents as text"),
+        (Wire::OpenAiChat, Kind::Video) => (Described, "the API has no such part"),
+        (Wire::OpenAiChat, Kind::Error) => (Text, "the error as JSON"),
+
+        (Wire::OpenAiResponses, Kind::Text) => (Native, "`input_text` item"),
+        (Wire::OpenAiResponses, Kind::Image) => {
+            (Native, "`input_image` item: JPEG, PNG, GIF, WebP, or an address")
+        }
+        (Wire::OpenAiResponses, Kind::Document) => (Native, "`input_file` item: PDF data or an address"),
+        (Wire::OpenAiResponses, Kind::Audio | Kind::Video) => (Described, "the API has no such item"),
+        (Wire::OpenAiResponses, Kind::Error) => (Text, "the error as JSON"),
+
+        (Wire::Gemini, Kind::Text) => (Native, "`response.output`"),
+        (Wire::Gemini, Kind::Json) => (Native, "`response.output`"),
+        (Wire::Gemini, Kind::Image) => (Native, "`parts` of the `functionResponse`"),
+        (Wire::Gemini, Kind::Document) => (Native, "`parts` of the `functionResponse`"),
+        (Wire::Gemini, Kind::Audio | Kind::Video) => (Follow, "`inlineData` or `fileData` part"),
+        (Wire::Gemini, Kind::Error) => (Native, "`response.error`"),
+        (Wire::Gemini, Kind::Metadata) => (Native, "`response.metadata`"),
+
+        (_, Kind::Json) => (Text, "compact JSON"),
+        (_, Kind::Link) => (Text, "name, address and description"),
+        (_, Kind::Metadata) => (Text, "`{\"metadata\": …}`"),
+    };
+    Rule { place, form }
+}
+
+/// A tool's result, sorted by where its parts go.
+#[derive(Debug, Default)]
+pub(super) struct Sorted<'a> {
+    /// Inside the result, in order.
+    pub(super) inside: Vec<Inside<'a>>,
+    /// In the user message that follows.
+    pub(super) follow: Vec<&'a Content>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Inside<'a> {
+    Text(Cow<'a, str>),
+    Json(&'a serde_json::Value),
+    Media(&'a Content),
+}
+
+/// Sorts the content of a result. `takes` says whether the API can carry a piece of media at all.
+pub(super) fn sort<'a>(wire: Wire, result: &'a ToolResult, takes: impl Fn(&Content) -> bool) -> Sorted<'a> {
+    let mut sorted = Sorted::default();
+    for content in &result.content {
+        let Some(kind) = kind(content) else { continue };
+        let fits = || takes(content);
+        match (rule(wire, kind).place, content) {
+            (Place::Native, Content::Json { value }) => sorted.inside.push(Inside::Json(value)),
+            (_, Content::Text { .. } | Content::Json { .. } | Content::ResourceLink { .. }) => {
+                sorted.inside.extend(in_words(content).map(Inside::Text));
+            }
+            (Place::Native, _) if fits() => sorted.inside.push(Inside::Media(content)),
+            (Place::Follow, _) if fits() => {
+                let note = format!("[{}: included below]", label(content));
+                sorted.inside.push(Inside::Text(note.into()));
+                sorted.follow.push(content);
+            }
+            _ => sorted.inside.extend(in_words(content).map(Inside::Text)),
+        }
+    }
+    if let (true, Some(value)) = (result.content.is_empty(), &result.structured) {
+        sorted.inside.push(Inside::Text(value.to_string().into()));
+    }
+    sorted
+}
+
+/// The notes that end a result in formats without a place for them: metadata, then the error.
+pub(super) fn notes(result: &ToolResult) -> Vec<String> {
+    let metadata =
+        (!result.metadata.is_empty()).then(|| serde_json::json!({ "metadata": result.metadata }).to_string());
+    metadata.into_iter().chain(result.error.as_ref().map(|error| error.to_json().to_string())).collect()
+}
+
+/// The kind of a block; reasoning is not content of a result.
+pub(super) fn kind(content: &Content) -> Option<Kind> {
+    Some(match content {
+        Content::Text { .. } => Kind::Text,
+        Content::Json { .. } => Kind::Json,
+        Content::Image(_) => Kind::Image,
+        Content::Audio(_) => Kind::Audio,
+        Content::Video(_) => Kind::Video,
+        Content::Document(_) => Kind::Document,
+        Content::ResourceLink { .. } => Kind::Link,
+        _ => return None,
+    })
+}
+
+/// Whether a picture is an address, or of a type that every vendor takes.
+pub(super) fn common_image(media: &Media) -> bool {
+    let known = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+    matches!(media.source, MediaSource::Url(_)) || known.contains(&&*media.mime_type)
+}
+
+/// The media of a block.
+pub(super) fn media(content: &Content) -> Option<&Media> {
+    match content {
+        Content::Image(media) | Content::Audio(media) | Content::Video(media) | Content::Document(media) => {
+            Some(media)
+        }
+        _ => None,
+    }
+}
+
+/// A block in words: its text, or what it is when it cannot be sent. `None` for what is nobody's business.
+pub(super) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
+    Some(match content {
+        Content::ResourceLink { uri, name, description, mime_type } => {
+            let mut text = format!("[link: {name} <{uri}>");
+            if let Some(mime_type) = mime_type {
+                let _ = write!(text, " {mime_type}");
+            }
+            if let Some(description) = description {
+                let _ = write!(text, ": {description}");
+            }
+            text.push(']');
+            text.into()
+        }
+        Content::Document(media) if text_document(media).is_some() => text_document(media)?.into(),
+        content => match (content.as_text(), media(content)) {
+            (Some(text), _) => text,
+            (None, Some(media)) => match &media.source {
+                MediaSource::Url(url) => format!("[{}: {url}]", label(content)).into(),
+                MediaSource::Data(data) => {
+                    let bytes = data.len() / 4 * 3;
+                    format!("[{}, about {bytes} bytes: cannot be shown to this model]", label(content)).into()
+                }
+            },
+            (None, None) => return None,
+        },
+    })
+}
+
+/// The text of a document that is text.
+pub(super) fn text_document(media: &Media) -> Option<String> {
+    let is_text = media.mime_type.starts_with("text/") || media.mime_type == "application/json";
+    let bytes = is_text.then(|| media.bytes().ok()).flatten()?;
+    let text = String::from_utf8(bytes).ok()?;
+    Some(match &media.name {
+        Some(name) => format!("[document {name}]\n{text}"),
+        None => text,
+    })
+}
+
+fn label(content: &Content) -> String {
+    let kind = kind(content).map_or("content", Kind::name);
+    match media(content) {
+        Some(Media { mime_type, name: Some(name), .. }) => format!("{kind} {name} ({mime_type})"),
+        Some(Media { mime_type, .. }) => format!("{kind} ({mime_type})"),
+        None => kind.to_owned(),
+    }
+}
+
+/// The reference page about content, in Markdown.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Where content goes\n\n\
+         What a tool returns reaches every model. Each API has its own idea of what a tool's result may hold, so each\n\
+         kind of content has a place in each wire format:\n\n\
+         - **native**: inside the result, as a block of its kind;\n\
+         - **text**: inside the result, as text;\n\
+         - **follows**: in a user message right after the results of the whole batch; the result says so;\n\
+         - **described**: the API has no place for it, so the result says what it was.\n\n\
+         Media of a type that an API does not take is described too, or given as its address. This page is generated\n\
+         from the table that the encoders use.\n",
+    );
+    for wire in Wire::ALL {
+        let _ = write!(page, "\n## {}\n\n| content | place | as |\n| --- | --- | --- |\n", wire.title());
+        for kind in Kind::ALL {
+            let Rule { place, form } = rule(wire, kind);
+            let place = match place {
+                Place::Native => "native",
+                Place::Text => "text",
+                Place::Follow => "follows",
+                Place::Described => "described",
+            };
+            let _ = writeln!(page, "| {} | {place} | {form} |", kind.name());
+        }
+    }
+    page.push_str(
+        "\n## Vendors\n\nMedia that a vendor's servers are known to take; the rest is described.\n\n\
+         | vendor | wire format | media |\n| --- | --- | --- |\n",
+    );
+    for Vendor { name, wire, quirks, .. } in VENDORS {
+        let media: Vec<_> = quirks.media.iter().map(|kind| kind.name()).collect();
+        let media = if media.is_empty() { "none".to_owned() } else { media.join(", ") };
+        let _ = writeln!(page, "| `{name}` | {} | {media} |", wire.title());
+    }
+    page
+}

@@ -1,0 +1,128 @@
+//! Replies of `generateContent`. A whole reply and one event of a stream are the same thing.
+
+use serde_json::{Map, Value};
+use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
+
+use super::super::assemble::{Arguments, Assembly, Piece};
+use super::super::{Decode, broken, tokens};
+use crate::error;
+
+pub(crate) struct Decoder {
+    assembly: Assembly,
+    complete: bool,
+}
+
+impl Decoder {
+    pub(crate) fn new(assembly: Assembly) -> Self {
+        Decoder { assembly, complete: false }
+    }
+
+    fn part(&mut self, part: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let signature = part.get("thoughtSignature");
+        let own = |key: &str, value: &Value| Map::from_iter([(key.to_owned(), value.clone())]);
+        if let Some(call) = part.get("functionCall") {
+            let word = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let name = word("name");
+            sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
+            if let Some(signature) = signature {
+                let opaque = own("callSignature", signature);
+                self.assembly.add(Piece::Own { text: String::new(), opaque })?;
+            }
+            let arguments = Arguments::Value(call.get("args").cloned().unwrap_or_default());
+            return self.assembly.add(Piece::Call { id: word("id"), name, arguments }).map(drop);
+        }
+        let Some(text) = part.get("text").and_then(Value::as_str) else {
+            let opaque = own("part", part);
+            return self.assembly.add(Piece::Own { text: String::new(), opaque }).map(drop);
+        };
+        if part.get("thought").and_then(Value::as_bool) == Some(true) {
+            if !text.is_empty() {
+                sink(ModelDelta::Reasoning(text));
+            }
+            return self.thought(text, part);
+        }
+        if !text.is_empty() {
+            sink(ModelDelta::Text(text));
+            self.assembly.text(text)?;
+        }
+        if let Some(signature) = signature {
+            let opaque = own("textSignature", signature);
+            self.assembly.add(Piece::Own { text: String::new(), opaque })?;
+        }
+        Ok(())
+    }
+
+    /// Adds to the last thought, as long as nothing signs it.
+    fn thought(&mut self, more: &str, part: &Value) -> Result<(), ModelError> {
+        let mut kept = part.as_object().cloned().unwrap_or_default();
+        kept.shift_remove("text");
+        if let Some(Piece::Own { text, opaque }) = self.assembly.pieces.last_mut()
+            && let Some(last) = opaque.get_mut("part").and_then(Value::as_object_mut)
+            && last.contains_key("thought")
+            && !last.contains_key("thoughtSignature")
+        {
+            text.push_str(more);
+            last.extend(kept);
+            return Ok(());
+        }
+        let opaque = Map::from_iter([("part".to_owned(), Value::Object(kept))]);
+        self.assembly.add(Piece::Own { text: more.to_owned(), opaque }).map(drop)
+    }
+
+    fn count(&mut self, counts: &Value) {
+        let usage = &mut self.assembly.usage;
+        let count = |path: &str| tokens(counts, path).unwrap_or(0);
+        usage.input_tokens = count("/promptTokenCount").saturating_add(count("/toolUsePromptTokenCount"));
+        usage.reasoning_tokens = count("/thoughtsTokenCount");
+        usage.output_tokens = count("/candidatesTokenCount").saturating_add(usage.reasoning_tokens);
+        usage.cache_read_tokens = count("/cachedContentTokenCount");
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        if let Some(failed) = data.get("error").filter(|failed| !failed.is_null()) {
+            return Err(error::from_event(failed));
+        }
+        if let Some(counts) = data.get("usageMetadata") {
+            self.count(counts);
+        }
+        if data.pointer("/promptFeedback/blockReason").is_some() {
+            self.assembly.stop = Some(StopReason::Refusal);
+            self.complete = true;
+        }
+        let Some(candidate) = data.pointer("/candidates/0") else { return Ok(()) };
+        for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
+            self.part(part, sink)?;
+        }
+        if let Some(reason) = candidate.get("finishReason").and_then(Value::as_str) {
+            self.assembly.stop = Some(stop(reason));
+            self.complete = true;
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let known = ["candidates", "promptFeedback", "error"].iter().any(|key| body.get(*key).is_some());
+        if !known {
+            return Err(error::reply("the reply has no `candidates`"));
+        }
+        self.event(body, sink)?;
+        self.complete = true;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<ModelReply, ModelError> {
+        if self.complete { Ok(self.assembly.finish()) } else { Err(broken()) }
+    }
+}
+
+fn stop(reason: &str) -> StopReason {
+    match reason {
+        "STOP" => StopReason::EndTurn,
+        "MAX_TOKENS" => StopReason::MaxTokens,
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY"
+        | "LANGUAGE" => StopReason::Refusal,
+        _ => StopReason::Other,
+    }
+}

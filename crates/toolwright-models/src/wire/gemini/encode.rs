@@ -1,0 +1,226 @@
+//! Requests of `generateContent`.
+
+use serde_json::{Map, Value, json};
+use toolwright_core::{Content, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
+
+use super::super::content::{self, Inside};
+use super::super::names::Names;
+use super::super::turns::{Piece, Turn, pieces, turns};
+use super::super::{Target, Wire, object};
+use crate::vendor::Vendor;
+
+/// Addresses the API fetches by itself; others it refuses.
+const FETCHED: [&str; 3] =
+    ["gs://", "https://generativelanguage.googleapis.com/", "https://www.youtube.com/watch"];
+
+pub(crate) fn encode(
+    target: Target<'_>,
+    request: &ModelRequest<'_>,
+) -> Result<Map<String, Value>, ModelError> {
+    let vendor = target.vendor;
+    let names = Names::new(request);
+    let mut system = Vec::new();
+    let mut contents = Contents::default();
+    for turn in turns(request.messages) {
+        match turn {
+            Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
+            Turn::User(blocks) => {
+                contents.add("user", blocks.iter().filter_map(|block| part(block, vendor)).collect());
+            }
+            Turn::Assistant(message) => {
+                contents.add("model", model_parts(pieces(message, vendor.name), vendor, &names));
+            }
+            Turn::Results(results) => {
+                let mut follow = Vec::new();
+                let parts = results.iter().map(|result| response(result, vendor, &names, &mut follow));
+                let mut parts: Vec<Value> = parts.collect();
+                parts.append(&mut follow);
+                contents.add("user", parts);
+            }
+        }
+    }
+    let options = request.options;
+    let mut body = object(json!({"contents": contents.0}));
+    if !system.is_empty() {
+        body.insert("systemInstruction".to_owned(), json!({"parts": system}));
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<Value> = request
+            .tools
+            .iter()
+            .map(|tool| {
+                json!({
+                    "name": names.to_wire(&tool.name),
+                    "description": tool.description,
+                    "parametersJsonSchema": tool.parameters,
+                })
+            })
+            .collect();
+        body.insert("tools".to_owned(), json!([{"functionDeclarations": tools}]));
+        let config = match request.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::Any => Some(json!({"mode": "ANY"})),
+            ToolChoice::None => Some(json!({"mode": "NONE"})),
+            ToolChoice::Tool(name) => {
+                Some(json!({"mode": "ANY", "allowedFunctionNames": [names.to_wire(name)]}))
+            }
+        };
+        body.extend(config.map(|config| ("toolConfig".to_owned(), json!({"functionCallingConfig": config}))));
+    }
+    let mut config = Map::new();
+    config.extend(options.max_tokens.map(|most| ("maxOutputTokens".to_owned(), most.into())));
+    config.extend(options.temperature.map(|value| ("temperature".to_owned(), value.into())));
+    if !options.stop.is_empty() {
+        config.insert("stopSequences".to_owned(), options.stop.clone().into());
+    }
+    if !config.is_empty() {
+        body.insert("generationConfig".to_owned(), config.into());
+    }
+    Ok(body)
+}
+
+/// Contents whose roles alternate: parts of the same role join one content.
+#[derive(Default)]
+struct Contents(Vec<Value>);
+
+impl Contents {
+    fn add(&mut self, role: &str, mut parts: Vec<Value>) {
+        let last = self.0.last_mut().filter(|last| last.get("role").and_then(Value::as_str) == Some(role));
+        match last.and_then(|last| last.get_mut("parts")).and_then(Value::as_array_mut) {
+            Some(known) => known.append(&mut parts),
+            None if parts.is_empty() && role == "model" => {}
+            None => {
+                if parts.is_empty() {
+                    parts.push(json!({"text": "(nothing was said)"}));
+                }
+                self.0.push(json!({"role": role, "parts": parts}));
+            }
+        }
+    }
+}
+
+/// The parts of a model's turn, each signature where it was: some models refuse a turn that lacks one.
+fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Value> {
+    let mut parts: Vec<Value> = Vec::new();
+    let mut call_signature = None;
+    for piece in pieces {
+        match piece {
+            Piece::Content(block) => parts.extend(part(block, vendor)),
+            Piece::Own { text, opaque } => {
+                if let Some(signature) = opaque.get("callSignature") {
+                    call_signature = Some(signature.clone());
+                } else if let Some(signature) = opaque.get("textSignature") {
+                    match parts
+                        .last_mut()
+                        .and_then(Value::as_object_mut)
+                        .filter(|part| part.contains_key("text"))
+                    {
+                        Some(last) => drop(last.insert("thoughtSignature".to_owned(), signature.clone())),
+                        None => parts.push(json!({"text": "", "thoughtSignature": signature})),
+                    }
+                } else if let Some(Value::Object(own)) = opaque.get("part") {
+                    let mut own = own.clone();
+                    if own.contains_key("thought") {
+                        own.insert("text".to_owned(), text.into());
+                    }
+                    parts.push(Value::Object(own));
+                }
+            }
+            Piece::Call(call) => {
+                let args = match &call.arguments {
+                    Value::Object(map) => map.clone(),
+                    Value::String(text) => {
+                        serde_json::from_str(text).unwrap_or_else(|_| object(json!({"INVALID_JSON": text})))
+                    }
+                    _ => Map::new(),
+                };
+                let mut part = object(json!({"functionCall": {
+                    "id": vendor.quirks.ids.to_wire(&call.id),
+                    "name": names.to_wire(&call.name),
+                    "args": args,
+                }}));
+                part.extend(call_signature.take().map(|value| ("thoughtSignature".to_owned(), value)));
+                parts.push(Value::Object(part));
+            }
+        }
+    }
+    parts
+}
+
+fn response(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
+    let sorted = content::sort(Wire::Gemini, result, |block| media_part(block, vendor).is_some());
+    let mut response = Map::new();
+    let spoken: Vec<_> = sorted.inside.iter().filter(|part| !matches!(part, Inside::Media(_))).collect();
+    let output = match spoken.as_slice() {
+        [Inside::Json(value)] => (*value).clone(),
+        spoken => {
+            let words = spoken.iter().map(|part| match part {
+                Inside::Text(text) => text.to_string(),
+                Inside::Json(value) => value.to_string(),
+                Inside::Media(_) => String::new(),
+            });
+            words.collect::<Vec<_>>().join("\n").into()
+        }
+    };
+    if !spoken.is_empty() || result.error.is_none() {
+        response.insert("output".to_owned(), output);
+    }
+    if !result.metadata.is_empty() {
+        response.insert("metadata".to_owned(), result.metadata.clone().into());
+    }
+    if let Some(error) = &result.error {
+        response.insert("error".to_owned(), error.to_json().get("error").cloned().unwrap_or_default());
+    }
+    let id = vendor.quirks.ids.to_wire(&result.call_id);
+    let name = names.to_wire(&result.name);
+    if !sorted.follow.is_empty() {
+        follow.push(json!({"text": format!("[content of the result of `{name}`, call {id}]")}));
+        follow.extend(sorted.follow.iter().filter_map(|block| media_part(block, vendor)));
+    }
+    let mut function = object(json!({"id": id, "name": name, "response": response}));
+    let media: Vec<Value> = sorted
+        .inside
+        .iter()
+        .filter_map(|part| match part {
+            Inside::Media(block) => media_part(block, vendor),
+            _ => None,
+        })
+        .collect();
+    if !media.is_empty() {
+        function.insert("parts".to_owned(), media.into());
+    }
+    json!({"functionResponse": function})
+}
+
+fn words(block: &Content) -> Option<Value> {
+    content::in_words(block).filter(|words| !words.is_empty()).map(|words| json!({"text": words}))
+}
+
+fn part(block: &Content, vendor: &Vendor) -> Option<Value> {
+    media_part(block, vendor).or_else(|| words(block))
+}
+
+fn media_part(block: &Content, vendor: &Vendor) -> Option<Value> {
+    let media = content::media(block)?;
+    if !vendor.quirks.media.contains(&content::kind(block)?) {
+        return None;
+    }
+    let known = match block {
+        Content::Image(_) => {
+            matches!(
+                &*media.mime_type,
+                "image/png" | "image/jpeg" | "image/webp" | "image/heic" | "image/heif"
+            )
+        }
+        Content::Document(_) => media.mime_type == "application/pdf" || media.mime_type.starts_with("text/"),
+        _ => true,
+    };
+    match &media.source {
+        _ if !known => None,
+        MediaSource::Data(data) => Some(json!({"inlineData": {"mimeType": media.mime_type, "data": data}})),
+        MediaSource::Url(url) if FETCHED.iter().any(|start| url.starts_with(start)) => {
+            Some(json!({"fileData": {"mimeType": media.mime_type, "fileUri": url}}))
+        }
+        MediaSource::Url(_) => None,
+    }
+}

@@ -1,0 +1,7 @@
+//! Google's `generateContent`.
+
+mod decode;
+mod encode;
+
+pub(super) use decode::Decoder;
+pub(super) use encode::encode;

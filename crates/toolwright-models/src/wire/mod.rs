@@ -1,0 +1,203 @@
+//! Wire formats: how a conversation becomes a vendor's JSON, and how its replies become messages again.
+//!
+//! There are few formats and many vendors; what a vendor does differently is data in `vendor`. Each format has one
+//! decoder, which whole replies and streams share. Sending bytes belongs to `http`.
+
+mod anthropic;
+mod assemble;
+pub mod content;
+mod gemini;
+pub(crate) mod names;
+mod openai_chat;
+mod openai_responses;
+mod turns;
+
+use serde_json::{Map, Value};
+use toolwright_core::{DeltaSink, ModelError, ModelReply, ModelRequest};
+
+use crate::error;
+use crate::sse::{SseEvent, SseReader};
+use crate::vendor::Vendor;
+
+/// A vendor-independent shape of requests and replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// Anthropic's Messages API.
+    AnthropicMessages,
+    /// OpenAI's Chat Completions API, which most servers speak.
+    OpenAiChat,
+    /// OpenAI's Responses API.
+    OpenAiResponses,
+    /// Google's `generateContent`.
+    Gemini,
+}
+
+/// Whether the answer comes at once or piece by piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// One JSON document.
+    Whole,
+    /// Server-sent events.
+    Stream,
+}
+
+/// Which model of which vendor a request is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The vendor.
+    pub vendor: &'a Vendor,
+    /// The model, as the vendor calls it.
+    pub model: &'a str,
+}
+
+impl Wire {
+    /// All formats.
+    pub const ALL: [Wire; 4] =
+        [Wire::AnthropicMessages, Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Gemini];
+
+    /// The name people know it by.
+    pub fn title(self) -> &'static str {
+        match self {
+            Wire::AnthropicMessages => "Anthropic Messages",
+            Wire::OpenAiChat => "OpenAI Chat Completions",
+            Wire::OpenAiResponses => "OpenAI Responses",
+            Wire::Gemini => "Gemini generateContent",
+        }
+    }
+
+    /// The address of a request, after the vendor's base address.
+    pub fn path(self, model: &str, delivery: Delivery) -> String {
+        match (self, delivery) {
+            (Wire::AnthropicMessages, _) => "/v1/messages".to_owned(),
+            (Wire::OpenAiChat, _) => "/chat/completions".to_owned(),
+            (Wire::OpenAiResponses, _) => "/responses".to_owned(),
+            (Wire::Gemini, Delivery::Whole) => format!("/models/{}:generateContent", segment(model)),
+            (Wire::Gemini, Delivery::Stream) => {
+                format!("/models/{}:streamGenerateContent?alt=sse", segment(model))
+            }
+        }
+    }
+
+    /// The body of a request.
+    pub fn encode(
+        self,
+        target: Target<'_>,
+        request: &ModelRequest<'_>,
+        delivery: Delivery,
+    ) -> Result<Value, ModelError> {
+        let mut body = match self {
+            Wire::AnthropicMessages => anthropic::encode(target, request, delivery),
+            Wire::OpenAiChat => openai_chat::encode(target, request, delivery),
+            Wire::OpenAiResponses => openai_responses::encode(target, request, delivery),
+            Wire::Gemini => gemini::encode(target, request),
+        }?;
+        merge(&mut body, &request.options.extra);
+        Ok(Value::Object(body))
+    }
+
+    /// What reads the reply to `request`.
+    pub fn decoder(self, target: Target<'_>, request: &ModelRequest<'_>) -> Decoder {
+        let assembly = assemble::Assembly::new(target.vendor.name, request);
+        let format: Box<dyn Decode> = match self {
+            Wire::AnthropicMessages => Box::new(anthropic::Decoder::new(assembly)),
+            Wire::OpenAiChat => Box::new(openai_chat::Decoder::new(assembly)),
+            Wire::OpenAiResponses => Box::new(openai_responses::Decoder::new(assembly)),
+            Wire::Gemini => Box::new(gemini::Decoder::new(assembly)),
+        };
+        Decoder { format }
+    }
+}
+
+/// Reads one reply, whole or streamed.
+pub struct Decoder {
+    format: Box<dyn Decode>,
+}
+
+impl Decoder {
+    /// Takes one event of a stream.
+    pub fn event(&mut self, event: &SseEvent, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        if event.data.trim() == "[DONE]" {
+            self.format.ended();
+            return Ok(());
+        }
+        let data: Value = serde_json::from_str(&event.data).map_err(|cause| {
+            error::reply("the stream holds something that is not JSON").with_source(cause)
+        })?;
+        self.format.event(data, sink)
+    }
+
+    /// Takes a whole reply.
+    pub fn body(&mut self, body: &[u8], sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let body: Value = serde_json::from_slice(body).map_err(|cause| {
+            let start = error::shown(&String::from_utf8_lossy(body.get(..80).unwrap_or(body)), &[]);
+            error::reply(format!("the reply is not JSON; it starts with {start:?}")).with_source(cause)
+        })?;
+        self.format.whole(body, sink)
+    }
+
+    /// The reply. A stream that broke off is an error, never a shorter reply.
+    pub fn finish(self) -> Result<ModelReply, ModelError> {
+        self.format.finish()
+    }
+
+    /// Takes a whole stream that is already here, for recorded replies.
+    pub fn stream(mut self, bytes: &[u8], sink: DeltaSink<'_>) -> Result<ModelReply, ModelError> {
+        let mut reader = SseReader::new(bytes.len().max(1));
+        for event in reader.push(bytes)? {
+            self.event(&event, sink)?;
+        }
+        self.finish()
+    }
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").finish_non_exhaustive()
+    }
+}
+
+/// What each format knows about its replies.
+trait Decode: Send {
+    /// One event of a stream.
+    fn event(&mut self, data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError>;
+    /// A whole reply.
+    fn whole(&mut self, body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError>;
+    /// The stream said that it is over.
+    fn ended(&mut self) {}
+    /// The reply, if it is complete.
+    fn finish(self: Box<Self>) -> Result<ModelReply, ModelError>;
+}
+
+/// The error of a stream that ended too soon.
+fn broken() -> ModelError {
+    error::reply("the stream broke off before the reply was complete")
+}
+
+/// Puts a caller's own fields into a request: objects are merged, everything else replaces what was there.
+fn merge(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
+    for (key, value) in extra {
+        match (body.get_mut(key), value) {
+            (Some(Value::Object(inner)), Value::Object(more)) => merge(inner, more),
+            _ => drop(body.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+/// A model's name as one segment of an address.
+fn segment(model: &str) -> String {
+    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    model.bytes().map(|b| if keep(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+/// The object in a JSON value, for the literals that are written as objects.
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// A number of tokens at a place in a reply; absent, null and nonsense count as none.
+fn tokens(usage: &Value, path: &str) -> Option<u64> {
+    usage.pointer(path).and_then(Value::as_u64)
+}

@@ -1,0 +1,272 @@
+//! Replies of the Chat Completions API. A whole reply is read as a stream of one chunk.
+
+use serde_json::{Map, Value};
+use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
+
+use super::super::assemble::{Arguments, Assembly, Piece};
+use super::super::{Decode, broken, tokens};
+use crate::error;
+
+/// The fields in which servers put reasoning as text.
+const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+
+pub(crate) struct Decoder {
+    assembly: Assembly,
+    /// The calls so far: the server's number, if it gives one, and the place in the assembly.
+    calls: Vec<(Option<u64>, usize)>,
+    /// Reasoning so far, under the names of its fields.
+    reasoning: Map<String, Value>,
+    refused: bool,
+    complete: bool,
+}
+
+impl Decoder {
+    pub(crate) fn new(assembly: Assembly) -> Self {
+        Decoder { assembly, calls: Vec::new(), reasoning: Map::new(), refused: false, complete: false }
+    }
+
+    fn chunk(&mut self, chunk: &Value, message: &str, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        if let Some(failed) = chunk.get("error").filter(|failed| !failed.is_null()) {
+            return Err(error::from_event(failed));
+        }
+        let usage = chunk.get("usage").filter(|usage| usage.is_object());
+        self.count(usage.or_else(|| chunk.pointer("/x_groq/usage")));
+        let choices = chunk.get("choices").and_then(Value::as_array).into_iter().flatten();
+        let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
+        for choice in choices.filter(first) {
+            if let Some(delta) = choice.get(message) {
+                self.delta(delta, sink)?;
+            }
+            match choice.get("finish_reason").and_then(Value::as_str) {
+                None => {}
+                Some("error") => return Err(error::from_event(choice.get("error").unwrap_or(choice))),
+                Some(reason) => {
+                    self.assembly.stop = Some(stop(reason));
+                    self.complete = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        // Some servers send the same reasoning under both names.
+        let told = REASONING.iter().find_map(|key| Some((*key, delta.get(*key)?.as_str()?)));
+        if let Some((key, text)) = told {
+            self.reason(key, text, sink);
+        }
+        if let Some(details) = delta.get("reasoning_details").and_then(Value::as_array) {
+            self.details(details)?;
+            if told.is_none() {
+                let texts = details.iter().filter_map(|detail| detail.get("text").and_then(Value::as_str));
+                texts.filter(|text| !text.is_empty()).for_each(|text| sink(ModelDelta::Reasoning(text)));
+            }
+        }
+        match delta.get("content") {
+            Some(Value::String(text)) => self.text(text, sink)?,
+            // Mistral's reasoning models send a list of parts.
+            Some(Value::Array(parts)) => {
+                for part in parts {
+                    match part.get("text").and_then(Value::as_str) {
+                        Some(text) => self.text(text, sink)?,
+                        None => {
+                            let thought = part.get("thinking").and_then(Value::as_array);
+                            let texts = thought.into_iter().flatten().filter_map(|t| t.get("text")?.as_str());
+                            texts.for_each(|text| self.reason("", text, sink));
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        if let Some(text) = delta.get("refusal").and_then(Value::as_str).filter(|text| !text.is_empty()) {
+            self.refused = true;
+            self.text(text, sink)?;
+        }
+        for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            self.call(call, sink)?;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        if !text.is_empty() {
+            sink(ModelDelta::Text(text));
+            self.assembly.text(text)?;
+        }
+        Ok(())
+    }
+
+    /// Adds to reasoning; one without a field's name is shown and not sent back.
+    fn reason(&mut self, key: &str, text: &str, sink: DeltaSink<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        sink(ModelDelta::Reasoning(text));
+        append(&mut self.reasoning, key, text);
+    }
+
+    /// Joins the details of reasoning: pieces with the same number and type are parts of one.
+    fn details(&mut self, details: &[Value]) -> Result<(), ModelError> {
+        let known = self.reasoning.entry("reasoning_details").or_insert_with(|| Value::Array(Vec::new()));
+        let Some(known) = known.as_array_mut() else { return Ok(()) };
+        for detail in details.iter().filter_map(Value::as_object) {
+            let same = |old: &Value| {
+                detail.get("index").is_some()
+                    && old.get("index") == detail.get("index")
+                    && old.get("type") == detail.get("type")
+            };
+            let full = known.len() >= 4096;
+            match known.last_mut().filter(|last| same(last)).and_then(Value::as_object_mut) {
+                None if full => return Err(error::reply("the reply has too many reasoning details")),
+                None => known.push(Value::Object(detail.clone())),
+                Some(last) => {
+                    for (key, value) in detail {
+                        match (key.as_str(), value.as_str()) {
+                            ("text" | "summary" | "data", Some(more)) => append(last, key, more),
+                            _ if value.is_null() => {}
+                            _ => drop(last.insert(key.clone(), value.clone())),
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a fragment of a call. The first has the id and the name, later ones only more of the arguments; some
+    /// servers leave the number out, or give every call the same one.
+    fn call(&mut self, call: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let index = call.get("index").and_then(Value::as_u64);
+        let given_id = call.get("id").and_then(Value::as_str).unwrap_or_default();
+        let function = call.get("function").unwrap_or(&Value::Null);
+        let given_name = function.get("name").and_then(Value::as_str).unwrap_or_default();
+        let known = match index {
+            Some(_) => self.calls.iter().rev().find(|(number, _)| *number == index),
+            None => self.calls.last(),
+        };
+        let known = known.map(|(_, place)| *place).filter(|place| match self.assembly.pieces.get(*place) {
+            Some(Piece::Call { id, .. }) => {
+                let other_id = !given_id.is_empty() && id != given_id;
+                let another = other_id || (index.is_none() && given_id.is_empty());
+                given_name.is_empty() || !another
+            }
+            _ => false,
+        });
+        let place = match known {
+            Some(place) => place,
+            None => {
+                sink(ModelDelta::Call { name: &self.assembly.native_name(given_name) });
+                let arguments = Arguments::Text(String::new());
+                let (id, name) = (given_id.to_owned(), String::new());
+                let place = self.assembly.add(Piece::Call { id, name, arguments })?;
+                self.calls.push((index, place));
+                place
+            }
+        };
+        let Some(Piece::Call { id, name, arguments }) = self.assembly.pieces.get_mut(place) else {
+            return Ok(());
+        };
+        if id.is_empty() {
+            given_id.clone_into(id);
+        }
+        if name.is_empty() {
+            given_name.clone_into(name);
+        }
+        match (function.get("arguments"), arguments) {
+            (Some(Value::String(more)), Arguments::Text(text)) => text.push_str(more),
+            (Some(whole @ Value::Object(_)), arguments) => *arguments = Arguments::Value(whole.clone()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, counts: Option<&Value>) {
+        let Some(counts) = counts else { return };
+        let usage = &mut self.assembly.usage;
+        let first =
+            |paths: &[&str], old: u64| paths.iter().find_map(|path| tokens(counts, path)).unwrap_or(old);
+        usage.input_tokens = first(&["/prompt_tokens"], usage.input_tokens);
+        usage.output_tokens = first(&["/completion_tokens"], usage.output_tokens);
+        let cached = ["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"];
+        usage.cache_read_tokens = first(&cached, usage.cache_read_tokens);
+        let written = ["/prompt_tokens_details/cache_write_tokens"];
+        usage.cache_write_tokens = first(&written, usage.cache_write_tokens);
+        let reasoning = ["/completion_tokens_details/reasoning_tokens"];
+        usage.reasoning_tokens = first(&reasoning, usage.reasoning_tokens);
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        self.chunk(&data, "delta", sink)
+    }
+
+    fn whole(&mut self, mut body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        // Here each call is whole, so none is a fragment of another, whatever its id says.
+        let calls = body.pointer_mut("/choices/0/message/tool_calls").and_then(Value::as_array_mut);
+        for (index, call) in calls.into_iter().flatten().enumerate() {
+            if let Some(call) = call.as_object_mut() {
+                call.insert("index".to_owned(), index.into());
+            }
+        }
+        self.chunk(&body, "message", sink)?;
+        if body.pointer("/choices/0/message").is_none() {
+            return Err(error::reply("the reply has no `choices` with a message"));
+        }
+        self.complete = true;
+        Ok(())
+    }
+
+    fn ended(&mut self) {
+        self.complete = true;
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {
+        if !self.complete {
+            return Err(broken());
+        }
+        if self.refused {
+            self.assembly.stop = Some(StopReason::Refusal);
+        }
+        if !self.reasoning.is_empty() {
+            let mut fields = std::mem::take(&mut self.reasoning);
+            let unnamed = fields.shift_remove("");
+            let named = REASONING.iter().find_map(|key| fields.get(*key));
+            let detailed = || {
+                let details = fields.get("reasoning_details")?.as_array()?.iter();
+                let text = |detail: &Value| {
+                    Some(detail.get("text").or_else(|| detail.get("summary"))?.as_str()?.to_owned())
+                };
+                Some(Value::String(details.filter_map(text).collect()))
+            };
+            let text = unnamed.or_else(|| named.cloned()).or_else(detailed);
+            let text = text.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+            let opaque = if fields.is_empty() {
+                Map::new()
+            } else {
+                Map::from_iter([("fields".to_owned(), fields.into())])
+            };
+            self.assembly.pieces.insert(0, Piece::Own { text, opaque });
+        }
+        Ok(self.assembly.finish())
+    }
+}
+
+fn append(fields: &mut Map<String, Value>, key: &str, more: &str) {
+    match fields.get_mut(key) {
+        Some(Value::String(text)) => text.push_str(more),
+        _ => drop(fields.insert(key.to_owned(), more.into())),
+    }
+}
+
+fn stop(reason: &str) -> StopReason {
+    match reason {
+        "stop" | "eos" => StopReason::EndTurn,
+        "tool_calls" | "function_call" => StopReason::ToolCalls,
+        "length" => StopReason::MaxTokens,
+        "model_length" => StopReason::ContextLength,
+        "content_filter" => StopReason::Refusal,
+        _ => StopReason::Other,
+    }
+}

@@ -1,0 +1,157 @@
+//! Replies of the Responses API. A stream's small events are only told; the items it completes, which are the same
+//! as those of a whole reply, make the message.
+
+use serde_json::{Map, Value};
+use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
+
+use super::super::assemble::{Arguments, Assembly, Piece};
+use super::super::{Decode, broken, tokens};
+use crate::error;
+
+pub(crate) struct Decoder {
+    assembly: Assembly,
+    items: usize,
+    refused: bool,
+    complete: bool,
+}
+
+impl Decoder {
+    pub(crate) fn new(assembly: Assembly) -> Self {
+        Decoder { assembly, items: 0, refused: false, complete: false }
+    }
+
+    fn item(&mut self, item: Value) -> Result<(), ModelError> {
+        self.items += 1;
+        let word = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let piece = match word("type").as_str() {
+            "message" => {
+                for part in item.get("content").and_then(Value::as_array).into_iter().flatten() {
+                    self.part(part)?;
+                }
+                return Ok(());
+            }
+            "function_call" => Piece::Call {
+                id: word("call_id"),
+                name: word("name"),
+                arguments: Arguments::Value(item.get("arguments").cloned().unwrap_or_default()),
+            },
+            _ => {
+                let texts = |key: &str| {
+                    let list = item.get(key).and_then(Value::as_array);
+                    list.into_iter()
+                        .flatten()
+                        .filter_map(|part| part.get("text")?.as_str())
+                        .collect::<Vec<_>>()
+                };
+                let text = [texts("summary"), texts("content")].concat().join("\n");
+                Piece::Own { text, opaque: Map::from_iter([("item".to_owned(), item)]) }
+            }
+        };
+        self.assembly.add(piece).map(drop)
+    }
+
+    fn part(&mut self, part: &Value) -> Result<(), ModelError> {
+        if let Some(refusal) = part.get("refusal").and_then(Value::as_str) {
+            self.refused = true;
+            return self.assembly.text(refusal);
+        }
+        let Some(text) = part.get("text").and_then(Value::as_str) else { return Ok(()) };
+        let annotations = part.get("annotations").and_then(Value::as_array).into_iter().flatten();
+        let citations = annotations.filter_map(|note| {
+            let word = |key: &str| note.get(key).and_then(Value::as_str).map(str::to_owned);
+            Some(Citation { url: word("url")?, title: word("title"), quote: None })
+        });
+        self.assembly.add(Piece::Text { text: text.to_owned(), citations: citations.collect() }).map(drop)
+    }
+
+    /// The end of a reply: what it came to, and the items when no event brought them.
+    fn response(&mut self, mut response: Value) -> Result<(), ModelError> {
+        if let Some(failed) = response.get("error").filter(|failed| !failed.is_null()) {
+            return Err(error::from_event(failed));
+        }
+        if self.items == 0
+            && let Some(Value::Array(items)) = response.get_mut("output").map(Value::take)
+        {
+            items.into_iter().try_for_each(|item| self.item(item))?;
+        }
+        let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
+        let status = response.get("status").and_then(Value::as_str).unwrap_or_default();
+        self.assembly.stop = Some(match (status, reason) {
+            ("completed", _) => StopReason::EndTurn,
+            (_, Some("max_output_tokens")) => StopReason::MaxTokens,
+            (_, Some("content_filter")) => StopReason::Refusal,
+            ("failed", _) => return Err(error::unavailable("the server reported that the reply failed")),
+            _ => StopReason::Other,
+        });
+        if let Some(counts) = response.get("usage") {
+            let usage = &mut self.assembly.usage;
+            usage.input_tokens = tokens(counts, "/input_tokens").unwrap_or(0);
+            usage.output_tokens = tokens(counts, "/output_tokens").unwrap_or(0);
+            usage.cache_read_tokens = tokens(counts, "/input_tokens_details/cached_tokens").unwrap_or(0);
+            usage.reasoning_tokens = tokens(counts, "/output_tokens_details/reasoning_tokens").unwrap_or(0);
+        }
+        self.complete = true;
+        Ok(())
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, mut data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let kind = data.get("type").and_then(Value::as_str).unwrap_or_default();
+        let delta = data.get("delta").and_then(Value::as_str).unwrap_or_default();
+        match kind {
+            "response.output_text.delta" | "response.refusal.delta" => sink(ModelDelta::Text(delta)),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                sink(ModelDelta::Reasoning(delta));
+            }
+            "response.output_item.added" => {
+                if let ("function_call", Some(name)) = (
+                    data.pointer("/item/type").and_then(Value::as_str).unwrap_or_default(),
+                    data.pointer("/item/name").and_then(Value::as_str),
+                ) {
+                    sink(ModelDelta::Call { name: &self.assembly.native_name(name) });
+                }
+            }
+            "response.output_item.done" => {
+                let item = data.get_mut("item").map(Value::take).unwrap_or_default();
+                self.item(item)?;
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                let response = data.get_mut("response").map(Value::take).unwrap_or_default();
+                self.response(response)?;
+            }
+            "error" => return Err(error::from_event(data.get("error").unwrap_or(&data))),
+            "" if data.get("error").is_some() => {
+                return Err(error::from_event(data.get("error").unwrap_or(&data)));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        if body.get("output").is_none() && body.get("error").is_none_or(Value::is_null) {
+            return Err(error::reply("the reply has no `output`"));
+        }
+        self.response(body)?;
+        for piece in &self.assembly.pieces {
+            match piece {
+                Piece::Text { text, .. } => sink(ModelDelta::Text(text)),
+                Piece::Own { text, .. } if !text.is_empty() => sink(ModelDelta::Reasoning(text)),
+                Piece::Own { .. } => {}
+                Piece::Call { name, .. } => sink(ModelDelta::Call { name: &self.assembly.native_name(name) }),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {
+        if !self.complete {
+            return Err(broken());
+        }
+        if self.refused {
+            self.assembly.stop = Some(StopReason::Refusal);
+        }
+        Ok(self.assembly.finish())
+    }
+}

@@ -1,0 +1,156 @@
+//! Requests of the Responses API. Nothing is kept on the server: each request brings the whole conversation, with the
+//! model's reasoning as it came.
+
+use serde_json::{Map, Value, json};
+use toolwright_core::{Content, Detail, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
+
+use super::super::content::{self, Inside};
+use super::super::names::Names;
+use super::super::openai_chat::written;
+use super::super::turns::{Piece, Turn, pieces, turns};
+use super::super::{Delivery, Target, Wire, object};
+use crate::error;
+use crate::vendor::Vendor;
+
+/// Models without reasoning; they refuse to be asked for it.
+const PLAIN_MODELS: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-"];
+
+pub(crate) fn encode(
+    target: Target<'_>,
+    request: &ModelRequest<'_>,
+    delivery: Delivery,
+) -> Result<Map<String, Value>, ModelError> {
+    let Target { vendor, model } = target;
+    let options = request.options;
+    if !options.stop.is_empty() {
+        return Err(error::request("the Responses API has no stop texts"));
+    }
+    let names = Names::new(request);
+    let mut input = Vec::new();
+    for turn in turns(request.messages) {
+        match turn {
+            Turn::System(blocks) => {
+                let parts = blocks.iter().filter_map(|block| item(block, vendor));
+                input.push(message("system", parts.collect()));
+            }
+            Turn::User(blocks) => {
+                let parts = blocks.iter().filter_map(|block| item(block, vendor));
+                input.push(message("user", parts.collect()));
+            }
+            Turn::Assistant(message) => {
+                for piece in pieces(message, vendor.name) {
+                    input.extend(match piece {
+                        Piece::Content(block) => content::in_words(block)
+                            .map(|words| json!({"type": "message", "role": "assistant", "content": words})),
+                        Piece::Own { opaque, .. } => opaque.get("item").cloned(),
+                        Piece::Call(call) => Some(json!({
+                            "type": "function_call",
+                            "call_id": vendor.quirks.ids.to_wire(&call.id),
+                            "name": names.to_wire(&call.name),
+                            "arguments": written(&call.arguments),
+                        })),
+                    });
+                }
+            }
+            Turn::Results(results) => input.extend(results.iter().map(|result| output(result, vendor))),
+        }
+    }
+    let mut body = object(json!({"model": model, "input": input, "store": false}));
+    if !PLAIN_MODELS.iter().any(|plain| model.starts_with(plain)) {
+        body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
+    }
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            json!({
+                "type": "function",
+                "name": names.to_wire(&tool.name),
+                "description": tool.description,
+                "parameters": tool.parameters,
+                // Left out, the API would assume strict mode and refuse most schemas.
+                "strict": false,
+            })
+        });
+        body.insert("tools".to_owned(), tools.collect());
+        let choice = match request.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::Any => Some("required".into()),
+            ToolChoice::None => Some("none".into()),
+            ToolChoice::Tool(name) => Some(json!({"type": "function", "name": names.to_wire(name)})),
+        };
+        body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
+    }
+    if let Some(most) = options.max_tokens {
+        body.insert("max_output_tokens".to_owned(), most.into());
+    }
+    if let Some(temperature) = options.temperature {
+        body.insert("temperature".to_owned(), temperature.into());
+    }
+    if delivery == Delivery::Stream {
+        body.insert("stream".to_owned(), true.into());
+    }
+    Ok(body)
+}
+
+fn message(role: &str, content: Vec<Value>) -> Value {
+    json!({"type": "message", "role": role, "content": content})
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "input_text", "text": text})
+}
+
+fn item(block: &Content, vendor: &Vendor) -> Option<Value> {
+    native(block, vendor).or_else(|| content::in_words(block).map(|words| text(&words)))
+}
+
+fn native(block: &Content, vendor: &Vendor) -> Option<Value> {
+    if !vendor.quirks.media.contains(&content::kind(block)?) {
+        return None;
+    }
+    match block {
+        Content::Image(media) if content::common_image(media) => {
+            let detail = match media.detail {
+                None | Some(Detail::Auto) => "auto",
+                Some(Detail::Low) => "low",
+                Some(Detail::High | Detail::Original) => "high",
+            };
+            Some(json!({"type": "input_image", "image_url": media.to_url(), "detail": detail}))
+        }
+        Content::Document(media) => match (&media.source, &*media.mime_type) {
+            (MediaSource::Url(url), _) => Some(json!({"type": "input_file", "file_url": url})),
+            (MediaSource::Data(_), "application/pdf") => Some(json!({
+                "type": "input_file",
+                "filename": media.name.as_deref().unwrap_or("document.pdf"),
+                "file_data": media.to_url(),
+            })),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn output(result: &ToolResult, vendor: &Vendor) -> Value {
+    let sorted = content::sort(Wire::OpenAiResponses, result, |block| native(block, vendor).is_some());
+    let has_media = sorted.inside.iter().any(|part| matches!(part, Inside::Media(_)));
+    let words = |part: &Inside<'_>| match part {
+        Inside::Text(text) => text.to_string(),
+        Inside::Json(value) => value.to_string(),
+        Inside::Media(_) => String::new(),
+    };
+    let notes = content::notes(result);
+    let output: Value = if has_media {
+        let parts = sorted.inside.iter().filter_map(|part| match part {
+            Inside::Media(block) => native(block, vendor),
+            other => Some(text(&words(other))),
+        });
+        parts.chain(notes.iter().map(|note| text(note))).collect()
+    } else {
+        let words: Vec<String> = sorted.inside.iter().map(words).chain(notes).collect();
+        words.join("\n").into()
+    };
+    json!({
+        "type": "function_call_output",
+        "call_id": vendor.quirks.ids.to_wire(&result.call_id),
+        "output": output,
+    })
+}

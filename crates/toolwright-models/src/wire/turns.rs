@@ -1,0 +1,107 @@
+//! A conversation in the shape every vendor demands: each call is answered, in order, right after it was asked for.
+
+use std::borrow::Cow;
+
+use toolwright_core::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
+
+/// One turn of a conversation.
+pub(super) enum Turn<'a> {
+    System(&'a [Content]),
+    User(Vec<Cow<'a, Content>>),
+    Assistant(&'a AssistantMessage),
+    /// The results of the calls of the assistant turn before, in the order of the calls, none missing.
+    Results(Vec<Cow<'a, ToolResult>>),
+}
+
+/// The turns of a conversation. A call that was never answered gets an error for an answer, and a result that
+/// answers nothing is told by the user: dropping either would lose something, and sending them is refused.
+pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
+    let mut turns = Vec::new();
+    let mut rest = messages.iter().peekable();
+    while let Some(message) = rest.next() {
+        let calls: &[ToolCall] = match message {
+            Message::System { content } => {
+                turns.push(Turn::System(content));
+                continue;
+            }
+            Message::User { content } => {
+                turns.push(Turn::User(content.iter().map(Cow::Borrowed).collect()));
+                continue;
+            }
+            Message::Assistant(message) => {
+                turns.push(Turn::Assistant(message));
+                &message.tool_calls
+            }
+            Message::Tool(result) => {
+                turns.push(Turn::User(told(result)));
+                continue;
+            }
+        };
+        let mut results = Vec::new();
+        while let Some(Message::Tool(result)) = rest.peek() {
+            results.push(result);
+            rest.next();
+        }
+        let mut answers = Vec::with_capacity(calls.len());
+        for call in calls {
+            let at = results.iter().position(|result| result.call_id == call.id);
+            answers.push(match at {
+                Some(at) => Cow::Borrowed(results.remove(at)),
+                None => Cow::Owned(unanswered(call)),
+            });
+        }
+        if !answers.is_empty() {
+            turns.push(Turn::Results(answers));
+        }
+        turns.extend(results.into_iter().map(|result| Turn::User(told(result))));
+    }
+    turns
+}
+
+fn unanswered(call: &ToolCall) -> ToolResult {
+    let message = "this call was not made".to_owned();
+    ToolResult::failed(call, ErrorInfo { kind: ErrorKind::Cancelled, message, hint: None })
+}
+
+fn told(result: &ToolResult) -> Vec<Cow<'_, Content>> {
+    let mut content = vec![Cow::Owned(Content::text(format!("Result of the tool `{}`:", result.name)))];
+    content.extend(result.content.iter().map(Cow::Borrowed));
+    content.extend(result.error.iter().map(|error| Cow::Owned(Content::json(error.to_json()))));
+    content
+}
+
+/// A piece of an assistant turn, in the order in which the model made them.
+pub(super) enum Piece<'a> {
+    Content(&'a Content),
+    /// What this vendor sent and wants to see again.
+    Own {
+        text: &'a str,
+        opaque: &'a serde_json::Map<String, serde_json::Value>,
+    },
+    Call(&'a ToolCall),
+}
+
+/// The pieces of an assistant turn. Reasoning of other vendors is left out: they cannot read it.
+pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<Piece<'a>> {
+    let mut calls = message.tool_calls.iter();
+    let mut pieces = Vec::new();
+    let mut sent = 0;
+    for content in &message.content {
+        let Content::Reasoning { text, opaque } = content else {
+            pieces.push(Piece::Content(content));
+            continue;
+        };
+        let Some(opaque) = opaque.as_object() else { continue };
+        if opaque.get("from").and_then(serde_json::Value::as_str) != Some(vendor) {
+            continue;
+        }
+        let before = opaque.get("calls").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        while sent < before {
+            sent += 1;
+            pieces.extend(calls.next().map(Piece::Call));
+        }
+        pieces.push(Piece::Own { text, opaque });
+    }
+    pieces.extend(calls.map(Piece::Call));
+    pieces
+}

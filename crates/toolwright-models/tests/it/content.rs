@@ -1,0 +1,102 @@
+//! The table of content: what it promises is what the encoders do.
+
+use serde_json::{Value, json};
+use toolwright_core::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
+use toolwright_models::wire::Delivery;
+use toolwright_models::wire::content::{Kind, Place, reference, rule};
+
+use crate::support::{Conversation, FORMATS, matches_file, target, vendor};
+
+/// A mark that the content carries, to find it again: as text, and as the base64 of media.
+const MARK: &str = "bWFyaw==";
+
+fn result(kind: Kind) -> ToolResult {
+    let mut result = ToolResult {
+        call_id: "c".into(),
+        name: "f".into(),
+        content: Vec::new(),
+        structured: None,
+        metadata: Default::default(),
+        error: None,
+        truncated: None,
+    };
+    match kind {
+        Kind::Text => result.content.push(Content::text(MARK)),
+        Kind::Json => result.content.push(Content::json(json!({"k": MARK}))),
+        Kind::Image => result.content.push(Content::image("image/png", b"mark")),
+        Kind::Audio => result.content.push(Content::audio("audio/wav", b"mark")),
+        Kind::Video => result.content.push(Content::video("video/mp4", b"mark")),
+        Kind::Document => result.content.push(Content::document("application/pdf", "d.pdf", b"mark")),
+        Kind::Link => result.content.push(Content::link("https://x/y", MARK)),
+        Kind::Error => {
+            result.error = Some(ErrorInfo { kind: ErrorKind::Unknown, message: MARK.into(), hint: None });
+        }
+        Kind::Metadata => {
+            result.metadata.insert("k".into(), MARK.into());
+        }
+    }
+    result
+}
+
+/// The part of a request that is the tool's result, and what comes after it.
+fn parts(name: &str, body: &Value) -> (Value, Value) {
+    match name {
+        "anthropic" => (body["messages"][2]["content"][0].clone(), body["messages"][2]["content"][1].clone()),
+        "openai-chat" => (body["messages"][2].clone(), body["messages"][3].clone()),
+        "openai" => (body["input"][2].clone(), body["input"][3].clone()),
+        _ => (
+            body["contents"][2]["parts"][0].clone(),
+            body["contents"][2]["parts"].as_array().unwrap().iter().skip(1).cloned().collect(),
+        ),
+    }
+}
+
+/// Whether the mark is inside a text, rather than a value or block of its own.
+fn in_text(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(MARK) && text != MARK && !text.starts_with("data:"),
+        Value::Array(items) => items.iter().any(in_text),
+        Value::Object(map) => map.values().any(in_text),
+        _ => false,
+    }
+}
+
+#[test]
+fn every_kind_goes_where_the_table_says() {
+    for (name, _) in FORMATS {
+        for kind in Kind::ALL {
+            let call = ToolCall::new("c", "f", json!({}));
+            let conversation = Conversation::of([
+                Message::user("x"),
+                Message::Assistant(AssistantMessage::calls([call])),
+                Message::Tool(result(kind)),
+            ]);
+            let wire = vendor(name).wire;
+            let body = wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap();
+            let (inside, after) = parts(name, &body);
+            let (has, follows) = (inside.to_string().contains(MARK), after.to_string().contains(MARK));
+            let what = format!("{name} {kind:?}: {body}");
+            match rule(wire, kind).place {
+                Place::Native => {
+                    assert!(has && !follows, "{what}");
+                    let flagged = inside.get("is_error").is_some();
+                    assert!(!in_text(&inside) || flagged, "{what}");
+                }
+                Place::Text => assert!(in_text(&inside) && !follows, "{what}"),
+                Place::Follow => {
+                    assert!(!has && follows, "{what}");
+                    assert!(inside.to_string().contains("included below"), "{what}");
+                }
+                Place::Described => {
+                    assert!(!has && !follows, "{what}");
+                    assert!(inside.to_string().contains("cannot be shown to this model"), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_reference_page_is_fresh() {
+    matches_file("docs/reference/content.md", &reference());
+}

@@ -1,0 +1,347 @@
+//! Servers that misbehave, over real connections on loopback: a typed error each time, in bounded time and memory,
+//! and no key in any of them.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use toolwright_core::{Message, Model as _, ModelDelta, ModelError, ModelErrorKind, ModelReply, Secret};
+use toolwright_models::{HttpLimits, ModelSettings, RetryPolicy, VendorModel, connect};
+
+use crate::support::Conversation;
+
+const KEY: &str = "sk-very-secret-0123456789";
+
+/// A server that lets `answer` write to each connection, once the request is read.
+struct Server {
+    url: String,
+    requests: Arc<AtomicUsize>,
+    _thread: JoinHandle<()>,
+}
+
+impl Server {
+    fn new(answer: impl Fn(usize, &mut TcpStream) + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = requests.clone();
+        let _thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                read_request(&mut stream);
+                answer(number, &mut stream);
+            }
+        });
+        Server { url, requests, _thread }
+    }
+
+    fn model(&self, vendor: &str, retry: RetryPolicy) -> VendorModel {
+        let limits = HttpLimits {
+            connect: Duration::from_secs(5),
+            read: Duration::from_millis(300),
+            total: Duration::from_secs(20),
+            body: 1 << 20,
+            event: 64 << 10,
+        };
+        let settings =
+            ModelSettings::new().base_url(&self.url).key(Secret::new(KEY)).limits(limits).retry(retry);
+        connect(&format!("{vendor}/m"), settings, |_| None).unwrap()
+    }
+}
+
+/// Reads the head of a request, and as much body as it promises.
+fn read_request(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let read = stream.read(&mut buffer).unwrap_or(0);
+        text.extend_from_slice(&buffer[..read]);
+        let string = String::from_utf8_lossy(&text).to_lowercase();
+        let Some((head, body)) = string.split_once("\r\n\r\n") else {
+            if read == 0 {
+                return string;
+            }
+            continue;
+        };
+        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
+        if read == 0 || body.len() >= length.unwrap_or(0) {
+            return string;
+        }
+    }
+}
+
+fn respond(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
+    let length = body.len();
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}"
+    );
+}
+
+fn stream_head(stream: &mut TcpStream) {
+    let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n");
+}
+
+const QUICK: RetryPolicy = RetryPolicy {
+    retries: 2,
+    first: Duration::from_millis(10),
+    longest: Duration::from_millis(20),
+    budget: Duration::from_secs(5),
+};
+
+async fn ask(model: &VendorModel) -> Result<ModelReply, ModelError> {
+    let conversation = Conversation::of([Message::user("x")]);
+    model.generate(conversation.request()).await
+}
+
+async fn ask_streaming(model: &VendorModel) -> (Result<ModelReply, ModelError>, String) {
+    let conversation = Conversation::of([Message::user("x")]);
+    let mut told = String::new();
+    let mut sink = |delta: ModelDelta<'_>| {
+        if let ModelDelta::Text(text) = delta {
+            told.push_str(text);
+        }
+    };
+    let reply = model.generate_streaming(conversation.request(), &mut sink).await;
+    (reply, told)
+}
+
+/// The error's whole story, causes included.
+fn story(error: &ModelError) -> String {
+    let mut text = format!("{error} {error:?}");
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text += &format!(" {next} {next:?}");
+        cause = next.source();
+    }
+    text
+}
+
+#[track_caller]
+fn check(error: &ModelError, kind: ModelErrorKind, text: &str) {
+    assert_eq!(error.kind(), kind, "{error}");
+    assert!(error.to_string().contains(text), "{error}");
+    assert!(!story(error).contains(&KEY[3..]), "{}", story(error));
+}
+
+const OK: &str = r#"{"choices": [{"message": {"content": "fine"}, "finish_reason": "stop"}]}"#;
+
+#[tokio::test]
+async fn a_good_server_is_answered_and_sees_the_key_once_where_it_belongs() {
+    let (tell, seen) = std::sync::mpsc::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().unwrap();
+            tell.send(read_request(&mut stream)).unwrap();
+            respond(&mut stream, "200 OK", "", OK);
+        }
+    });
+    let settings = ModelSettings::new().base_url(&url).key(Secret::new(KEY)).header("x-extra", "1");
+    let model = connect("openai-compatible/m", settings, |_| None).unwrap();
+    assert_eq!(ask(&model).await.unwrap().message.text(), "fine");
+    let request = seen.recv().unwrap();
+    assert!(request.starts_with("post /v1/chat/completions http/1.1\r\n"), "{request}");
+    assert!(request.contains(&format!("authorization: bearer {KEY}\r\n")), "{request}");
+    assert!(request.contains("x-extra: 1\r\n"), "{request}");
+    assert_eq!(request.matches(KEY).count(), 1);
+
+    let settings =
+        ModelSettings::new().base_url(&url).key(Secret::new(KEY)).header("Anthropic-Version", "2026-10-21");
+    let model = connect("anthropic-compatible/m", settings, |_| None).unwrap();
+    assert_eq!(ask(&model).await.unwrap_err().kind(), ModelErrorKind::Reply);
+    let request = seen.recv().unwrap();
+    assert!(request.starts_with("post /v1/messages http/1.1\r\n"), "{request}");
+    assert!(request.contains(&format!("x-api-key: {KEY}\r\n")), "{request}");
+    assert!(request.contains("anthropic-version: 2026-10-21\r\n"), "{request}");
+    assert!(!request.contains("2023-06-01"), "{request}");
+}
+
+#[tokio::test]
+async fn garbage_is_a_typed_error_for_every_format() {
+    for vendor in ["anthropic", "openai", "openai-chat", "google"] {
+        let server = Server::new(|_, stream| respond(stream, "200 OK", "", "<html>nope</html>"));
+        let error = ask(&server.model(vendor, RetryPolicy::NEVER)).await.unwrap_err();
+        check(&error, ModelErrorKind::Reply, "not JSON; it starts with \"<html>nope</html>\"");
+
+        let server = Server::new(|_, stream| drop(stream.write_all(b"\x00\x01\x02 what?\r\n\r\n")));
+        let error = ask(&server.model(vendor, RetryPolicy::NEVER)).await.unwrap_err();
+        check(&error, ModelErrorKind::Unavailable, "cannot reach 127.0.0.1");
+
+        let server = Server::new(|_, stream| {
+            stream_head(stream);
+            let _ = stream.write_all(b"data: \xff\xfe\n\n");
+        });
+        let error = ask_streaming(&server.model(vendor, RetryPolicy::NEVER)).await.0.unwrap_err();
+        check(&error, ModelErrorKind::Reply, "not UTF-8");
+    }
+}
+
+#[tokio::test]
+async fn endless_answers_and_huge_events_stop_at_their_bounds() {
+    let line = "x".repeat(8192);
+    let flood = line.clone();
+    let server = Server::new(move |_, stream| {
+        stream_head(stream);
+        // One event without an end; writing stops when the client hangs up.
+        while stream.write_all(flood.as_bytes()).is_ok() {}
+    });
+    let started = Instant::now();
+    let error = ask_streaming(&server.model("anthropic", RetryPolicy::NEVER)).await.0.unwrap_err();
+    check(&error, ModelErrorKind::Reply, "an event of the stream is over 65536 bytes");
+
+    let server = Server::new(|_, stream| {
+        stream_head(stream);
+        let chunk = r#"data: {"choices": [{"delta": {"content": "more and more "}}]}"#;
+        while stream.write_all(format!("{chunk}\n\n").as_bytes()).is_ok() {}
+    });
+    let error = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await.0.unwrap_err();
+    check(&error, ModelErrorKind::Reply, "the answer is over 1048576 bytes");
+
+    let server = Server::new(move |_, stream| {
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
+        while stream.write_all(line.as_bytes()).is_ok() {}
+    });
+    let error = ask(&server.model("google", RetryPolicy::NEVER)).await.unwrap_err();
+    check(&error, ModelErrorKind::Reply, "the answer is over 1048576 bytes");
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn silence_is_an_error_before_the_head_and_in_the_middle() {
+    let server = Server::new(|_, _| std::thread::sleep(Duration::from_secs(2)));
+    let started = Instant::now();
+    let error = ask(&server.model("openai-chat", RetryPolicy::NEVER)).await.unwrap_err();
+    check(&error, ModelErrorKind::Unavailable, "within 300ms");
+    assert!(started.elapsed() < Duration::from_millis(1500));
+
+    let server = Server::new(|_, stream| {
+        stream_head(stream);
+        let _ = stream.write_all(b"data: {\"choices\": [{\"delta\": {\"content\": \"a\"}}]}\n\n");
+        std::thread::sleep(Duration::from_secs(2));
+    });
+    let (reply, told) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
+    check(&reply.unwrap_err(), ModelErrorKind::Unavailable, "fell silent for 300ms");
+    assert_eq!(told, "a");
+}
+
+#[tokio::test]
+async fn a_death_in_mid_stream_is_never_a_shorter_reply() {
+    let server = Server::new(|_, stream| {
+        stream_head(stream);
+        let _ = stream.write_all(b"data: {\"choices\": [{\"delta\": {\"content\": \"a\"}}]}\n\ndata: {\"ch");
+    });
+    let (reply, _) = ask_streaming(&server.model("openai-chat", QUICK)).await;
+    check(&reply.unwrap_err(), ModelErrorKind::Reply, "broke off");
+    assert_eq!(server.requests.load(Ordering::SeqCst), 1, "what was told is not told twice");
+
+    // The head promises more than comes.
+    let server = Server::new(|_, stream| {
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{OK}");
+    });
+    let error = ask(&server.model("openai-chat", RetryPolicy::NEVER)).await.unwrap_err();
+    check(&error, ModelErrorKind::Unavailable, "broke in the middle");
+}
+
+#[tokio::test]
+async fn passing_failures_are_tried_again_and_others_are_not() {
+    let server = Server::new(|number, stream| match number {
+        0 => respond(stream, "429 Too Many", "retry-after: 0.05\r\n", "{}"),
+        1 => respond(stream, "529 Overloaded", "", "{}"),
+        _ => respond(stream, "200 OK", "", OK),
+    });
+    let reply = ask(&server.model("openai-chat", QUICK)).await.unwrap();
+    assert_eq!((reply.message.text(), server.requests.load(Ordering::SeqCst)), ("fine".to_owned(), 3));
+
+    // A connection that dies without a word is tried again too.
+    let server = Server::new(|number, stream| {
+        if number > 0 {
+            respond(stream, "200 OK", "", OK)
+        }
+    });
+    assert!(ask(&server.model("openai-chat", QUICK)).await.is_ok());
+
+    let body = format!(r#"{{"error": {{"message": "no such key: {KEY}"}}}}"#);
+    for (status, kind, tries) in [
+        ("400 Bad", ModelErrorKind::Request, 1),
+        ("401 No", ModelErrorKind::Auth, 1),
+        ("404 None", ModelErrorKind::Request, 1),
+        ("429 Slow", ModelErrorKind::RateLimit, 3),
+        ("500 Oh", ModelErrorKind::Unavailable, 3),
+    ] {
+        let body = body.clone();
+        let server = Server::new(move |_, stream| respond(stream, status, "", &body));
+        let error = ask(&server.model("anthropic", QUICK)).await.unwrap_err();
+        check(&error, kind, "no such key: [secret]");
+        assert_eq!(server.requests.load(Ordering::SeqCst), tries, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_too_much_patience_is_reported_at_once() {
+    let server = Server::new(|_, stream| respond(stream, "429 Slow", "retry-after: 90\r\n", "{}"));
+    let started = Instant::now();
+    let error = ask(&server.model("openai-chat", QUICK)).await.unwrap_err();
+    check(&error, ModelErrorKind::RateLimit, "(try again in 90 s)");
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn redirects_are_refused_and_the_key_stays_here() {
+    let other = Server::new(|_, stream| respond(stream, "200 OK", "", OK));
+    let location = other.url.replace("127.0.0.1", "localhost");
+    let server = Server::new(move |_, stream| {
+        respond(stream, "307 Go", &format!("location: {location}/v1/messages\r\n"), "");
+    });
+    let error = ask(&server.model("anthropic", QUICK)).await.unwrap_err();
+    check(
+        &error,
+        ModelErrorKind::Request,
+        "answered 307 and points to localhost; redirects are not followed",
+    );
+    assert_eq!(other.requests.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_key_repeated_inside_a_stream_is_not_repeated_by_us() {
+    let server = Server::new(|_, stream| {
+        stream_head(stream);
+        let data = format!(r#"{{"type": "error", "error": {{"type": "x", "message": "key {KEY} is bad"}}}}"#);
+        let _ = write!(stream, "data: {data}\n\n");
+    });
+    let error = ask_streaming(&server.model("anthropic", RetryPolicy::NEVER)).await.0.unwrap_err();
+    check(&error, ModelErrorKind::Unavailable, "key [secret] is bad");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let settings = ModelSettings::new().base_url(format!("http://{address}")).retry(QUICK);
+    let model = connect("ollama/m", settings, |_| None).unwrap();
+    check(&ask(&model).await.unwrap_err(), ModelErrorKind::Unavailable, &format!("cannot reach {address}"));
+}
+
+#[tokio::test]
+async fn an_error_body_without_end_is_cut() {
+    let server = Server::new(|_, stream| {
+        let _ = write!(stream, "HTTP/1.1 400 Bad\r\nconnection: close\r\n\r\n");
+        while stream.write_all(&[b'x'; 8192]).is_ok() {}
+    });
+    let error = ask(&server.model("google", RetryPolicy::NEVER)).await.unwrap_err();
+    check(&error, ModelErrorKind::Request, "the server answered 400: xxx");
+    assert!(error.to_string().len() < 1000);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    let server = Server::new(|_, stream| respond(stream, "200 OK", "content-type: application/json\r\n", OK));
+    let (reply, told) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
+    assert_eq!((reply.unwrap().message.text(), told), ("fine".to_owned(), "fine".to_owned()));
+}

@@ -1,0 +1,166 @@
+//! Requests, compared as whole JSON values.
+
+use serde_json::{Value, json};
+use toolwright_core::{AssistantMessage, Message, ModelErrorKind, ToolCall, ToolChoice};
+use toolwright_models::vendor::VENDORS;
+use toolwright_models::wire::{Delivery, Wire};
+
+use crate::support::{Conversation, FORMATS, json, matches_file, target, vendor};
+
+fn encode(name: &str, conversation: &Conversation, delivery: Delivery) -> Value {
+    vendor(name).wire.encode(target(name), &conversation.request(), delivery).unwrap()
+}
+
+#[test]
+fn a_conversation_with_everything_becomes_the_request_on_file() {
+    let conversation: Conversation = serde_json::from_value(json("testdata/wire/conversation.json")).unwrap();
+    for (name, folder) in FORMATS {
+        let body = encode(name, &conversation, Delivery::Whole);
+        let text = serde_json::to_string_pretty(&body).unwrap() + "\n";
+        matches_file(&format!("testdata/wire/{folder}/request.json"), &text);
+    }
+}
+
+#[test]
+fn a_plain_question_is_as_small_as_can_be() {
+    let plain = Conversation::of([Message::user("x")]);
+    let part = json!([{"type": "text", "text": "x"}]);
+    let wanted = [
+        json!({"model": "m", "max_tokens": 8192, "messages": [{"role": "user", "content": part}]}),
+        json!({"model": "m", "messages": [{"role": "user", "content": "x"}]}),
+        json!({"model": "m", "store": false, "include": ["reasoning.encrypted_content"], "input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]}]}),
+        json!({"contents": [{"role": "user", "parts": [{"text": "x"}]}]}),
+    ];
+    for ((name, _), wanted) in FORMATS.iter().zip(wanted) {
+        assert_eq!(encode(name, &plain, Delivery::Whole), wanted, "{name}");
+    }
+    let streamed = encode("openai-chat", &plain, Delivery::Stream);
+    assert_eq!(streamed["stream_options"], json!({"include_usage": true}));
+    assert_eq!(encode("anthropic", &plain, Delivery::Stream)["stream"], true);
+    assert_eq!(encode("mistral", &plain, Delivery::Stream).get("stream_options"), None);
+}
+
+#[test]
+fn every_choice_of_tool_has_its_words() {
+    let mut conversation = Conversation::of([Message::user("x")]);
+    conversation.tools.push(toolwright_core::ToolSpec::new("a.b", "d"));
+    let mut words = |name: &str, pointer: &str| {
+        [ToolChoice::Auto, ToolChoice::Any, ToolChoice::None, ToolChoice::Tool("a.b".into())].map(|choice| {
+            conversation.tool_choice = choice;
+            encode(name, &conversation, Delivery::Whole).pointer(pointer).cloned().unwrap_or_default()
+        })
+    };
+    let null = Value::Null;
+    assert_eq!(
+        words("anthropic", "/tool_choice"),
+        [
+            null.clone(),
+            json!({"type": "any"}),
+            json!({"type": "none"}),
+            json!({"type": "tool", "name": "a_b"})
+        ]
+    );
+    let named = json!({"type": "function", "function": {"name": "a_b"}});
+    assert_eq!(
+        words("openai-chat", "/tool_choice"),
+        [null.clone(), json!("required"), json!("none"), named.clone()]
+    );
+    assert_eq!(words("mistral", "/tool_choice"), [null.clone(), json!("any"), json!("none"), named]);
+    assert_eq!(
+        words("llama.cpp", "/tool_choice"),
+        [null.clone(), json!("required"), json!("none"), json!("required")]
+    );
+    assert_eq!(
+        words("openai", "/tool_choice"),
+        [null.clone(), json!("required"), json!("none"), json!({"type": "function", "name": "a_b"})]
+    );
+    assert_eq!(
+        words("google", "/toolConfig/functionCallingConfig"),
+        [
+            null,
+            json!({"mode": "ANY"}),
+            json!({"mode": "NONE"}),
+            json!({"mode": "ANY", "allowedFunctionNames": ["a_b"]})
+        ]
+    );
+}
+
+#[test]
+fn mistral_gets_ids_of_nine_letters_that_still_match() {
+    let call = ToolCall::new("toolu_0123456789", "f", json!({}));
+    let result = toolwright_core::ToolResult::failed(&call, toolwright_core::ToolError::new("no").info());
+    let conversation = Conversation::of([
+        Message::user("x"),
+        Message::Assistant(AssistantMessage::calls([call])),
+        Message::Tool(result),
+    ]);
+    let body = encode("mistral", &conversation, Delivery::Whole);
+    let id = body.pointer("/messages/1/tool_calls/0/id").and_then(Value::as_str).unwrap();
+    assert_eq!(id.len(), 9);
+    assert_eq!(body["messages"][2]["tool_call_id"], id);
+    assert_eq!(body["messages"][2]["name"], "f");
+}
+
+#[test]
+fn mistral_gets_pictures_inside_the_result() {
+    let call = ToolCall::new("abcdefgh1", "f", json!({}));
+    let mut result = toolwright_core::ToolResult::failed(&call, toolwright_core::ToolError::new("no").info());
+    result.error = None;
+    result.content.push(toolwright_core::Content::image("image/png", b"hi"));
+    let call = Message::Assistant(AssistantMessage::calls([call]));
+    let conversation = Conversation::of([Message::user("x"), call, Message::Tool(result)]);
+    let body = encode("mistral", &conversation, Delivery::Whole);
+    assert_eq!(
+        body["messages"][2],
+        json!({"role": "tool", "tool_call_id": "abcdefgh1", "name": "f", "content": [
+            {"type": "text", "text": "[image (image/png): included below]"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        ]})
+    );
+    assert_eq!(body["messages"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn pictures_are_described_to_a_vendor_that_only_reads() {
+    let picture = toolwright_core::Content::image("image/png", b"hi");
+    let conversation = Conversation::of([Message::User { content: vec![picture] }]);
+    let body = encode("deepseek", &conversation, Delivery::Whole);
+    let wanted = "[image (image/png), about 3 bytes: cannot be shown to this model]";
+    assert_eq!(body["messages"][0]["content"], wanted);
+}
+
+#[test]
+fn what_a_format_cannot_say_is_an_error_and_the_rest_is_merged() {
+    let mut conversation = Conversation::of([Message::user("x")]);
+    conversation.options.stop = vec!["END".into()];
+    let error =
+        Wire::OpenAiResponses.encode(target("openai"), &conversation.request(), Delivery::Whole).unwrap_err();
+    assert_eq!(error.kind(), ModelErrorKind::Request);
+    conversation.options.max_tokens = Some(5);
+    let extra = json!({"generationConfig": {"topK": 1}, "safetySettings": []});
+    conversation.options.extra = extra.as_object().unwrap().clone();
+    let body = encode("google", &conversation, Delivery::Whole);
+    let config = json!({"maxOutputTokens": 5, "stopSequences": ["END"], "topK": 1});
+    assert_eq!((&body["generationConfig"], &body["safetySettings"]), (&config, &json!([])));
+}
+
+#[test]
+fn no_vendor_loses_a_message_or_panics_on_an_odd_conversation() {
+    let odd = [
+        vec![],
+        vec![Message::User { content: vec![] }],
+        vec![Message::assistant("")],
+        vec![Message::Assistant(AssistantMessage::calls([ToolCall::new("", "", "not json")]))],
+        vec![Message::system("a"), Message::system("b")],
+    ];
+    for vendor in VENDORS {
+        for messages in &odd {
+            let conversation = Conversation::of(messages.iter().cloned());
+            for delivery in [Delivery::Whole, Delivery::Stream] {
+                let body = vendor.wire.encode(target(vendor.name), &conversation.request(), delivery);
+                assert!(body.is_ok_and(|body| body.is_object()), "{}", vendor.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `cargo xtask fuzz-seeds`: the first inputs of the fuzz targets, taken from the vectors.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value as Json;
+
+/// Writes one file for each expression into the corpora of the expression targets.
+pub fn run() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let text = std::fs::read_to_string(root.join("testdata/expr/llm_workers.json"))?;
+    let document: Json = serde_json::from_str(&text)?;
+    let vectors = document.get("vectors").and_then(Json::as_array).context("no `vectors` in the file")?;
+    let mut count = 0usize;
+    for target in ["template", "expr_parse", "expr_eval"] {
+        let folder = root.join("fuzz/corpus").join(target);
+        std::fs::create_dir_all(&folder)?;
+        for vector in vectors {
+            let id = vector.get("id").and_then(Json::as_str).unwrap_or("unnamed");
+            let Some(source) = vector.get("expr").and_then(Json::as_str) else { continue };
+            let code = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or(source);
+            std::fs::write(folder.join(id), if target == "template" { source } else { code })?;
+            count += 1;
+        }
+    }
+    count += files(&root)?;
+    println!("{count} seeds written");
+    Ok(())
+}
+
+/// Writes one file for each flow vector and each example into the corpus of `yaml_load`.
+fn files(root: &Path) -> Result<usize> {
+    let folder = root.join("fuzz/corpus/yaml_load");
+    std::fs::create_dir_all(&folder)?;
+    let text = std::fs::read_to_string(root.join("testdata/stmt/llm_workers.json"))?;
+    let document: Json = serde_json::from_str(&text)?;
+    let mut count = 0;
+    for vector in document.get("vectors").and_then(Json::as_array).into_iter().flatten() {
+        let id = vector.get("id").and_then(Json::as_str).unwrap_or("unnamed");
+        let Some(yaml) = vector.get("yaml").and_then(Json::as_str) else { continue };
+        std::fs::write(folder.join(id), yaml)?;
+        count += 1;
+    }
+    for entry in std::fs::read_dir(root.join("examples/yaml"))? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), folder.join(entry.file_name()))?;
+        count += 1;
+    }
+    Ok(count)
+}

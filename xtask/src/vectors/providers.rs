@@ -1,0 +1,147 @@
+//! Vectors of what the vendors' own clients do: streams, strict schemas, retries and the shapes of requests.
+//! Bedrock's signatures and event stream wait for Bedrock and are skipped.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Map, Value, json};
+use toolwright_core::{Message, ModelOptions, ModelReply, ModelRequest, StopReason, ToolChoice};
+use toolwright_models::dialect::{Dialect, adapt};
+use toolwright_models::retry::verdict;
+use toolwright_models::vendor::find;
+use toolwright_models::wire::{Delivery, Target};
+
+use super::Tally;
+
+/// Records where we differ on purpose; the reasons are in `docs/divergences.md`.
+const DIVERGES: &[&str] = &["anthropic_stream/truncated_json_max_tokens"];
+
+/// Runs files of vectors.
+pub fn run(files: &[PathBuf]) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for file in files {
+        for vector in toolwright_testkit::vectors::load::<Value>(file)? {
+            check(&vector, &mut tally).with_context(|| format!("{}", vector["id"]))?;
+        }
+    }
+    Ok(tally)
+}
+
+fn check(vector: &Value, tally: &mut Tally) -> Result<()> {
+    let id = vector["id"].as_str().unwrap_or("?");
+    let (input, expected) = (&vector["input"], &vector["expected"]);
+    if vector.get("quirk").is_some() || DIVERGES.contains(&id) {
+        tally.skip();
+        return Ok(());
+    }
+    let (wanted, got) = match vector["group"].as_str().unwrap_or_default() {
+        "anthropic_strict_transform" => transform(expected, input, Dialect::AnthropicStrict),
+        "openai_strict_transform" => transform(expected, input, Dialect::OpenAiStrict),
+        "anthropic_stream" => stream(expected, input, "anthropic", anthropic_view)?,
+        "openai_chat_stream" => stream(expected, input, "openai-chat", chat_view)?,
+        "retry" => (expected.clone(), retry(input)),
+        _ => {
+            tally.skip();
+            return Ok(());
+        }
+    };
+    tally.check(id, &wanted, &got);
+    Ok(())
+}
+
+fn transform(expected: &Value, input: &Value, dialect: Dialect) -> (Value, Value) {
+    let wanted = expected.get("ok").cloned().unwrap_or_else(|| "error".into());
+    (wanted, adapt(input, dialect).map_or_else(|_| "error".into(), |adapted| adapted.schema))
+}
+
+fn retry(input: &Value) -> Value {
+    let status = input["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or_default();
+    let header = |name: &str| input["headers"].get(name)?.as_str().map(str::to_owned);
+    let verdict = |vendor: &str| {
+        let longest = find(vendor).and_then(|vendor| vendor.quirks.longest_after);
+        let verdict = verdict(status, header, longest, SystemTime::now());
+        json!({"retry": verdict.retry, "retry_after_s": verdict.after})
+    };
+    json!({"anthropic": verdict("anthropic"), "openai": verdict("openai")})
+}
+
+/// Decodes a stream and shows the reply as the vendor's client would: the message is sent back and looked at there.
+fn stream(
+    expected: &Value,
+    input: &Value,
+    vendor: &str,
+    view: fn(&ModelReply, &Value) -> Value,
+) -> Result<(Value, Value)> {
+    let vendor = find(vendor).context("no such vendor")?;
+    let target = Target { vendor, model: "m" };
+    let options = ModelOptions::default();
+    let request =
+        |messages| ModelRequest { messages, tools: &[], tool_choice: &ToolChoice::None, options: &options };
+    let asked = [Message::user("x")];
+    let bytes = input["sse"].as_str().context("no `sse`")?.as_bytes();
+    let reply = vendor.wire.decoder(target, &request(&asked)).stream(bytes, &mut |_| {});
+    let mut wanted = expected.get("ok").cloned().unwrap_or_else(|| "error".into());
+    // Text of no length is no text.
+    if let Some(content) = wanted.get_mut("content").filter(|content| **content == "") {
+        *content = Value::Null;
+    }
+    let Ok(reply) = reply else { return Ok((wanted, "error".into())) };
+    // Its client makes an error of a reply that reached the limit; ours says so in the reply.
+    if expected.pointer("/error/type").and_then(Value::as_str) == Some("LengthFinishReasonError") {
+        let stopped = if reply.stop == StopReason::MaxTokens { "error" } else { "no error" };
+        return Ok((wanted, stopped.into()));
+    }
+    let messages = [Message::user("x"), Message::Assistant(reply.message.clone())];
+    let body = vendor.wire.encode(target, &request(&messages), Delivery::Whole)?;
+    Ok((wanted, view(&reply, &body["messages"][1])))
+}
+
+fn anthropic_view(reply: &ModelReply, message: &Value) -> Value {
+    let usage = &reply.usage;
+    let mut counts = Map::new();
+    let plain = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens;
+    counts.insert("input_tokens".to_owned(), plain.into());
+    counts.insert("output_tokens".to_owned(), usage.output_tokens.into());
+    if usage.cache_read_tokens > 0 {
+        counts.insert("cache_read_input_tokens".to_owned(), usage.cache_read_tokens.into());
+    }
+    if usage.cache_write_tokens > 0 {
+        counts.insert("cache_creation_input_tokens".to_owned(), usage.cache_write_tokens.into());
+    }
+    let content = message.get("content").cloned().unwrap_or_else(|| json!([]));
+    json!({"content": content, "stop_reason": anthropic_stop(reply.stop), "usage": counts})
+}
+
+fn anthropic_stop(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::EndTurn => "end_turn",
+        StopReason::ToolCalls => "tool_use",
+        StopReason::MaxTokens => "max_tokens",
+        StopReason::StopSequence => "stop_sequence",
+        StopReason::Refusal => "refusal",
+        _ => "other",
+    }
+}
+
+fn chat_view(reply: &ModelReply, message: &Value) -> Value {
+    let finish = match reply.stop {
+        StopReason::ToolCalls => "tool_calls",
+        StopReason::MaxTokens => "length",
+        StopReason::Refusal => "content_filter",
+        _ => "stop",
+    };
+    let usage = (reply.usage != Default::default()).then(|| {
+        json!({
+            "prompt_tokens": reply.usage.input_tokens,
+            "completion_tokens": reply.usage.output_tokens,
+            "total_tokens": reply.usage.total(),
+        })
+    });
+    json!({
+        "finish_reason": finish,
+        "content": message.get("content"),
+        "tool_calls": message.get("tool_calls"),
+        "usage": usage,
+    })
+}

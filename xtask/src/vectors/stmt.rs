@@ -1,0 +1,415 @@
+//! Flow vectors observed from llm-workers: files that are loaded and run, the schemas they tell models, the batch
+//! program, and pure helpers. Values are compared with their types, errors by phase and Python class.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use serde_json::{Value as Json, json};
+use toolwright_core::{
+    CallNote, CancelToken, Manner, Patterns, ToolCall, ToolContext, ToolDef, ToolError, ToolOutput, ToolSpec,
+    Toolset,
+};
+use toolwright_expr::{Limits, Program, Value};
+use toolwright_lang::{
+    CLI_TOOL, Cli, ExtractJson, Host, Loaded, Source, class_of, format_arguments, load, raise, raised,
+    split_type_parameters,
+};
+use toolwright_runtime::{Event, EventKind, Run};
+
+use super::Tally;
+use super::tagged::{from_tagged, matches};
+
+/// Kinds of records that other parts own, and why they are not tried here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("fs", "the file tools are not part of the language"),
+    ("confirm", "the file tools are not part of the language"),
+    ("worker", "the model loop is the runtime's, with messages of its own"),
+];
+
+/// Helpers that belong to the chat program and the standard tools.
+const OTHER_HELPERS: &[&str] =
+    &["format_cost", "format_usage", "calculate_hash", "is_safe_to_open", "normalize_session_filename"];
+
+/// Runs files of flow vectors.
+pub fn run(files: &[PathBuf]) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let mut optional = Tally::default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    for file in files {
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let document: Json = serde_json::from_str(&text)?;
+        let vectors = document.get("vectors").and_then(Json::as_array).context("no `vectors` in the file")?;
+        for vector in vectors {
+            let tally = if vector.get("optional").is_some() { &mut optional } else { &mut tally };
+            runtime.block_on(check(vector, tally));
+        }
+    }
+    for (kind, why) in ELSEWHERE {
+        println!("skipped `{kind}`: {why}");
+    }
+    println!("optional: {}", optional.closing_line());
+    Ok(tally)
+}
+
+async fn check(vector: &Json, tally: &mut Tally) {
+    let field = |name: &str| vector.get(name).and_then(Json::as_str).unwrap_or_default();
+    let (id, kind) = (field("id"), field("kind"));
+    let elsewhere = ELSEWHERE.iter().any(|(known, _)| *known == kind)
+        || kind == "util" && OTHER_HELPERS.contains(&field("fn"));
+    if vector.get("quirk").is_some() || elsewhere || diverges(vector) {
+        return tally.skip();
+    }
+    let verdict = match kind {
+        "tool" => tool(vector).await,
+        "schema" => schema(vector),
+        "cli" => cli(vector).await,
+        "util" => util(vector),
+        other => Err(("a kind we know".to_owned(), other.to_owned())),
+    };
+    match verdict {
+        Ok(()) => tally.pass(),
+        Err((wanted, got)) => tally.fail(id, wanted, got),
+    }
+}
+
+/// What was wanted and what came instead.
+type Verdict = Result<(), (String, String)>;
+
+/// Where we differ on purpose; each has its line in `docs/divergences.md`.
+fn diverges(vector: &Json) -> bool {
+    let message = vector.pointer("/expect/error/message").and_then(Json::as_str).unwrap_or_default();
+    let yaml = vector.get("yaml").and_then(Json::as_str).unwrap_or_default();
+    let schema_word = ["string", "integer", "number", "boolean", "object", "array", "any"]
+        .iter()
+        .any(|word| message.ends_with(&format!("Unknown type: {word}")));
+    let matching = message.contains("Must contain one of") && yaml.contains("match:");
+    let described = message.contains("CustomTool") && message.contains("\ndescription\n");
+    let undescribed =
+        message.contains("<custom_tool definition>.input") && message.contains(".description\n");
+    let top_level_tools = message.starts_with("1 validation error for WorkersConfig\ntools\n");
+    let number_as_text = message.contains("for concat") && message.contains("Input should be a valid string");
+    let beyond_json = vector.get("input").is_some_and(|input| input.to_string().contains("\"$int\""));
+    schema_word || matching || described || undescribed || top_level_tools || number_as_text || beyond_json
+}
+
+async fn tool(vector: &Json) -> Verdict {
+    let expect = vector.get("expect").unwrap_or(&Json::Null);
+    let wanted = describe(expect);
+    let loaded = match load(source(vector), &host()) {
+        Ok(loaded) => loaded,
+        Err(problems) => {
+            let phase = expect.pointer("/error/phase").and_then(Json::as_str);
+            let told: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
+            return if phase == Some("load") {
+                Ok(())
+            } else {
+                Err((wanted, format!("load: {}", told.join("; "))))
+            };
+        }
+    };
+    let name = vector.get("tool").and_then(Json::as_str).unwrap_or_default();
+    let input = vector.get("input").map_or_else(|| json!({}), plain);
+    let (outcome, hints) = call(&loaded, name, input).await;
+    let got = match &outcome {
+        Ok(output) => format!("{} with hints {hints:?}", output.value()),
+        Err(error) => {
+            let cause = raised(error).and_then(toolwright_lang::Raised::cause).unwrap_or_default();
+            format!("{} {cause}: {} with hints {hints:?}", class_of(error), error.message())
+        }
+    };
+    // Hints of tools that a script calls are lost there; here they are shown.
+    let script = vector.get("yaml").and_then(Json::as_str).is_some_and(|yaml| yaml.contains("starlark:"));
+    let same_hints = script || expect.get("hints").is_none_or(|wanted| *wanted == json!(hints));
+    if outcome_matches(expect, &outcome) && same_hints { Ok(()) } else { Err((wanted, got)) }
+}
+
+fn outcome_matches(expect: &Json, outcome: &Result<ToolOutput, ToolError>) -> bool {
+    let field = |name: &str| expect.pointer(&format!("/error/{name}")).and_then(Json::as_str);
+    // A caught error is a value here; there it was raised again as the repr of a tuple.
+    let caught =
+        field("message").is_some_and(|message| message.starts_with("('") || message.starts_with("(\""));
+    match outcome {
+        Ok(output) if caught => output
+            .value()
+            .as_object()
+            .is_some_and(|map| map.contains_key("error") && map.contains_key("message")),
+        Ok(output) => expect.get("ok").is_some_and(|wanted| same_value(wanted, &output.value())),
+        Err(error) => {
+            let own =
+                raised(error).and_then(toolwright_lang::Raised::cause).unwrap_or_else(|| class_of(error));
+            field("phase") == Some("run") && field("cause").or(field("class")) == Some(own)
+        }
+    }
+}
+
+/// Integers and floats are told apart, as Python does.
+fn same_value(wanted: &Json, got: &Json) -> bool {
+    as_json(wanted) == *got || matches(wanted, &Value::from_json(got))
+}
+
+/// Results of tools are JSON here: tuples and sets arrive as lists, structs as objects.
+fn as_json(wanted: &Json) -> Json {
+    match wanted {
+        Json::Array(items) => Json::Array(items.iter().map(as_json).collect()),
+        Json::Object(map) => match map.iter().next() {
+            Some((tag, Json::Array(items))) if tag == "$tuple" || tag == "$set" => {
+                as_json(&Json::Array(items.clone()))
+            }
+            Some((tag, fields)) if tag == "$struct" => as_json(fields),
+            Some((tag, Json::Array(pairs))) if tag == "$dict" => {
+                let text =
+                    |key: &Json| key.as_str().map_or_else(|| from_tagged(key).to_string(), str::to_owned);
+                let pair = |pair: &Json| Some((text(pair.get(0)?), as_json(pair.get(1)?)));
+                Json::Object(pairs.iter().filter_map(pair).collect())
+            }
+            _ => Json::Object(map.iter().map(|(key, value)| (key.clone(), as_json(value))).collect()),
+        },
+        scalar => scalar.clone(),
+    }
+}
+
+fn describe(expect: &Json) -> String {
+    match expect.get("error") {
+        Some(error) => format!("{error} with hints {}", expect.get("hints").unwrap_or(&Json::Null)),
+        None => format!(
+            "{} with hints {}",
+            expect.get("ok").unwrap_or(&Json::Null),
+            expect.get("hints").unwrap_or(&Json::Null)
+        ),
+    }
+}
+
+/// Calls a tool, and tells what a person would have been shown.
+async fn call(loaded: &Loaded, name: &str, input: Json) -> (Result<ToolOutput, ToolError>, Vec<String>) {
+    let shown = Shown::default();
+    let run = match Run::builder(loaded.tools().clone()).on_event(shown.listener()).build() {
+        Ok(run) => run,
+        Err(error) => return (Err(error), Vec::new()),
+    };
+    // Called as a tool would call it, because results for models lose the class of an error.
+    let context =
+        ToolContext::new(run.dispatch(), "root".into(), "root".into(), u64::MAX, 0, None, CancelToken::new());
+    let call = ToolCall::new("1", name, input);
+    let outcome = run.dispatch().invoke_in(&context, loaded.tools(), call, Manner::default()).await;
+    (outcome, shown.lines())
+}
+
+/// The call a line belongs to, and the line.
+type Line = (Option<u64>, String);
+
+/// What a person is shown: one line for each call, in the order they start.
+#[derive(Clone, Default)]
+struct Shown(Arc<Mutex<Vec<Line>>>);
+
+impl Shown {
+    fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+        let shown = self.clone();
+        move |event: &Event| {
+            let mut lines = shown.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match &event.kind {
+                EventKind::CallStarted { span, tool, .. } if **tool != *CLI_TOOL => {
+                    lines.push((Some(*span), format!("Running tool {tool}")));
+                }
+                EventKind::CallNoted { span, note: CallNote::Hint { text } } => {
+                    if let Some((_, line)) = lines.iter_mut().find(|(owner, _)| *owner == Some(*span)) {
+                        line.clone_from(text);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn say(&self, line: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((None, line));
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines
+            .iter()
+            .filter(|(owner, line)| owner.is_none() || !line.is_empty())
+            .map(|(_, line)| line.clone())
+            .collect()
+    }
+}
+
+fn schema(vector: &Json) -> Verdict {
+    let name = vector.get("tool").and_then(Json::as_str).unwrap_or_default();
+    let loaded =
+        load(source(vector), &host()).map_err(|problems| ("a tool".to_owned(), format!("{problems:?}")))?;
+    let entry = loaded.tools().get(name).ok_or(("a tool".to_owned(), "none".to_owned()))?;
+    let spec = entry.tool.spec();
+    let got = json!({"type": "function", "function": {
+        "name": spec.name, "description": spec.description, "parameters": spec.parameters
+    }});
+    let wanted = vector.pointer("/expect/ok/openai_tool").unwrap_or(&Json::Null);
+    if got == *wanted { Ok(()) } else { Err((wanted.to_string(), got.to_string())) }
+}
+
+async fn cli(vector: &Json) -> Verdict {
+    let expect = vector.get("expect").unwrap_or(&Json::Null);
+    let loaded = match load(source(vector), &host()) {
+        Ok(loaded) => loaded,
+        Err(problems) => {
+            let fine = expect.pointer("/error/phase").is_some_and(|phase| phase == "load");
+            return if fine { Ok(()) } else { Err((expect.to_string(), format!("{problems:?}"))) };
+        }
+    };
+    let Some(cli) = loaded.cli() else {
+        let fine = expect.pointer("/error/class").is_some_and(|class| class == "UsageError");
+        return if fine { Ok(()) } else { Err((expect.to_string(), "no `cli` section".to_owned())) };
+    };
+    let shown = Shown::default();
+    let tools =
+        loaded.tools().clone().with(cli.tool()).map_err(|error| (expect.to_string(), error.to_string()))?;
+    let run = Run::builder(tools).on_event(shown.listener()).build();
+    let run = run.map_err(|error| (expect.to_string(), error.to_string()))?;
+    let mut stdout = String::new();
+    let mut failure = None;
+    for input in cli.inputs(inputs(vector)) {
+        shown.say(format!("Processing input: {}", Cli::show_input(&input)));
+        match cli.run_input(&*run.dispatch(), input).await {
+            Ok(text) => stdout.push_str(&format!("{text}\n\n\n")),
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
+        }
+    }
+    let stderr: String = shown.lines().iter().map(|line| format!("{line}\n")).collect();
+    let failed = expect.get("error").is_some() == failure.is_some();
+    let same =
+        |key: &str, got: &str| expect.get(key).and_then(Json::as_str).is_none_or(|wanted| wanted == got);
+    if failed && same("stdout", &stdout) && same("stderr", &stderr) {
+        return Ok(());
+    }
+    Err((expect.to_string(), json!({"stdout": stdout, "stderr": stderr}).to_string()))
+}
+
+/// The inputs of the batch program: arguments, and the lines of stdin in place of `-`.
+fn inputs(vector: &Json) -> Vec<String> {
+    let stdin = vector.get("stdin").and_then(Json::as_str).unwrap_or_default();
+    let arguments =
+        vector.get("args").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+    arguments
+        .flat_map(|argument| match argument {
+            "-" => stdin.lines().map(|line| line.trim().to_owned()).collect(),
+            other => vec![other.to_owned()],
+        })
+        .collect()
+}
+
+fn util(vector: &Json) -> Verdict {
+    let argument = |index: usize| vector.get("args").and_then(|args| args.get(index)).unwrap_or(&Json::Null);
+    let text = |index: usize| argument(index).as_str().unwrap_or_default();
+    let texts = |index: usize| -> Vec<String> {
+        argument(index).as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+    };
+    let got = match vector.get("fn").and_then(Json::as_str).unwrap_or_default() {
+        "matches_patterns" => Patterns::new(texts(1)).matches(text(0)).into(),
+        "extract_json_blocks" => ExtractJson::from_json(argument(1)).text(text(0)).into(),
+        "format_tool_args" => {
+            let longest = argument(2).as_u64().and_then(|longest| usize::try_from(longest).ok()).unwrap_or(0);
+            format_arguments(argument(0), &texts(1), longest).into()
+        }
+        "split_type_parameters" => split_type_parameters(text(0)).into(),
+        "format_as_yaml" => {
+            let scope = [("value", from_tagged(argument(0))), ("trim", from_tagged(argument(1)))];
+            let program = Program::compile("str(as_yaml(value, trim))");
+            let value = program.and_then(|program| program.evaluate(&scope, &Limits::default()));
+            value.map_or_else(|error| json!(error.to_string()), |value| json!(value.to_string()))
+        }
+        other => json!(format!("no helper `{other}`")),
+    };
+    let wanted = vector.pointer("/expect/ok").unwrap_or(&Json::Null);
+    if got == *wanted { Ok(()) } else { Err((wanted.to_string(), got.to_string())) }
+}
+
+fn source(vector: &Json) -> Source {
+    Source::text("script.yaml", vector.get("yaml").and_then(Json::as_str).unwrap_or_default())
+}
+
+/// Tagged input as the JSON a model would send.
+fn plain(input: &Json) -> Json {
+    from_tagged(input).to_json().unwrap_or_else(|_| input.clone())
+}
+
+/// The program around a vector: the tools its `meta` describes, and an environment of one variable.
+fn host() -> Host {
+    let host = Host::new().variable("HOME", "/home/u");
+    let tools = harness();
+    let names: Vec<String> = tools.names().map(str::to_owned).collect();
+    names.into_iter().fold(host.builtins(tools), |host, name| host.alias(format!("harness.{name}"), name))
+}
+
+/// The tools described in `meta.harness_tools`.
+fn harness() -> Toolset {
+    let spec = |name: &str, properties: Json, required: Json| {
+        let mut spec = ToolSpec::new(name, format!("The harness tool `{name}`."));
+        spec.parameters = json!({"type": "object", "properties": properties, "required": required});
+        spec
+    };
+    let number =
+        |arguments: &Json, name: &str| arguments.get(name).and_then(Json::as_i64).unwrap_or_default();
+    let text = |arguments: &Json, name: &str, other: &str| {
+        arguments.get(name).and_then(Json::as_str).unwrap_or(other).to_owned()
+    };
+    let integer = json!({"type": "integer"});
+    let tools = [
+        ToolDef::dynamic(
+            spec("add", json!({"a": integer, "b": integer}), json!(["a", "b"])),
+            move |_, arguments| async move {
+                ToolOutput::json((number(&arguments, "a") + number(&arguments, "b")).into())
+            },
+        ),
+        ToolDef::dynamic(
+            spec("echo", json!({"value": {}}), json!(["value"])),
+            |_, mut arguments| async move {
+                ToolOutput::json(arguments.get_mut("value").map(Json::take).unwrap_or_default())
+            },
+        ),
+        ToolDef::dynamic(
+            spec("concat", json!({"left": {"type": "string"}, "right": {"type": "string"}}), json!(["left"])),
+            move |_, arguments| async move { text(&arguments, "left", "") + &text(&arguments, "right", "!") },
+        ),
+        ToolDef::dynamic(
+            spec(
+                "fail",
+                json!({"kind": {"type": "string"}, "message": {"type": "string"}}),
+                json!(["kind", "message"]),
+            ),
+            move |_, arguments| async move {
+                Err::<String, _>(raise(text(&arguments, "kind", ""), text(&arguments, "message", "")))
+            },
+        ),
+        ToolDef::dynamic(spec("none_tool", json!({}), json!([])), |_, _| async {}),
+        ToolDef::dynamic(
+            spec("stats", json!({"numbers": {"type": "array", "items": integer}}), json!(["numbers"])),
+            |_, arguments| async move {
+                let numbers: Vec<i64> = arguments
+                    .get("numbers")
+                    .and_then(Json::as_array)
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Json::as_i64)
+                    .collect();
+                ToolOutput::json(json!({"count": numbers.len(), "total": numbers.iter().sum::<i64>()}))
+            },
+        ),
+    ];
+    tools.into_iter().fold(Toolset::new(), |set, tool| set.clone().with(tool).unwrap_or(set))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn flows_do_what_was_observed() {
+        let file = crate::root().join("testdata/stmt/llm_workers.json");
+        let tally = super::run(&[file]).unwrap();
+        assert_eq!(tally.failures, Vec::<String>::new());
+        assert!(tally.passed > 300, "{}", tally.closing_line());
+    }
+}
