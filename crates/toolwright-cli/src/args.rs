@@ -25,6 +25,7 @@ Examples:
   toolwright serve                       offer the tools to an MCP client
   toolwright mcp list -- COMMAND         the tools of an MCP server
   toolwright call bash command='ls -la'  a command, in a sandbox that may only read this folder
+  toolwright init; toolwright check      write a file of your own tools, and check it
   toolwright doctor                      what works here, and how to get the rest
 
 Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
@@ -36,9 +37,17 @@ pub enum Command {
     /// Call one tool.
     #[command(after_help = CALL_EXAMPLES)]
     Call(Call),
+    /// Evaluate one template, for learning and scripting.
+    #[command(after_help = EVAL_EXAMPLES)]
+    Eval(Eval),
+    /// Run the `cli` section of a file, input by input.
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunFile),
+    /// Write a commented starter file.
+    Init(Init),
     /// List the tools, or print their definitions.
     Tools(Tools),
-    /// Check tools and a policy without running anything.
+    /// Check a file of tools, or a policy, without running anything.
     Check(Check),
     /// Offer the tools to an MCP client, on stdin and stdout.
     #[command(after_help = SERVE_HELP)]
@@ -68,6 +77,53 @@ Examples:
   toolwright call add --args '{\"x\": 1, \"y\": 2}'
   echo '{\"x\": 1, \"y\": 2}' | toolwright call add --args -";
 
+const EVAL_EXAMPLES: &str = "\
+A template that is one expression keeps its type, and is printed as JSON unless it is text; any other is text.
+
+Examples:
+  toolwright eval '${1 + 1}'
+  toolwright eval 'Hello ${name.title()}' --vars '{\"name\": \"ada\"}'
+  toolwright eval '${[n * n for n in range(5)]}'";
+
+const RUN_EXAMPLES: &str = "\
+Each result is printed as soon as it is there; progress goes to stderr. `-` stands for the lines of stdin.
+
+Examples:
+  toolwright run summarise.yaml notes.txt report.txt
+  ls | toolwright run rename.yaml -";
+
+#[derive(clap::Args)]
+pub struct Eval {
+    /// The template.
+    pub template: String,
+    /// Variables, as one JSON object.
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub vars: String,
+}
+
+#[derive(clap::Args)]
+pub struct RunFile {
+    /// The file.
+    pub file: PathBuf,
+    /// Its inputs; `-` stands for the lines of stdin.
+    pub inputs: Vec<String>,
+    /// Go on with the next input when one fails; the exit code is still 1.
+    #[arg(long)]
+    pub keep_going: bool,
+    /// Record everything that happens in this file.
+    #[arg(long, value_name = "FILE")]
+    pub transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
+
+#[derive(clap::Args)]
+pub struct Init {
+    /// Where to write it. An existing file is never overwritten.
+    #[arg(default_value = "toolwright.yaml")]
+    pub file: PathBuf,
+}
+
 const SERVE_HELP: &str = "\
 Tools that change nothing are approved; all others are refused unless a policy approves them, because nobody is there to
 be asked. Every call is validated, approved, bounded and recorded like a model's.
@@ -77,6 +133,8 @@ A client is told to start `toolwright serve`. For many of them that is:
 
 #[derive(clap::Args)]
 pub struct Serve {
+    /// Offer the tools of this file instead of the built-in ones.
+    pub file: Option<PathBuf>,
     /// Offer only the tools that match; `!pattern` takes tools away.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     pub tools: Vec<String>,
@@ -175,6 +233,9 @@ pub struct McpLock {
 pub struct Ask {
     /// What to ask.
     pub prompt: String,
+    /// Use the tools of this file instead of the built-in ones.
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key in the
     /// vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file; left out, the built-in
     /// demo model answers.
@@ -200,6 +261,9 @@ pub struct Ask {
 pub struct Call {
     /// The tool.
     pub tool: String,
+    /// A file of tools to find it in, besides the built-in ones.
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// Its arguments.
     #[arg(value_name = "NAME=VALUE")]
     pub arguments: Vec<String>,
@@ -260,8 +324,9 @@ pub enum SandboxWhat {
 
 #[derive(clap::Args)]
 pub struct Tools {
-    /// Only the tools that match; `!pattern` takes tools away.
-    pub patterns: Vec<String>,
+    /// A file of tools (its name ends in .yaml or .yml), and patterns over names; `!pattern` takes tools away.
+    #[arg(value_name = "FILE|PATTERN")]
+    pub which: Vec<String>,
     /// Print whole definitions in this form.
     #[arg(long)]
     pub format: Option<Format>,
@@ -281,6 +346,8 @@ pub enum Format {
 
 #[derive(clap::Args)]
 pub struct Check {
+    /// A file of tools; `toolwright.yaml` when there is one here.
+    pub file: Option<PathBuf>,
     /// A policy to check: a list of approval rules, or Inspect's `approvers`.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,

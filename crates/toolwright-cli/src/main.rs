@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod demo;
+mod files;
 mod prompt;
 mod report;
 mod sandboxes;
@@ -36,6 +37,8 @@ fn run(args: Args) -> anyhow::Result<()> {
         Command::Completions(what) => return commands::completions::run(&what),
         Command::Tools(what) => return commands::tools::run(&what, args.json),
         Command::Check(what) => return commands::check::run(&what, args.json),
+        Command::Eval(what) => return commands::eval::run(&what, args.json),
+        Command::Init(what) => return commands::init::run(&what),
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -47,7 +50,12 @@ fn run(args: Args) -> anyhow::Result<()> {
             Command::Mcp(what) => commands::mcp::run(what, args.json).await,
             Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
             Command::Doctor => commands::doctor::run(args.json).await,
-            Command::Completions(_) | Command::Tools(_) | Command::Check(_) => Ok(()),
+            Command::Run(what) => commands::run::run(what).await,
+            Command::Completions(_)
+            | Command::Tools(_)
+            | Command::Check(_)
+            | Command::Eval(_)
+            | Command::Init(_) => Ok(()),
         }
     });
     // Work that was abandoned on a time-out or a Ctrl-C must not keep the program alive.

@@ -27,6 +27,12 @@ pub(crate) mod micros {
     }
 }
 
+/// The date, in UTC, of a moment given as the time since 1970: `2026-01-31`.
+pub fn utc_date(since_1970: Duration) -> String {
+    let (year, month, day) = date(since_1970.as_secs() / 86_400);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 pub(crate) fn format(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, rest) = (since.as_secs() / 86_400, since.as_secs() % 86_400);

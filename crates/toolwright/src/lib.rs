@@ -30,6 +30,7 @@
 //! | --- | --- |
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
 //! | `models` (on) | models to ask: fifteen vendors over four wire formats, and the scripted one |
+//! | `lang` | tools written in YAML, and the expression language they use |
 //! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
 //! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
 //! | `sandbox` | sandboxes for them (Linux) |
@@ -48,6 +49,18 @@ pub use toolwright_models::*;
 #[cfg(feature = "runtime")]
 #[doc(inline)]
 pub use toolwright_runtime::*;
+
+/// Tools written in YAML.
+#[cfg(feature = "lang")]
+pub mod lang {
+    pub use toolwright_lang::*;
+}
+
+/// The expression language of YAML tools.
+#[cfg(feature = "lang")]
+pub mod expr {
+    pub use toolwright_expr::*;
+}
 
 /// MCP, as client and as server.
 #[cfg(feature = "mcp")]

@@ -13,13 +13,18 @@ use toolwright::{
 use crate::args::Ask;
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Usage};
-use crate::{commands, demo, sandboxes, toolbox};
+use crate::{commands, demo, files, sandboxes, toolbox};
 
 pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
     let model = model(what.model.as_deref())?;
-    let tools = commands::tools::chosen(toolbox::all()?, &what.tools)?;
+    let loaded = what.file.as_deref().map(files::open).transpose()?;
+    let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
+    let tools = commands::tools::chosen(all, &what.tools)?;
     let limits = Limits { turns: Some(what.max_turns), ..Limits::default() };
     let mut builder = Run::builder(tools).limits(limits).policy(policy(what.policy.as_deref())?);
+    if let Some(loaded) = loaded.as_ref().filter(|_| what.policy.is_none()) {
+        builder = files::apply(loaded, builder)?;
+    }
     match sandboxes::open(&what.sandbox).await {
         Ok(Some(sandbox)) => builder = builder.sandbox("default", sandbox),
         Ok(None) => {}

@@ -11,10 +11,16 @@ use toolwright::{
 
 use crate::args::Call;
 use crate::report::{self, Failed, Usage};
-use crate::{prompt, sandboxes, toolbox};
+use crate::{files, prompt, sandboxes, toolbox};
 
 pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
-    let (tools, name) = toolbox::for_call(&what.tool)?;
+    let loaded = what.file.as_deref().map(files::open).transpose()?;
+    let (tools, name) = match &loaded {
+        Some(loaded) if loaded.tools().get(&what.tool).is_some() => {
+            (loaded.tools().clone(), what.tool.clone())
+        }
+        _ => toolbox::for_call(&what.tool)?,
+    };
     let what = Call { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
@@ -23,12 +29,18 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     let mut builder = Run::builder(tools).max_output(what.max_output);
     if sandboxed && let Some(sandbox) = sandboxes::open(&what.sandbox).await? {
         builder = builder.sandbox("default", sandbox);
+    } else if loaded.is_some() {
+        // A flow may call tools that need one. Where none can be had, those calls say so; the others need none.
+        if let Ok(Some(sandbox)) = sandboxes::open(&what.sandbox).await {
+            builder = builder.sandbox("default", sandbox);
+        }
     }
+    let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     if !json {
         builder = builder.on_event(|event: &Event| show(&event.kind));
     }
     if let Some(path) = &what.transcript {
-        builder = builder.transcript(path, [], Durability::Process).map_err(report::unusable)?;
+        builder = builder.transcript(path, secrets, Durability::Process).map_err(report::unusable)?;
     }
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));

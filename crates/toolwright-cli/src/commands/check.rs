@@ -1,13 +1,22 @@
 //! `toolwright check`: everything that can be known before running.
 
+use std::path::Path;
+
 use anyhow::Context as _;
-use toolwright::Policy;
+use toolwright::lang::{MissingEnv, Severity};
+use toolwright::{Policy, Run};
 
 use crate::args::Check;
 use crate::report::Usage;
-use crate::{demo, toolbox};
+use crate::{demo, files, toolbox};
 
 pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
+    let default = Path::new(files::DEFAULT);
+    let file =
+        what.file.as_deref().or_else(|| (what.policy.is_none() && default.exists()).then_some(default));
+    if let Some(file) = file {
+        return check_file(file, json);
+    }
     let tools = toolbox::all()?;
     let mut problems: Vec<String> =
         toolbox::definitions(&tools).flat_map(|tool| demo::problems(&tool)).collect();
@@ -39,6 +48,37 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
     if !json {
         let rules = rules.map(|count| format!(", {count} rules")).unwrap_or_default();
         println!("{} tools{rules}: no problems", tools.len());
+    }
+    Ok(())
+}
+
+/// All problems of a file of tools, its policy and limits included.
+fn check_file(path: &Path, json: bool) -> anyhow::Result<()> {
+    let host = files::host(MissingEnv::Empty)?;
+    let loaded = toolwright::lang::load_all(path, &host);
+    let problems = loaded.check();
+    let run = files::apply(&loaded, Run::builder(loaded.tools().clone())).map(drop);
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    if json {
+        let shown: Vec<_> = problems
+            .iter()
+            .map(|problem| {
+                serde_json::json!({
+                    "severity": problem.severity.as_str(), "file": problem.file, "line": problem.line,
+                    "column": problem.column, "message": problem.message, "hint": problem.hint
+                })
+            })
+            .collect();
+        println!("{}", serde_json::json!({"tools": loaded.tools().len(), "problems": shown}));
+    }
+    if errors > 0 {
+        let refused = if json { Usage::new(format!("{errors} problems")) } else { files::refused(&problems) };
+        return Err(refused.into());
+    }
+    run?;
+    if !json {
+        problems.iter().for_each(|warning| eprintln!("{}\n", warning.render()));
+        println!("{}: {} tools: no problems", path.display(), loaded.tools().len());
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `toolwright tools`: what there is.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use toolwright::mcp::ToolDefinition;
@@ -8,10 +9,18 @@ use toolwright::{ToolSpec, Toolset};
 
 use crate::args::{Format, Tools};
 use crate::report::Usage;
-use crate::{prompt, toolbox};
+use crate::{files, prompt, toolbox};
 
 pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
-    let tools = chosen(toolbox::all()?, &what.patterns)?;
+    let is_file = |name: &&String| name.ends_with(".yaml") || name.ends_with(".yml");
+    let (files, patterns): (Vec<String>, Vec<String>) =
+        what.which.iter().cloned().partition(|name| is_file(&name));
+    let all = match files.as_slice() {
+        [] => toolbox::all()?,
+        [file] => files::open(Path::new(file))?.tools().clone(),
+        _ => return Err(Usage::new("one file at a time").into()),
+    };
+    let tools = chosen(all, &patterns)?;
     let mut out = std::io::stdout().lock();
     let format = what.format.or(json.then_some(Format::Json));
     let Some(format) = format else {

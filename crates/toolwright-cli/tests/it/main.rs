@@ -155,6 +155,72 @@ fn check_and_completions_work() {
 }
 
 #[test]
+fn templates_are_evaluated() {
+    insta::assert_snapshot!(show(&["eval", "${1 + 1}"]));
+    insta::assert_snapshot!(show(&["eval", "Hello ${name.title()}", "--vars", "{\"name\": \"ada\"}"]));
+    insta::assert_snapshot!(show(&["eval", "${[n * n for n in range(4)]}"]));
+    insta::assert_snapshot!(show(&["eval", "${nam}", "--vars", "{\"name\": 1}"]));
+    insta::assert_snapshot!(show(&["eval", "${1 +}"]));
+    insta::assert_snapshot!(show(&["eval", "${'a' * 10 ** 12}"]));
+}
+
+#[test]
+fn the_starter_file_checks_calls_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = |args: &[&str]| show_in(folder.path(), args, "");
+    insta::assert_snapshot!(here(&["init"]));
+    insta::assert_snapshot!(here(&["init"]));
+    insta::assert_snapshot!(here(&["check"]));
+    insta::assert_snapshot!(here(&["tools", "toolwright.yaml", "greet"]));
+    insta::assert_snapshot!(here(&["call", "greet", "name=ada", "-f", "toolwright.yaml"]));
+    insta::assert_snapshot!(here(&["run", "toolwright.yaml", "ada", "grace"]));
+    insta::assert_snapshot!(show_in(folder.path(), &["run", "toolwright.yaml", "-"], "ada\ngrace\n"));
+    std::fs::write(folder.path().join("text.txt"), "a\nthe longest line\nmiddle\n").unwrap();
+    insta::assert_snapshot!(here(&[
+        "call",
+        "longest_lines",
+        "path=text.txt",
+        "count=1",
+        "-f",
+        "toolwright.yaml"
+    ]));
+}
+
+#[test]
+fn a_file_with_mistakes_is_explained_all_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "\
+shared:
+  tools:
+    - name: greet
+      description: Greets.
+      input: [{name: name, type: str, description: Who.}]
+      do: {eval: 'Hello ${nme}'}
+cli:
+  process_input: one_by_one
+  do:
+    - {call: gret, params: {name: '${input}'}}
+    - {call: greet, params: {nam: 1}}
+";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    insta::assert_snapshot!(show_in(folder.path(), &["check"], ""));
+    insta::assert_snapshot!(show_in(folder.path(), &["check", "--json"], ""));
+}
+
+#[test]
+fn one_bad_input_does_not_stop_the_next_when_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "cli: {process_input: one_by_one, json_output: true, do: {eval: '${10 // int(input)}'}}\n";
+    std::fs::write(folder.path().join("divide.yaml"), file).unwrap();
+    insta::assert_snapshot!(show_in(
+        folder.path(),
+        &["run", "divide.yaml", "5", "0", "2", "--keep-going"],
+        ""
+    ));
+    insta::assert_snapshot!(show_in(folder.path(), &["run", "divide.yaml", "0", "2"], ""));
+}
+
+#[test]
 fn help_teaches() {
     insta::assert_snapshot!(show(&["--help"]));
     insta::assert_snapshot!(show(&["call", "--help"]));

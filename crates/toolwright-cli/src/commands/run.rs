@@ -1,0 +1,96 @@
+//! `toolwright run`: the `cli` section of a file, input by input.
+
+use std::io::{BufRead as _, Write as _};
+
+use toolwright::lang::Cli;
+use toolwright::{CallNote, Durability, Event, EventKind, Run};
+
+use crate::args::RunFile;
+use crate::prompt::printable;
+use crate::report::{self, Usage};
+use crate::{files, sandboxes};
+
+pub async fn run(what: RunFile) -> anyhow::Result<()> {
+    let loaded = files::open(&what.file)?;
+    let Some(cli) = loaded.cli() else {
+        let error = Usage::new(format!("`{}` has no `cli` section", what.file.display()));
+        return Err(error.hint("add one: `cli: {process_input: one_by_one, do: {eval: '${input}'}}`").into());
+    };
+    let tools = loaded.tools().clone().with(cli.tool())?;
+    let mut builder =
+        files::apply_limits(&loaded, Run::builder(tools))?.on_event(|event: &Event| show(&event.kind));
+    if let Ok(Some(sandbox)) = sandboxes::open(&what.sandbox).await {
+        builder = builder.sandbox("default", sandbox);
+    }
+    if let Some(path) = &what.transcript {
+        let secrets = loaded.secrets().to_vec();
+        builder = builder.transcript(path, secrets, Durability::Process).map_err(report::unusable)?;
+    }
+    let run = builder.build()?;
+    let inputs = cli.inputs(inputs(&what.inputs)?);
+    let work = one_after_another(cli, &run, inputs, what.keep_going);
+    let failed = tokio::select! {
+        biased;
+        _ = tokio::signal::ctrl_c() => {
+            run.cancel();
+            anyhow::bail!("stopped by Ctrl-C");
+        }
+        failed = work => failed?,
+    };
+    run.finish(toolwright::RunEnd::Done)?;
+    match failed {
+        0 => Ok(()),
+        1 => anyhow::bail!("1 input failed"),
+        count => anyhow::bail!("{count} inputs failed"),
+    }
+}
+
+/// Runs the inputs and prints each result at once; says how many failed.
+async fn one_after_another(
+    cli: &Cli,
+    run: &Run,
+    inputs: Vec<serde_json::Value>,
+    keep_going: bool,
+) -> anyhow::Result<usize> {
+    let mut failed = 0;
+    for input in inputs {
+        eprintln!("Processing input: {}", printable(&Cli::show_input(&input)));
+        match cli.run_input(&*run.dispatch(), input).await {
+            Ok(text) => {
+                let mut out = std::io::stdout().lock();
+                writeln!(out, "{text}\n\n")?;
+                out.flush()?;
+            }
+            Err(error) if keep_going && !error.is_fatal() => {
+                failed += 1;
+                report::print(&error.into(), false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(failed)
+}
+
+/// The inputs of the command line, with the lines of stdin in place of `-`.
+fn inputs(given: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut inputs = Vec::new();
+    for input in given {
+        if input == "-" {
+            for line in std::io::stdin().lock().lines() {
+                inputs.push(line?.trim().to_owned());
+            }
+        } else {
+            inputs.push(input.clone());
+        }
+    }
+    Ok(inputs)
+}
+
+/// What a flow tells while it works, on stderr.
+fn show(event: &EventKind) {
+    if let EventKind::CallNoted { note: CallNote::Hint { text }, .. } = event
+        && !text.is_empty()
+    {
+        eprintln!("{}", printable(text));
+    }
+}

@@ -1,0 +1,88 @@
+//! Files of tools: what the program lends to them, and how their problems are shown.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright::lang::{
+    Diagnostic, Host, Imports, Loaded, MissingEnv, Severity, find_dotenv, load, parse_dotenv,
+};
+use toolwright::{Limits, Policy, RunBuilder, Tool, ToolError};
+
+use crate::report::Usage;
+use crate::{prompt, toolbox};
+
+/// The file that is used when none is named.
+pub const DEFAULT: &str = "toolwright.yaml";
+
+/// Loads a file for running. Its problems are printed; then the error only counts them.
+pub fn open(path: &Path) -> anyhow::Result<Loaded> {
+    let loaded = load(path, &host(MissingEnv::Error)?).map_err(|problems| refused(&problems))?;
+    let warnings: Vec<&Diagnostic> =
+        loaded.problems().iter().filter(|problem| problem.severity != Severity::Error).collect();
+    warnings.iter().for_each(|warning| eprintln!("{}\n", prompt::printable(&warning.render())));
+    Ok(loaded)
+}
+
+/// What the program lends to a file: the built-in tools under all their names, and the declared variables.
+pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
+    let folder = std::env::current_dir()?;
+    let dotenv = find_dotenv(&folder).and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    let set = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
+    // What is set already wins over the file, as the later entry does here.
+    Ok(Host::new()
+        .builtins(toolbox::all()?)
+        .imports(ByReference)
+        .environment(parse_dotenv(&dotenv))
+        .environment(set)
+        .missing_env(missing)
+        .variable("UserName", user)
+        .variable("OS", std::env::consts::OS)
+        .variable("CurrentDate", today())
+        .variable("WorkDir", folder.to_string_lossy())
+        .work_dir(folder.clone()))
+}
+
+/// What a file says about runs in which a model makes the calls: its policy and its limits.
+pub fn apply(loaded: &Loaded, mut builder: RunBuilder) -> anyhow::Result<RunBuilder> {
+    if let Some(section) = loaded.section("policy") {
+        let policy = Policy::from_value(section.value.clone());
+        builder = builder.policy(policy.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?);
+    }
+    apply_limits(loaded, builder)
+}
+
+/// What it says about runs a person started, whose calls are approved: its limits.
+pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> anyhow::Result<RunBuilder> {
+    let Some(section) = loaded.section("limits") else { return Ok(builder) };
+    let limits: Result<Limits, _> = serde_json::from_value(section.value.clone());
+    Ok(builder.limits(limits.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?))
+}
+
+/// Prints problems, and says how many there are.
+pub fn refused(problems: &[Diagnostic]) -> Usage {
+    for problem in problems {
+        eprintln!("{}\n", prompt::printable(&problem.render()));
+    }
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let count = if errors == 1 { "1 problem was".to_owned() } else { format!("{errors} problems were") };
+    Usage::new(format!("{count} found"))
+}
+
+/// Finds tools by the names other systems give them.
+struct ByReference;
+
+impl Imports for ByReference {
+    fn tool(&self, reference: &str, _config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+        let tool = toolwright::tools::resolve(reference)?;
+        Some(Ok(Arc::new(tool)))
+    }
+}
+
+/// The date as files see it, in UTC.
+fn today() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    toolwright::utc_date(since)
+}
