@@ -30,7 +30,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            steps: 3_000_000,
+            steps: 2_000_000,
             bytes: 24 << 20,
             depth: 200,
             output: 16 << 20,
@@ -48,7 +48,7 @@ const SLICE: u64 = 2_048;
 const OVERHEAD: u64 = 48;
 
 /// Steps an allocation takes, whatever its size.
-const ALLOCATION: u64 = 3;
+const ALLOCATION: u64 = 6;
 
 /// What is left of [`Limits`] while an evaluation runs.
 pub(crate) struct Fuel<'a> {

@@ -8,6 +8,7 @@ first, as there.
 import ast
 import builtins
 import json
+import resource
 import sys
 import warnings
 
@@ -93,6 +94,8 @@ def answer(source, scope):
 
 
 def main():
+    # An expression that runs away here reaches a limit there; neither may take the machine along.
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
     scope = {"__builtins__": {name: getattr(builtins, name) for name in NAMES}}
     scope.update(_attribute=attribute, print_json=print_json)
     for line in sys.stdin:

@@ -36,8 +36,8 @@ pub(crate) static METHODS: &[Method] = &[
         Ok(Value::Bool(common.len() == length(s)))
     }),
     method("issuperset", "s.issuperset(other)", "Whether it has all members of the other.", |e, s, a| {
-        let (mine, other) = pair(e, s, a, "issuperset")?;
-        ops::compare::subset(&other, &mine, &mut e.fuel).map(Value::Bool)
+        let other = a.one("issuperset")?;
+        first_member(e, s, &other, false).map(|missing| Value::Bool(!missing))
     }),
     method("isdisjoint", "s.isdisjoint(other)", "Whether there is no common member.", isdisjoint),
     method("copy", "s.copy()", "A new set of the same members.", |e, s, a| combine(e, s, a, |_, _| {})),
@@ -205,22 +205,22 @@ fn update(
     Ok(Value::None)
 }
 
-fn pair(eval: &mut Eval<'_>, value: &Value, args: Args, name: &str) -> Result<(KeySet, KeySet), Error> {
-    let other = args.one(name)?;
-    Ok((members(eval, value)?, members(eval, &other)?))
-}
-
 fn isdisjoint(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
     let other = args.one("isdisjoint")?;
+    first_member(eval, value, &other, true).map(|common| Value::Bool(!common))
+}
+
+/// Whether an item of `other` is a member (or, if `wanted` is false, is none); stops at the first one.
+fn first_member(eval: &mut Eval<'_>, value: &Value, other: &Value, wanted: bool) -> Result<bool, Error> {
     let mine = members(eval, value)?;
-    let mut iter = Iter::over(&other)?;
+    let mut iter = Iter::over(other)?;
     while let Some(item) = eval.next(&mut iter)? {
         eval.fuel.spend(1)?;
-        if mine.contains(&ops::key(&item, &mut eval.fuel)?) {
-            return Ok(Value::Bool(false));
+        if mine.contains(&ops::key(&item, &mut eval.fuel)?) == wanted {
+            return Ok(true);
         }
     }
-    Ok(Value::Bool(true))
+    Ok(false)
 }
 
 fn change<T>(value: &Value, edit: impl FnOnce(&mut KeySet) -> T) -> Option<T> {
