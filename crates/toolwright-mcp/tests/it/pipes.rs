@@ -97,7 +97,9 @@ async fn structured_results_and_errors_arrive() {
 #[tokio::test]
 async fn progress_grows_and_is_told_while_the_call_runs() {
     let client = client().await;
-    let seen: Arc<Mutex<Vec<(f64, Option<f64>, Option<String>)>>> = Arc::default();
+    /// How far, of how much, and in what words.
+    type Step = (f64, Option<f64>, Option<String>);
+    let seen: Arc<Mutex<Vec<Step>>> = Arc::default();
     let noting = seen.clone();
     let on_progress =
         Arc::new(move |done, total, message| noting.lock().unwrap().push((done, total, message)));
