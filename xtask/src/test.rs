@@ -4,8 +4,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::bench::peer;
+
+/// The packages of the model server that `xtask/peers/tiny_tool_model.py` starts.
+const LLAMA: [&str; 3] = ["gguf==0.19.0", "numpy", "xllamacpp==2026.10.11549"];
+
 /// Runs every test of the workspace. Further arguments go to the test runner.
 pub fn run(rest: &[&str]) -> Result<()> {
+    // A real model server. Its test says by name that it was skipped when it cannot be had.
+    if let Err(error) = peer::python("llama", &LLAMA) {
+        eprintln!("no llama.cpp server: {error:#}");
+    }
     // Documentation examples first: the last line printed is then that of the test runner.
     if rest.is_empty() {
         cargo(&["test", "--workspace", "--doc", "--quiet"])?;
@@ -16,6 +25,14 @@ pub fn run(rest: &[&str]) -> Result<()> {
     } else {
         cargo(&[&["test", "--workspace", "--all-targets", "--no-fail-fast"], rest].concat())
     }
+}
+
+/// Has the vendors' own clients read the requests we make.
+pub fn oracle() -> Result<()> {
+    let packages = ["anthropic==2.8.0", "openai==3.49.0", "google-genai==3.1.0"];
+    let python = peer::python("sdks", &packages)?;
+    let script = crate::root().join("xtask/peers/check_requests.py");
+    check(Command::new(python).arg(script).current_dir(crate::root()))
 }
 
 /// Format, lints, documentation, licences.

@@ -3,7 +3,7 @@
 //! One file per benchmark; adding one means adding a file and a line in `BENCHES`.
 
 mod call;
-mod peer;
+pub mod peer;
 mod schema;
 
 use std::fmt::Write as _;
