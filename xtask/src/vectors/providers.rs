@@ -161,3 +161,13 @@ fn chat_view(reply: &ModelReply, message: &Value) -> Value {
         "usage": usage,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_vectors_of_the_repository_hold() {
+        let tally = super::run(&[crate::root().join("testdata/providers/providers.json")]).unwrap();
+        assert!(tally.failures.is_empty(), "{:#?}", tally.failures);
+        assert_eq!((tally.passed, tally.skipped), (117, 7));
+    }
+}
