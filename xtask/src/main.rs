@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 const HELP: &str = "\
 cargo xtask test                     install what the tests need, and run them all
 cargo xtask checks                   format, lints, docs, licences
+cargo xtask oracle                   have the vendors' own clients read our requests
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
 cargo xtask fuzz-seeds               write the vectors as seeds for the fuzz targets";
@@ -32,6 +33,7 @@ fn run() -> Result<()> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["test", rest @ ..] => test::run(rest),
         ["checks"] => test::checks(),
+        ["oracle"] => test::oracle(),
         ["vectors", family, files @ ..] => {
             vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())
         }

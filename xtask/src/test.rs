@@ -4,8 +4,22 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::bench::peer;
+
+/// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), and MCP's own Python
+/// client and servers. Each is a Python environment under `target/peers`.
+const PEERS: &[(&str, &[&str])] = &[
+    ("llama", &["gguf==0.19.0", "numpy", "xllamacpp==2026.10.11549"]),
+    ("mcp", &["mcp==2.3.0", "fastmcp==4.1.2"]),
+];
+
 /// Runs every test of the workspace. Further arguments go to the test runner.
 pub fn run(rest: &[&str]) -> Result<()> {
+    for (name, packages) in PEERS {
+        if let Err(error) = peer::python(name, packages) {
+            eprintln!("the tests that need `{name}` will be skipped by name: {error:#}");
+        }
+    }
     // Documentation examples first: the last line printed is then that of the test runner.
     if rest.is_empty() {
         cargo(&["test", "--workspace", "--doc", "--quiet"])?;
@@ -16,6 +30,14 @@ pub fn run(rest: &[&str]) -> Result<()> {
     } else {
         cargo(&[&["test", "--workspace", "--all-targets", "--no-fail-fast"], rest].concat())
     }
+}
+
+/// Has the vendors' own clients read the requests we make.
+pub fn oracle() -> Result<()> {
+    let packages = ["anthropic==2.8.0", "openai==3.49.0", "google-genai==3.1.0"];
+    let python = peer::python("sdks", &packages)?;
+    let script = crate::root().join("xtask/peers/check_requests.py");
+    check(Command::new(python).arg(script).current_dir(crate::root()))
 }
 
 /// Format, lints, documentation, licences.

@@ -1,5 +1,7 @@
 //! A vendor's model: encode, send, decode.
 
+use std::time::Duration;
+
 use reqwest::Url;
 use toolwright_core::{BoxFuture, DeltaSink, Model, ModelError, ModelReply, ModelRequest};
 
@@ -8,6 +10,9 @@ use crate::http::Http;
 use crate::sse::SseReader;
 use crate::vendor::Vendor;
 use crate::wire::{Delivery, Target};
+
+/// How long a connection may take to end after the reply is complete.
+const LINGER: Duration = Duration::from_millis(100);
 
 /// A model behind a vendor's API, made by [`connect`](crate::connect).
 #[derive(Debug)]
@@ -58,6 +63,11 @@ impl VendorModel {
         while let Some(chunk) = answer.chunk().await? {
             for event in reader.push(chunk.as_ref())? {
                 decoder.event(&event, sink)?;
+            }
+            if decoder.is_over() {
+                // A connection that ends now can be used again; one that stays open is not waited for.
+                let _ = tokio::time::timeout(LINGER, answer.chunk()).await;
+                break;
             }
         }
         decoder.finish()

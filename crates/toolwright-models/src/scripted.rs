@@ -252,6 +252,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_model_that_cannot_stream_tells_everything_at_the_end() {
+        let model = ScriptedModel::new([Reply::text("Let me see.").and_call("look", serde_json::json!({}))]);
+        let (messages, options) = ([Message::user("x")], ModelOptions::default());
+        let request = ModelRequest {
+            messages: &messages,
+            tools: &[],
+            tool_choice: &ToolChoice::None,
+            options: &options,
+        };
+        let mut told = Vec::new();
+        let reply = model.generate_streaming(request, &mut |delta| told.push(format!("{delta:?}"))).await;
+        assert_eq!(told, ["Text(\"Let me see.\")", "Call { name: \"look\" }"]);
+        assert_eq!(reply.unwrap().message.text(), "Let me see.");
+    }
+
+    #[tokio::test]
     async fn a_script_that_goes_astray_says_so() {
         let model = ScriptedModel::new([Reply::text("a").expecting("needle")]);
         let error = ask(&model, "hay").await.unwrap_err();

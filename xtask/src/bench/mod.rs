@@ -6,7 +6,7 @@ mod call;
 mod expr;
 mod flow;
 mod mcp;
-mod peer;
+pub mod peer;
 mod schema;
 mod spawn;
 

@@ -41,6 +41,7 @@ fn check(vector: &Value, tally: &mut Tally) -> Result<()> {
         "anthropic_stream" => stream(expected, input, "anthropic", anthropic_view)?,
         "openai_chat_stream" => stream(expected, input, "openai-chat", chat_view)?,
         "retry" => (expected.clone(), retry(input)),
+        "request_shape" => shape(expected, input)?,
         _ => {
             tally.skip();
             return Ok(());
@@ -64,6 +65,21 @@ fn retry(input: &Value) -> Value {
         json!({"retry": verdict.retry, "retry_after_s": verdict.after})
     };
     json!({"anthropic": verdict("anthropic"), "openai": verdict("openai")})
+}
+
+/// The schema that our own requests are tested against must agree with the vendor's client about every request.
+fn shape(expected: &Value, input: &Value) -> Result<(Value, Value)> {
+    let api = input["api"].as_str().context("no `api`")?;
+    let (name, request) = match input.get("request") {
+        Some(request) => (api.to_owned(), request),
+        None => (format!("{api}_{}", input["type"].as_str().unwrap_or_default()), &input["value"]),
+    };
+    let file = crate::root().join("testdata/wire/requests.schema.json");
+    let mut schema: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
+    schema["$ref"] = format!("#/$defs/{name}").into();
+    let is = |key: &str| expected.get(key).and_then(Value::as_bool).unwrap_or_default();
+    let accepted = jsonschema::validator_for(&schema)?.is_valid(request);
+    Ok(((is("valid") && !is("unknown_keys")).into(), accepted.into()))
 }
 
 /// Decodes a stream and shows the reply as the vendor's client would: the message is sent back and looked at there.
@@ -144,4 +160,14 @@ fn chat_view(reply: &ModelReply, message: &Value) -> Value {
         "tool_calls": message.get("tool_calls"),
         "usage": usage,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_vectors_of_the_repository_hold() {
+        let tally = super::run(&[crate::root().join("testdata/providers/providers.json")]).unwrap();
+        assert!(tally.failures.is_empty(), "{:#?}", tally.failures);
+        assert_eq!((tally.passed, tally.skipped), (117, 7));
+    }
 }

@@ -72,3 +72,14 @@ fn the_script_of_the_guide_plays() {
     let shown = show_in(folder.path(), &["ask", "go", "--model", "scripted/replies.yaml"], "");
     assert!(shown.contains("It is 3."), "{shown}");
 }
+
+#[test]
+fn the_yaml_tool_of_the_readme_works() {
+    let blocks = blocks(&page("README.md"), "yaml");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("toolwright.yaml"), &blocks[0]).unwrap();
+    let checked = show_in(folder.path(), &["check"], "");
+    assert!(checked.contains("1 tools: no problems"), "{checked}");
+    let called = show_in(folder.path(), &["call", "greet", "names=[\"ada\"]", "-f", "toolwright.yaml"], "");
+    assert!(called.contains("Hello, Ada!"), "{called}");
+}

@@ -135,6 +135,11 @@ impl Decoder {
         self.format.whole(body, sink)
     }
 
+    /// True when the stream has said that nothing more will come, even if the connection stays open.
+    pub fn is_over(&self) -> bool {
+        self.format.is_over()
+    }
+
     /// The reply. A stream that broke off is an error, never a shorter reply.
     pub fn finish(self) -> Result<ModelReply, ModelError> {
         self.format.finish()
@@ -164,6 +169,10 @@ trait Decode: Send {
     fn whole(&mut self, body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError>;
     /// The stream said that it is over.
     fn ended(&mut self) {}
+    /// True when nothing more will come.
+    fn is_over(&self) -> bool {
+        false
+    }
     /// The reply, if it is complete.
     fn finish(self: Box<Self>) -> Result<ModelReply, ModelError>;
 }

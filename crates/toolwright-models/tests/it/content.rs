@@ -100,3 +100,15 @@ fn every_kind_goes_where_the_table_says() {
 fn the_reference_page_is_fresh() {
     matches_file("docs/reference/content.md", &reference());
 }
+
+#[test]
+fn the_guide_names_every_vendor_and_its_key() {
+    let guide = std::fs::read_to_string(crate::support::file("docs/guide/models.md")).unwrap();
+    for vendor in toolwright_models::vendor::VENDORS {
+        let row = guide.lines().find(|line| line.starts_with(&format!("| `{}` |", vendor.name)));
+        let row = row.unwrap_or_else(|| panic!("{} is not in the guide", vendor.name));
+        let keyed = vendor.key_variables.iter().all(|name| row.contains(name));
+        let local = row.contains("none needed");
+        assert!(keyed || local, "{row}");
+    }
+}

@@ -345,3 +345,25 @@ async fn a_server_that_does_not_stream_is_understood() {
     let (reply, told) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
     assert_eq!((reply.unwrap().message.text(), told), ("fine".to_owned(), "fine".to_owned()));
 }
+
+#[tokio::test]
+async fn a_connection_that_stays_open_after_the_end_is_not_waited_for() {
+    let message = r#"{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}"#;
+    let done = r#"{"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}"#;
+    for (vendor, stream) in [
+        ("anthropic", format!("data: {message}\n\ndata: {{\"type\": \"message_stop\"}}\n\n")),
+        ("openai-chat", format!("data: {done}\n\ndata: [DONE]\n\n")),
+        (
+            "openai",
+            "data: {\"type\": \"response.completed\", \"response\": {\"status\": \"completed\"}}\n\n".into(),
+        ),
+    ] {
+        let server = Server::new(move |_, connection| {
+            stream_head(connection);
+            let _ = connection.write_all(stream.as_bytes());
+            std::thread::sleep(Duration::from_secs(1));
+        });
+        let (reply, _) = ask_streaming(&server.model(vendor, RetryPolicy::NEVER)).await;
+        assert!(reply.is_ok(), "{vendor}: {reply:?}");
+    }
+}

@@ -2,9 +2,9 @@
 
 #![allow(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
     reason = "these are tests"
 )]
 

@@ -164,3 +164,55 @@ fn no_vendor_loses_a_message_or_panics_on_an_odd_conversation() {
         }
     }
 }
+
+/// Every kind of content as a result and as a user's message, every choice of tool, both deliveries: each request has
+/// the shape that the vendor's own client accepts, with no key it does not know.
+#[test]
+fn every_request_has_the_shape_the_vendors_clients_accept() {
+    let everything: Conversation = serde_json::from_value(json("testdata/wire/conversation.json")).unwrap();
+    let blocks: Vec<_> = everything.messages.iter().flat_map(|message| message.content().to_vec()).collect();
+    let choices = [ToolChoice::Auto, ToolChoice::Any, ToolChoice::None, ToolChoice::Tool("measure".into())];
+    for (name, definition) in [
+        ("anthropic", "anthropic_messages"),
+        ("openai-chat", "openai_chat"),
+        ("openai", "openai_responses"),
+        ("google", "gemini"),
+    ] {
+        let mut schema = json("testdata/wire/requests.schema.json");
+        schema["$ref"] = format!("#/$defs/{definition}").into();
+        let schema = jsonschema::validator_for(&schema).unwrap();
+        let mut checked = 0;
+        for block in &blocks {
+            for choice in &choices {
+                for delivery in [Delivery::Whole, Delivery::Stream] {
+                    let call = ToolCall::new("call_1", "files.look", json!({"path": "a"}));
+                    let mut result = toolwright_core::ToolResult::failed(
+                        &call,
+                        toolwright_core::ToolError::new("no").info(),
+                    );
+                    result.content.push(block.clone());
+                    let conversation = Conversation {
+                        messages: vec![
+                            Message::User { content: vec![block.clone()] },
+                            Message::Assistant(AssistantMessage {
+                                content: vec![block.clone()],
+                                tool_calls: vec![call],
+                                ..AssistantMessage::default()
+                            }),
+                            Message::Tool(result),
+                        ],
+                        tools: everything.tools.clone(),
+                        tool_choice: choice.clone(),
+                        options: toolwright_core::ModelOptions { max_tokens: Some(9), ..Default::default() },
+                    };
+                    let body = encode(name, &conversation, delivery);
+                    let problems: Vec<String> =
+                        schema.iter_errors(&body).map(|problem| problem.to_string()).collect();
+                    assert!(problems.is_empty(), "{name}: {problems:?}\n{body}");
+                    checked += 1;
+                }
+            }
+        }
+        assert_eq!(checked, blocks.len() * 8);
+    }
+}

@@ -17,6 +17,7 @@ pub(crate) struct Decoder {
     inputs: HashMap<usize, String>,
     usage: Counts,
     complete: bool,
+    over: bool,
 }
 
 /// The API's own counts; later ones replace earlier ones.
@@ -36,6 +37,7 @@ impl Decoder {
             inputs: HashMap::new(),
             usage: Counts::default(),
             complete: false,
+            over: false,
         }
     }
 
@@ -141,7 +143,7 @@ impl Decode for Decoder {
                 self.delta(index, &delta, sink)?;
             }
             "message_delta" => self.message_delta(&data),
-            "message_stop" => self.complete = true,
+            "message_stop" => (self.complete, self.over) = (true, true),
             "error" => return Err(error::from_event(data.get("error").unwrap_or(&data))),
             // llama.cpp reports errors without a type.
             "" if data.get("error").is_some() => {
@@ -168,6 +170,10 @@ impl Decode for Decoder {
         );
         self.complete = true;
         Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
     }
 
     fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {

@@ -18,11 +18,19 @@ pub(crate) struct Decoder {
     reasoning: Map<String, Value>,
     refused: bool,
     complete: bool,
+    over: bool,
 }
 
 impl Decoder {
     pub(crate) fn new(assembly: Assembly) -> Self {
-        Decoder { assembly, calls: Vec::new(), reasoning: Map::new(), refused: false, complete: false }
+        Decoder {
+            assembly,
+            calls: Vec::new(),
+            reasoning: Map::new(),
+            refused: false,
+            complete: false,
+            over: false,
+        }
     }
 
     fn chunk(&mut self, chunk: &Value, message: &str, sink: DeltaSink<'_>) -> Result<(), ModelError> {
@@ -219,7 +227,11 @@ impl Decode for Decoder {
     }
 
     fn ended(&mut self) {
-        self.complete = true;
+        (self.complete, self.over) = (true, true);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
     }
 
     fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {

@@ -145,6 +145,10 @@ impl Decode for Decoder {
         Ok(())
     }
 
+    fn is_over(&self) -> bool {
+        self.complete
+    }
+
     fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {
         if !self.complete {
             return Err(broken());
