@@ -158,11 +158,12 @@ fn validate(
 ) -> Result<serde_json::Value, ToolError> {
     let settings = entry.tool.settings();
     let arguments = settings.with_real_names(arguments);
-    let arguments = match &settings.reader {
-        Some(read) => read(arguments)?,
-        None => arguments,
-    };
-    entry.schema.validate(arguments, run.strictness)
+    let Some(read) = &settings.reader else { return entry.schema.validate(arguments, run.strictness) };
+    let own = read(arguments.clone()).or_else(|refused| {
+        // What the tool's own reader refuses may still plainly mean the right thing, as JSON text for a list does.
+        entry.schema.validate(arguments, run.strictness).map_err(|_| refused).and_then(|fitted| read(fitted))
+    });
+    entry.schema.validate(own?, run.strictness)
 }
 
 pub(crate) fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {
