@@ -159,11 +159,21 @@ fn validate(
     let settings = entry.tool.settings();
     let arguments = settings.with_real_names(arguments);
     let Some(read) = &settings.reader else { return entry.schema.validate(arguments, run.strictness) };
-    let own = read(arguments.clone()).or_else(|refused| {
-        // What the tool's own reader refuses may still plainly mean the right thing, as JSON text for a list does.
-        entry.schema.validate(arguments, run.strictness).map_err(|_| refused).and_then(|fitted| read(fitted))
-    });
+    let own = match read(arguments.clone()) {
+        // JSON text for a list or an object plainly means that; a reader of its own need not know.
+        Err(refused) if holds_json_text(&arguments) => entry
+            .schema
+            .validate(arguments, run.strictness)
+            .map_err(|_| refused)
+            .and_then(|fitted| read(fitted)),
+        outcome => outcome,
+    };
     entry.schema.validate(own?, run.strictness)
+}
+
+fn holds_json_text(arguments: &serde_json::Value) -> bool {
+    let texts = arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+    texts.into_iter().any(|text| text.trim_start().starts_with(['[', '{']))
 }
 
 pub(crate) fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {

@@ -138,7 +138,7 @@ async fn a_time_out_ends_loops_and_scripts_that_never_wait() {
     ] {
         let file = format!("tools:\n  - name: t\n    do:\n      {body}\n");
         let limits = FlowLimits {
-            expression: toolwright_expr::Limits { steps: u64::MAX, ..Default::default() },
+            expression: toolwright_expr::Limits { steps: u64::MAX, bytes: 1 << 30, ..Default::default() },
             ..FlowLimits::default()
         };
         let file = load(Source::text("t.yaml", file), &Host::new().limits(limits)).unwrap();
