@@ -199,7 +199,7 @@ pub struct ToolSettings {
     pub return_direct: bool,
     /// The result is never shown to a model again.
     pub confidential: bool,
-    /// Whether a person must confirm each call; `None` leaves it to the policy.
+    /// Whether a person must confirm each call, even one that a policy approves; `None` leaves it to the policy.
     pub require_confirmation: Option<bool>,
     /// The work is done without yielding; the runtime moves it off its own threads.
     pub blocking: bool,

@@ -53,13 +53,17 @@ impl Approvals {
         let settings = entry.tool.settings();
         // A tool that works in a sandbox is no safer than the sandbox it is given.
         let exposed = settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates());
-        let ruling = if exposed {
+        let mut ruling = if exposed {
             let mut settings = settings.clone();
             settings.sandboxed = false;
             policy.rule_on(call, entry.tool.spec(), &settings)
         } else {
             policy.rule_on(call, entry.tool.spec(), settings)
         };
+        if settings.require_confirmation == Some(true) && ruling.decision < RuleDecision::Ask {
+            ruling.decision = RuleDecision::Ask;
+            ruling.reason = Some("the tool asks for confirmation".to_owned());
+        }
         let (approver, decision, reason) = match ruling.decision {
             RuleDecision::Ask => self.ask(run, entry, span, call, ruling.reason).await?,
             RuleDecision::Approve => ("policy", Decision::Approve, ruling.reason),

@@ -243,3 +243,19 @@ async fn a_tool_is_no_safer_than_the_sandbox_it_is_given() {
         assert_eq!(result.error.is_none(), approved, "{kind}");
     }
 }
+
+#[tokio::test]
+async fn a_tool_that_asks_for_confirmation_is_asked_about_even_when_a_policy_approves() {
+    let careful = add().edit(|_, settings| settings.require_confirmation = Some(true));
+    let policy = || Policy::from_yaml("- {tools: '*', decision: approve}").unwrap();
+    let arguments = json!({"x": 1, "y": 2});
+    let alone = Run::builder(tools([careful.clone()])).policy(policy()).build().unwrap();
+    assert!(
+        alone.call(call("add", arguments.clone())).await.unwrap().is_error(),
+        "nobody is there to confirm"
+    );
+    let person = Person::who_says(Decision::Approve);
+    let asked = Run::builder(tools([careful])).policy(policy()).approver(person.clone()).build().unwrap();
+    assert_eq!(asked.call(call("add", arguments)).await.unwrap().to_text(), "3");
+    assert_eq!(person.shown.lock().unwrap().len(), 1);
+}
