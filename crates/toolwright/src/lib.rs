@@ -34,6 +34,7 @@
 //! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
 //! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
 //! | `sandbox` | sandboxes for them (Linux) |
+//! | `chrono`, `jiff` | their dates and times as parameters |
 //! | `testkit` | conformance suites and recorded exchanges for your own tests |
 
 #[doc(inline)]
