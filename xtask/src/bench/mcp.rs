@@ -11,7 +11,8 @@ const PACKAGES: &[&str] = &["mcp==2.3.0", "fastmcp==4.1.2"];
 pub fn run() -> Result<Report> {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--release", "--package", "toolwright-bench", "--bin", "mcp"]);
-    build.current_dir(crate::root()).status().context("cannot build our side")?;
+    let built = build.current_dir(crate::root()).status().context("cannot build our side")?;
+    anyhow::ensure!(built.success(), "our side does not build");
     // Next to this program, where cargo puts what it builds.
     let here = std::env::current_exe()?;
     let target = here.parent().and_then(|folder| folder.parent()).context("no target folder")?;
