@@ -83,3 +83,15 @@ fn the_yaml_tool_of_the_readme_works() {
     let called = show_in(folder.path(), &["call", "greet", "names=[\"ada\"]", "-f", "toolwright.yaml"], "");
     assert!(called.contains("Hello, Ada!"), "{called}");
 }
+
+#[test]
+fn cargo_run_in_the_root_means_the_program() {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let default = metadata["workspace_default_members"].as_array().unwrap();
+    assert!(default.len() == 1 && default[0].as_str().unwrap().contains("toolwright-cli"), "{default:?}");
+}
