@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = run(args);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if report::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             report::print(&error, json);
             report::exit_code(&error)

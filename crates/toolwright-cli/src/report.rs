@@ -1,5 +1,6 @@
 //! Errors for the person at the terminal, or as JSON for a program.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use toolwright::{ErrorInfo, ErrorKind, ToolError};
@@ -52,6 +53,17 @@ impl std::fmt::Display for Failed {
 }
 
 impl std::error::Error for Failed {}
+
+/// Prints one line of the answer. A reader that has gone away is an error here, not a panic.
+pub fn line(text: impl std::fmt::Display) -> std::io::Result<()> {
+    writeln!(std::io::stdout().lock(), "{text}")
+}
+
+/// True when the reader of our output has gone away, as `head` does: it has what it wanted.
+pub fn reader_left(error: &anyhow::Error) -> bool {
+    let is_pipe = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe))
+}
 
 /// Prints an error: what, the causes, the way out.
 pub fn print(error: &anyhow::Error, json: bool) {

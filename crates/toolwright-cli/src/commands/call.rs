@@ -54,7 +54,7 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         result = call => result?,
     };
     if json {
-        println!("{}", serde_json::to_string(&result)?);
+        report::line(serde_json::to_string(&result)?)?;
     } else {
         print(&result, &what.save_to)?;
     }

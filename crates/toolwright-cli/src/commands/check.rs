@@ -7,7 +7,7 @@ use toolwright::lang::{MissingEnv, Severity};
 use toolwright::{Policy, Run};
 
 use crate::args::Check;
-use crate::report::Usage;
+use crate::report::{self, Usage};
 use crate::{demo, files, toolbox};
 
 pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
@@ -32,7 +32,7 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
         }
     }
     if json {
-        println!("{}", serde_json::json!({"tools": tools.len(), "rules": rules, "problems": problems}));
+        report::line(serde_json::json!({"tools": tools.len(), "rules": rules, "problems": problems}))?;
     }
     if !problems.is_empty() {
         if !json {
@@ -47,7 +47,7 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
     }
     if !json {
         let rules = rules.map(|count| format!(", {count} rules")).unwrap_or_default();
-        println!("{} tools{rules}: no problems", tools.len());
+        report::line(format_args!("{} tools{rules}: no problems", tools.len()))?;
     }
     Ok(())
 }
@@ -69,7 +69,7 @@ fn check_file(path: &Path, json: bool) -> anyhow::Result<()> {
                 })
             })
             .collect();
-        println!("{}", serde_json::json!({"tools": loaded.tools().len(), "problems": shown}));
+        report::line(serde_json::json!({"tools": loaded.tools().len(), "problems": shown}))?;
     }
     if errors > 0 {
         let refused = if json { Usage::new(format!("{errors} problems")) } else { files::refused(&problems) };
@@ -78,7 +78,7 @@ fn check_file(path: &Path, json: bool) -> anyhow::Result<()> {
     run?;
     if !json {
         problems.iter().for_each(|warning| eprintln!("{}\n", warning.render()));
-        println!("{}: {} tools: no problems", path.display(), loaded.tools().len());
+        report::line(format_args!("{}: {} tools: no problems", path.display(), loaded.tools().len()))?;
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ async fn call_tool(what: McpCall, json: bool) -> anyhow::Result<()> {
     };
     server.stop().await;
     if json {
-        println!("{}", serde_json::to_string(&result)?);
+        report::line(serde_json::to_string(&result)?)?;
     } else {
         call::print(&result, &what.save_to)?;
     }
@@ -94,11 +94,11 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
     if json {
         let changed: Vec<Value> =
             changes.iter().map(|(tool, changes)| json!({"tool": tool, "changes": changes})).collect();
-        println!("{}", json!({"server": what.name, "tools": now.tools.len(), "changes": changed}));
+        report::line(json!({"server": what.name, "tools": now.tools.len(), "changes": changed}))?;
     } else {
         for (tool, lines) in &changes {
-            println!("{tool}");
-            lines.iter().for_each(|line| println!("    {line}"));
+            report::line(tool)?;
+            lines.iter().try_for_each(|line| report::line(format_args!("    {line}")))?;
         }
     }
     if what.check {

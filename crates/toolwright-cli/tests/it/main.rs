@@ -222,6 +222,23 @@ fn one_bad_input_does_not_stop_the_next_when_told_so() {
 }
 
 #[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["tools", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(process.stdout.take());
+    let output = process.wait_with_output().unwrap();
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
 fn help_teaches() {
     insta::assert_snapshot!(show(&["--help"]));
     insta::assert_snapshot!(show(&["call", "--help"]));
