@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Map, Value};
 use toolwright::{
-    CallNote, Content, Durability, Event, EventKind, Media, Run, ToolCall, ToolDef, ToolResult, Toolset,
+    CallNote, Content, Durability, Event, EventKind, Media, Run, RunEnd, ToolCall, ToolDef, ToolResult,
+    Toolset,
 };
 
 use crate::args::Call;
@@ -48,11 +49,12 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         // The signal comes first, so that it is listened for before any work begins.
         biased;
         _ = tokio::signal::ctrl_c() => {
-            run.cancel();
+            run.finish(RunEnd::Cancelled)?;
             anyhow::bail!("stopped by Ctrl-C");
         }
         result = call => result?,
     };
+    run.finish(RunEnd::Done)?;
     if json {
         report::line(serde_json::to_string(&result)?)?;
     } else {

@@ -68,6 +68,19 @@ fn a_call_prints_its_result_and_nothing_else_on_stdout() {
 }
 
 #[test]
+fn the_record_of_a_call_has_a_beginning_and_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    show_in(folder.path(), &["call", "add", "x=1", "y=2", "--transcript", "run.jsonl"], "");
+    let transcript = toolwright::Transcript::load(&folder.path().join("run.jsonl")).unwrap();
+    let words: Vec<String> = transcript
+        .events
+        .iter()
+        .map(|event| serde_json::to_value(event).unwrap()["event"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(words, ["run_started", "call_started", "call_finished", "run_finished"]);
+}
+
+#[test]
 fn arguments_can_come_from_stdin() {
     let folder = tempfile::tempdir().unwrap();
     insta::assert_snapshot!(show_in(
