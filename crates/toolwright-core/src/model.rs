@@ -38,6 +38,12 @@ pub trait Model: Send + Sync {
             Ok(reply)
         })
     }
+
+    /// What these tokens cost, in dollars; `None` when nobody knows the price. A run with a limit on its cost does
+    /// not ask a model without a price.
+    fn cost(&self, _usage: &Usage) -> Option<f64> {
+        None
+    }
 }
 
 /// Who listens while a model answers.

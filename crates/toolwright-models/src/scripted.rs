@@ -197,6 +197,11 @@ impl ScriptedModel {
 }
 
 impl Model for ScriptedModel {
+    /// A script is free.
+    fn cost(&self, _usage: &Usage) -> Option<f64> {
+        Some(0.0)
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

@@ -55,6 +55,9 @@ pub enum EventKind {
         model: String,
         /// What it cost in tokens.
         usage: Usage,
+        /// What that is in dollars, when the price is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
         /// How long it took.
         #[serde(with = "time::micros", rename = "duration_us")]
         duration: Duration,

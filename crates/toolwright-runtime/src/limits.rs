@@ -206,6 +206,11 @@ impl LimitScope {
         &self.inner.limits
     }
 
+    /// True when this account, or one around it, has a limit on its cost.
+    pub(crate) fn limits_cost(&self) -> bool {
+        self.inner.limits.cost.is_some() || self.inner.parent.as_ref().is_some_and(LimitScope::limits_cost)
+    }
+
     /// Admits one call that may itself take no longer than `timeout`.
     pub(crate) fn admit_call(&self, timeout: Option<Duration>) -> Result<Permit, LimitReached> {
         let own_end = timeout.map(|timeout| Instant::now() + timeout);

@@ -4,7 +4,8 @@
 
 use tokio::time::Instant;
 use toolwright_core::{
-    Message, Model, ModelError, ModelOptions, ModelReply, ModelRequest, ToolCall, ToolChoice, ToolError,
+    Message, Model, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest, ToolCall, ToolChoice,
+    ToolError, Usage,
 };
 
 use crate::events::EventKind;
@@ -128,7 +129,9 @@ impl Talk<'_> {
             let calls = reply.message.tool_calls.clone();
             let fail_fast = reply.message.fail_fast.clone();
             self.add(Message::Assistant(reply.message))?;
-            if let Err(limit) = self.run.limits().spend(reply.usage, 0.0) {
+            if let Err(limit) =
+                self.run.limits().spend(reply.usage, self.model.cost(&reply.usage).unwrap_or(0.0))
+            {
                 self.limit_reached(limit)?;
                 return Ok(Vec::new());
             }
@@ -162,6 +165,7 @@ impl Talk<'_> {
 
     /// The model's answer, or none when the run was stopped while it thought.
     async fn answer(&self) -> Result<Option<ModelReply>, RunError> {
+        self.check_price()?;
         let (tools, choice) = self.choice.resolve(self.run.tools().await?.specs());
         let request = ModelRequest {
             messages: &self.messages,
@@ -183,9 +187,21 @@ impl Talk<'_> {
         inner.events.emit(EventKind::ModelReplied {
             model: self.model.name().to_owned(),
             usage: reply.usage,
+            cost: self.model.cost(&reply.usage),
             duration: asked.elapsed(),
         })?;
         Ok(Some(reply))
+    }
+
+    /// A limit on the cost that cannot be kept is an error, not a limit that never holds.
+    fn check_price(&self) -> Result<(), RunError> {
+        if !self.run.limits().limits_cost() || self.model.cost(&Usage::default()).is_some() {
+            return Ok(());
+        }
+        let name = self.model.name();
+        let message = format!("the price of `{name}` is not known, so its cost cannot be limited");
+        self.run.inner.end(RunEnd::Failed { message: message.clone() });
+        Err(RunError::Model(ModelError::new(ModelErrorKind::Request, message)))
     }
 
     fn add(&mut self, message: Message) -> Result<(), ToolError> {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use toolwright_core::{
     BoxFuture, Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ToolChoice, ToolSpec,
+    Usage,
 };
 
 /// What was asked, and what was answered.
@@ -60,6 +61,10 @@ impl<M: Model> Model for Recorder<M> {
             self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
             Ok(reply)
         })
+    }
+
+    fn cost(&self, usage: &Usage) -> Option<f64> {
+        self.model.cost(usage)
     }
 }
 
@@ -119,6 +124,11 @@ impl Model for Player {
 
     fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         Box::pin(async move { self.answer(&request) })
+    }
+
+    /// To play something again is free.
+    fn cost(&self, _usage: &Usage) -> Option<f64> {
+        Some(0.0)
     }
 }
 

@@ -157,3 +157,43 @@ async fn a_model_that_does_not_answer_is_stopped_by_cancel_and_by_the_clock() {
     let outcome = run.generate_loop(&Thinker, go(), &Loop::default()).await.unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::WallTime));
 }
+
+/// Asks for a tool again and again, at a cent a turn; or at a price nobody knows.
+struct Priced(ScriptedModel, Option<f64>);
+
+impl toolwright_core::Model for Priced {
+    fn name(&self) -> &str {
+        "test/priced"
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: toolwright_core::ModelRequest<'a>,
+    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
+    {
+        self.0.generate(request)
+    }
+
+    fn cost(&self, _: &toolwright_core::Usage) -> Option<f64> {
+        self.1
+    }
+}
+
+#[tokio::test]
+async fn money_is_counted_and_a_price_nobody_knows_is_no_way_around_the_limit() {
+    let priced = |price| Priced(ScriptedModel::repeating([asks_for_add()]), price);
+    let run = || {
+        let limits = Limits { cost: Some(0.025), ..Limits::default() };
+        Run::builder(tools([add()])).limits(limits).build().unwrap()
+    };
+    let first = run();
+    let outcome = first.generate_loop(&priced(Some(0.01)), go(), &Loop::default()).await.unwrap();
+    assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::Cost));
+    assert_eq!((first.spent().turns, first.spent().cost), (3, 0.03));
+
+    let second = run();
+    let error = second.generate_loop(&priced(None), go(), &Loop::default()).await.unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(cause, "the price of `test/priced` is not known, so its cost cannot be limited");
+    assert_eq!(second.spent().turns, 1);
+}
