@@ -27,7 +27,8 @@ pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> Model
     let kind = match status {
         401 | 403 => ModelErrorKind::Auth,
         429 => ModelErrorKind::RateLimit,
-        408 | 409 | 500.. => ModelErrorKind::Unavailable,
+        // 424 is Bedrock's word for a model that failed.
+        408 | 409 | 424 | 500.. => ModelErrorKind::Unavailable,
         _ => ModelErrorKind::Request,
     };
     let said = String::from_utf8_lossy(body.get(..body.len().min(64 * 1024)).unwrap_or_default());
@@ -60,11 +61,29 @@ pub(crate) fn from_event(error: &Value) -> ModelError {
     ModelError::new(kind, format!("the server reported an error: {}", shown(&said, &[])))
 }
 
-/// The message in the error bodies vendors send: `{error: {message}}`, `{error: text}`, `{message}` or `{detail}`.
+/// What the name of one of Amazon's exceptions means.
+pub(crate) fn aws_kind(name: &str) -> Option<ModelErrorKind> {
+    Some(match name.to_ascii_lowercase().trim_end_matches("exception") {
+        "throttling" | "servicequotaexceeded" | "modelnotready" => ModelErrorKind::RateLimit,
+        "accessdenied" | "unrecognizedclient" | "expiredtoken" => ModelErrorKind::Auth,
+        "validation" | "resourcenotfound" => ModelErrorKind::Request,
+        "internalserver" | "serviceunavailable" | "modelstreamerror" | "modeltimeout" | "modelerror" => {
+            ModelErrorKind::Unavailable
+        }
+        _ => return None,
+    })
+}
+
+/// The message in the error bodies vendors send: `{error: {message}}`, `{error: text}`, `{message}`,
+/// `{Message}` or `{detail}`.
 fn message_in(body: &Value) -> Option<String> {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let inner = body.get("error").filter(|inner| !inner.is_null()).unwrap_or(body);
-    let message = inner.get("message").or_else(|| inner.get("detail")).unwrap_or(inner);
+    let message = inner
+        .get("message")
+        .or_else(|| inner.get("Message"))
+        .or_else(|| inner.get("detail"))
+        .unwrap_or(inner);
     let message = match message {
         Value::String(message) => message.clone(),
         other => other.to_string(),

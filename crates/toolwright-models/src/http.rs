@@ -11,6 +11,7 @@ use reqwest::{Client, Response, Url};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use toolwright_core::{ModelError, Secret};
 
+use crate::aws::Signer;
 use crate::error;
 use crate::retry::{RetryPolicy, verdict};
 
@@ -41,6 +42,9 @@ impl Default for HttpLimits {
     }
 }
 
+/// What every body is.
+const JSON: &str = "application/json";
+
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 << 10;
 
@@ -52,6 +56,7 @@ pub(crate) struct Http {
     pub(crate) limits: HttpLimits,
     retry: RetryPolicy,
     longest_after: Option<f64>,
+    signer: Option<Signer>,
     /// Everything that must not appear in an error.
     pub(crate) secrets: Vec<Secret>,
 }
@@ -63,15 +68,13 @@ impl Http {
         limits: HttpLimits,
         retry: RetryPolicy,
         longest_after: Option<f64>,
+        signer: Option<Signer>,
     ) -> Result<Self, ModelError> {
         let mut map = HeaderMap::new();
-        map.insert("content-type", HeaderValue::from_static("application/json"));
+        map.insert("content-type", HeaderValue::from_static(JSON));
         for (name, value) in headers {
-            let bad = || error::request(format!("the header `{name}` cannot be sent"));
-            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
-            value.set_sensitive(true);
-            map.insert(key, value);
+            let (name, value) = header(name, value)?;
+            map.insert(name, value);
         }
         let client = Client::builder()
             .connect_timeout(limits.connect)
@@ -86,8 +89,13 @@ impl Http {
         let secrets = headers.iter().map(|(_, value)| value.clone());
         // A bearer header is the key with a word before it; the key alone must not leak either.
         let bare = headers.iter().filter_map(|(_, value)| value.expose().strip_prefix("Bearer "));
-        let secrets = secrets.chain(bare.map(Secret::new)).filter(|secret| secret.expose().len() >= 4);
-        Ok(Http { client, headers: map, limits, retry, longest_after, secrets: secrets.collect() })
+        let secrets = secrets.chain(bare.map(Secret::new));
+        let signed = signer.iter().flat_map(|signer| {
+            let credentials = &signer.credentials;
+            std::iter::once(&credentials.secret_key).chain(&credentials.session_token).cloned()
+        });
+        let secrets = secrets.chain(signed).filter(|secret| secret.expose().len() >= 4).collect();
+        Ok(Http { client, headers: map, limits, retry, longest_after, signer, secrets })
     }
 
     /// Sends `body` until it succeeds, fails for good, or the patience is used up.
@@ -113,7 +121,13 @@ impl Http {
     }
 
     async fn attempt(&self, url: &Url, body: &[u8]) -> Result<Answer, Failure> {
-        let request = self.client.post(url.clone()).headers(self.headers.clone()).body(body.to_vec());
+        let mut headers = self.headers.clone();
+        // Signed for each try, because a signature holds for some minutes only.
+        for (name, value) in self.signer.iter().flat_map(|signer| signer.headers(url, JSON, body)) {
+            let (name, value) = header(name, &value).map_err(Failure::Final)?;
+            headers.insert(name, value);
+        }
+        let request = self.client.post(url.clone()).headers(headers).body(body.to_vec());
         let response = request.send().await.map_err(|cause| {
             let host = url.host_str().unwrap_or_default();
             let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -148,6 +162,15 @@ impl Http {
     }
 }
 
+/// A header that no log shows.
+fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), ModelError> {
+    let bad = || error::request(format!("the header `{name}` cannot be sent"));
+    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+    let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
+    value.set_sensitive(true);
+    Ok((key, value))
+}
+
 enum Failure {
     Final(ModelError),
     Passing(ModelError, Option<f64>),
@@ -168,7 +191,8 @@ impl Answer {
     /// True when the body is a stream of events.
     pub(crate) fn is_stream(&self) -> bool {
         let kind = self.response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
-        kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+        let streams = ["text/event-stream", "application/vnd.amazon.eventstream"];
+        kind.is_some_and(|kind| streams.iter().any(|stream| kind.trim_start().starts_with(stream)))
     }
 
     /// The next bytes; `None` at the end. An error when the connection broke or there is too much.

@@ -23,6 +23,7 @@
 //! # }
 //! ```
 
+pub mod aws;
 pub mod dialect;
 mod error;
 mod http;

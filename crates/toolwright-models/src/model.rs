@@ -7,7 +7,6 @@ use toolwright_core::{BoxFuture, DeltaSink, Model, ModelError, ModelReply, Model
 
 use crate::error;
 use crate::http::Http;
-use crate::sse::SseReader;
 use crate::vendor::Vendor;
 use crate::wire::{Delivery, Target};
 
@@ -59,7 +58,7 @@ impl VendorModel {
             decoder.body(&answer.body().await?, sink)?;
             return decoder.finish();
         }
-        let mut reader = SseReader::new(self.http.limits.event);
+        let mut reader = wire.reader(self.http.limits.event);
         while let Some(chunk) = answer.chunk().await? {
             for event in reader.push(chunk.as_ref())? {
                 decoder.event(&event, sink)?;

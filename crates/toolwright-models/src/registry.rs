@@ -5,6 +5,8 @@
 use reqwest::Url;
 use toolwright_core::{ModelError, Secret, nearest};
 
+use crate::aws::Signer;
+use crate::aws::profile::Profile;
 use crate::http::{Http, HttpLimits};
 use crate::model::VendorModel;
 use crate::retry::RetryPolicy;
@@ -17,6 +19,7 @@ pub struct ModelSettings {
     base_url: Option<String>,
     key: Option<Secret>,
     headers: Vec<(String, Secret)>,
+    region: Option<String>,
     limits: HttpLimits,
     retry: RetryPolicy,
 }
@@ -45,6 +48,13 @@ impl ModelSettings {
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into().to_ascii_lowercase(), Secret::new(value.into())));
+        self
+    }
+
+    /// The region, for vendors that have them, instead of an environment variable.
+    #[must_use]
+    pub fn region(mut self, region: impl Into<String>) -> Self {
+        self.region = Some(region.into());
         self
     }
 
@@ -98,15 +108,30 @@ pub fn connect(
     };
     let base = settings.base_url.or_else(|| look_up(vendor.base_url_variables));
     let base = base.or_else(|| vendor.base_url.map(str::to_owned));
-    let base = base.ok_or(ConnectError::NoBaseUrl { vendor })?;
-    let base = base_url(&base, vendor)?;
+    let mut base = base.ok_or(ConnectError::NoBaseUrl { vendor })?;
     let key = settings.key.or_else(|| look_up(vendor.key_variables).map(Secret::new));
-    if key.is_none() && vendor.key == Key::Required {
+    let mut signer = None;
+    if let Auth::Aws { service } = vendor.auth {
+        let profile = Profile::find(&environment);
+        if key.is_none() || base.contains("{region}") {
+            let region = region(settings.region.or(profile.region), vendor)?;
+            base = base.replace("{region}", &region);
+            let credentials = profile.credentials.filter(|_| key.is_none());
+            signer = credentials.map(|credentials| Signer { credentials, region, service });
+        }
+        if let (None, None, Some(elsewhere)) = (&key, &signer, profile.elsewhere) {
+            return Err(ConnectError::KeysElsewhere { profile: profile.name, elsewhere });
+        }
+    }
+    let base = base_url(&base, vendor)?;
+    if key.is_none() && signer.is_none() && vendor.key == Key::Required {
         return Err(ConnectError::NoKey { name: name.to_owned(), vendor });
     }
     let mut headers: Vec<(String, Secret)> = Vec::new();
     let auth = key.map(|key| match vendor.auth {
-        Auth::Bearer => ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose()))),
+        Auth::Bearer | Auth::Aws { .. } => {
+            ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
+        }
         Auth::Header(name) => (name.to_owned(), key),
     });
     let fixed = vendor.headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value)));
@@ -114,9 +139,20 @@ pub fn connect(
         headers.retain(|(known, _)| *known != name);
         headers.push((name, value));
     }
-    let http = Http::new(&base, &headers, settings.limits, settings.retry, vendor.quirks.longest_after)
+    let longest_after = vendor.quirks.longest_after;
+    let http = Http::new(&base, &headers, settings.limits, settings.retry, longest_after, signer)
         .map_err(ConnectError::Http)?;
     Ok(VendorModel { name: name.to_owned(), vendor, model: model.to_owned(), base, http })
+}
+
+/// A region that may become part of a host's name.
+fn region(region: Option<String>, vendor: &'static Vendor) -> Result<String, ConnectError> {
+    let region = region.ok_or(ConnectError::NoRegion { vendor })?;
+    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if (1..=32).contains(&region.len()) && region.bytes().all(good) {
+        return Ok(region);
+    }
+    Err(ConnectError::BadRegion { region })
 }
 
 fn base_url(text: &str, vendor: &'static Vendor) -> Result<Url, ConnectError> {
@@ -157,6 +193,12 @@ pub enum ConnectError {
     NoBaseUrl { vendor: &'static Vendor },
     /// The address cannot be used.
     BadBaseUrl { url: String, problem: &'static str },
+    /// The vendor has regions, and none was named.
+    NoRegion { vendor: &'static Vendor },
+    /// That is no name of a region.
+    BadRegion { region: String },
+    /// The profile says where keys can be had, and holds none.
+    KeysElsewhere { profile: String, elsewhere: &'static str },
     /// HTTP cannot be set up.
     Http(ModelError),
 }
@@ -174,6 +216,21 @@ impl ConnectError {
                 Some(format!("models are named vendor/model; known vendors: {}", names.join(", ")))
             }
             ConnectError::NoModel { vendor } => Some(format!("write `{vendor}/` and the model's name")),
+            ConnectError::NoKey { vendor: Vendor { auth: Auth::Aws { .. }, key_variables, .. }, .. } => {
+                Some(format!(
+                    "put a bearer token into {}, or keys into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or into a profile \
+                 of ~/.aws/credentials",
+                    list(key_variables)
+                ))
+            }
+            ConnectError::KeysElsewhere { profile, .. } => Some(format!(
+                "`aws configure export-credentials --profile {profile} --format env` prints keys to put into the \
+                 environment"
+            )),
+            ConnectError::NoRegion { .. } => {
+                Some("put it into the environment variable AWS_REGION, for example us-east-1".to_owned())
+            }
+            ConnectError::BadRegion { .. } => Some("regions are named like us-east-1".to_owned()),
             ConnectError::NoKey { vendor, .. } => {
                 Some(format!("put the key into the environment variable {}", list(vendor.key_variables)))
             }
@@ -199,6 +256,17 @@ impl std::fmt::Display for ConnectError {
                 write!(f, "`{}` needs the address of a server, and {variables} is not set", vendor.name)
             }
             ConnectError::BadBaseUrl { url, problem } => write!(f, "`{url}` cannot be used: {problem}"),
+            ConnectError::NoRegion { vendor } => {
+                write!(
+                    f,
+                    "`{}` needs a region, and neither AWS_REGION nor the profile names one",
+                    vendor.name
+                )
+            }
+            ConnectError::BadRegion { region } => write!(f, "{region:?} is no region"),
+            ConnectError::KeysElsewhere { profile, elsewhere } => {
+                write!(f, "the profile `{profile}` holds no keys but {elsewhere}, which is not supported")
+            }
             ConnectError::Http(_) => f.write_str("the connection cannot be set up"),
         }
     }
@@ -249,12 +317,48 @@ mod tests {
         for vendor in VENDORS {
             let environment = |name: &str| match name {
                 "TOOLWRIGHT_BASE_URL" => Some("http://127.0.0.1:9/v1".to_owned()),
-                name if name.ends_with("_API_KEY") => Some("sk-0123456789".to_owned()),
+                "AWS_REGION" => Some("us-east-1".to_owned()),
+                name if name.ends_with("_API_KEY") || name == "AWS_BEARER_TOKEN_BEDROCK" => {
+                    Some("sk-0123456789".to_owned())
+                }
                 _ => None,
             };
             let model = connect(&format!("{}/a/b", vendor.name), ModelSettings::new(), environment).unwrap();
             assert_eq!((model.model.as_str(), model.vendor.name), ("a/b", vendor.name));
             assert!(!format!("{model:?}").contains("0123456789"), "{}", vendor.name);
         }
+    }
+
+    #[test]
+    fn bedrock_takes_a_token_or_keys_and_says_what_is_missing() {
+        let with = |pairs: &'static [(&str, &str)]| {
+            let environment = move |name: &str| {
+                pairs.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+            };
+            connect("bedrock/m", ModelSettings::new(), environment)
+        };
+        let problem = |pairs| with(pairs).unwrap_err().to_string();
+        assert_eq!(
+            problem(&[]),
+            "`bedrock` needs a region, and neither AWS_REGION nor the profile names one"
+        );
+        let text = problem(&[("AWS_REGION", "us-east-1")]);
+        assert_eq!(text, "`bedrock/m` needs a key, and AWS_BEARER_TOKEN_BEDROCK is not set");
+        let evil = problem(&[("AWS_BEARER_TOKEN_BEDROCK", "token"), ("AWS_REGION", "evil.example/#")]);
+        assert_eq!(evil, "\"evil.example/#\" is no region");
+
+        let model =
+            with(&[("AWS_BEARER_TOKEN_BEDROCK", "token"), ("AWS_DEFAULT_REGION", "eu-west-1")]).unwrap();
+        assert_eq!(model.base.as_str(), "https://bedrock-runtime.eu-west-1.amazonaws.com/");
+        let keys: &[_] = &[
+            ("AWS_ACCESS_KEY_ID", "AKID"),
+            ("AWS_SECRET_ACCESS_KEY", "very-secret"),
+            ("AWS_SESSION_TOKEN", "very-temporary"),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ENDPOINT_URL", "http://127.0.0.1:4577"),
+        ];
+        let model = with(keys).unwrap();
+        assert_eq!(model.base.as_str(), "http://127.0.0.1:4577/");
+        assert!(!format!("{model:?}").contains("very-"), "{model:?}");
     }
 }

@@ -2,6 +2,7 @@
 //! in `wire`. Adding one means adding a file and a line in [`VENDORS`].
 
 mod anthropic;
+mod bedrock;
 mod compatible;
 mod deepseek;
 mod google;
@@ -23,6 +24,8 @@ pub const VENDORS: &[&Vendor] = &[
     &openai::OPENAI,
     &openai::OPENAI_CHAT,
     &google::GOOGLE,
+    &bedrock::BEDROCK,
+    &bedrock::BEDROCK_INVOKE,
     &openrouter::OPENROUTER,
     &mistral::MISTRAL,
     &deepseek::DEEPSEEK,
@@ -43,7 +46,7 @@ pub struct Vendor {
     pub name: &'static str,
     /// The format its API speaks.
     pub wire: Wire,
-    /// Where its API is; `None` when only the user knows.
+    /// Where its API is, with `{region}` where it has regions; `None` when only the user knows.
     pub base_url: Option<&'static str>,
     /// The environment variables that may say where it is instead.
     pub base_url_variables: &'static [&'static str],
@@ -75,6 +78,11 @@ pub enum Auth {
     Bearer,
     /// A header of its own.
     Header(&'static str),
+    /// A bearer token, or else a signature with Amazon's keys.
+    Aws {
+        /// The service that is signed for.
+        service: &'static str,
+    },
 }
 
 /// How a vendor wants to be told that some tool must be called.

@@ -80,6 +80,8 @@ impl Kind {
 pub fn rule(wire: Wire, kind: Kind) -> Rule {
     use Place::{Described, Follow, Native, Text};
     let (place, form) = match (wire, kind) {
+        (Wire::BedrockInvoke, kind) => return rule(Wire::AnthropicMessages, kind),
+
         (Wire::AnthropicMessages, Kind::Text) => (Native, "`text` block"),
         (Wire::AnthropicMessages, Kind::Image) => {
             (Native, "`image` block: JPEG, PNG, GIF, WebP, or an address")
@@ -110,6 +112,16 @@ pub fn rule(wire: Wire, kind: Kind) -> Rule {
         (Wire::Gemini, Kind::Audio | Kind::Video) => (Follow, "`inlineData` or `fileData` part"),
         (Wire::Gemini, Kind::Error) => (Native, "`response.error`"),
         (Wire::Gemini, Kind::Metadata) => (Native, "`response.metadata`"),
+
+        (Wire::BedrockConverse, Kind::Text) => (Native, "`text` block"),
+        (Wire::BedrockConverse, Kind::Json) => (Native, "`json` block for objects; other values as text"),
+        (Wire::BedrockConverse, Kind::Image) => (Native, "`image` block: JPEG, PNG, GIF, WebP"),
+        (Wire::BedrockConverse, Kind::Document) => {
+            (Native, "`document` block: PDF, Word, Excel, CSV, HTML, Markdown, text")
+        }
+        (Wire::BedrockConverse, Kind::Video) => (Native, "`video` block, for the models that take one"),
+        (Wire::BedrockConverse, Kind::Audio) => (Follow, "`audio` block, for the models that take one"),
+        (Wire::BedrockConverse, Kind::Error) => (Native, "`status`, and the error as JSON text"),
 
         (_, Kind::Json) => (Text, "compact JSON"),
         (_, Kind::Link) => (Text, "name, address and description"),

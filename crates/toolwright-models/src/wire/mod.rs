@@ -5,6 +5,7 @@
 
 mod anthropic;
 mod assemble;
+mod bedrock;
 pub mod content;
 mod gemini;
 pub(crate) mod names;
@@ -15,6 +16,7 @@ mod turns;
 use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, ModelError, ModelReply, ModelRequest};
 
+use crate::aws::event_stream::{EventStreamReader, Frame};
 use crate::error;
 use crate::sse::{SseEvent, SseReader};
 use crate::vendor::Vendor;
@@ -30,6 +32,10 @@ pub enum Wire {
     OpenAiResponses,
     /// Google's `generateContent`.
     Gemini,
+    /// Amazon Bedrock's Converse.
+    BedrockConverse,
+    /// Amazon Bedrock's InvokeModel, for Claude.
+    BedrockInvoke,
 }
 
 /// Whether the answer comes at once or piece by piece.
@@ -37,7 +43,7 @@ pub enum Wire {
 pub enum Delivery {
     /// One JSON document.
     Whole,
-    /// Server-sent events.
+    /// Events, one after the other.
     Stream,
 }
 
@@ -52,8 +58,14 @@ pub struct Target<'a> {
 
 impl Wire {
     /// All formats.
-    pub const ALL: [Wire; 4] =
-        [Wire::AnthropicMessages, Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Gemini];
+    pub const ALL: [Wire; 6] = [
+        Wire::AnthropicMessages,
+        Wire::OpenAiChat,
+        Wire::OpenAiResponses,
+        Wire::Gemini,
+        Wire::BedrockConverse,
+        Wire::BedrockInvoke,
+    ];
 
     /// The name people know it by.
     pub fn title(self) -> &'static str {
@@ -62,6 +74,8 @@ impl Wire {
             Wire::OpenAiChat => "OpenAI Chat Completions",
             Wire::OpenAiResponses => "OpenAI Responses",
             Wire::Gemini => "Gemini generateContent",
+            Wire::BedrockConverse => "Bedrock Converse",
+            Wire::BedrockInvoke => "Bedrock InvokeModel (Claude)",
         }
     }
 
@@ -74,6 +88,12 @@ impl Wire {
             (Wire::Gemini, Delivery::Whole) => format!("/models/{}:generateContent", segment(model)),
             (Wire::Gemini, Delivery::Stream) => {
                 format!("/models/{}:streamGenerateContent?alt=sse", segment(model))
+            }
+            (Wire::BedrockConverse, Delivery::Whole) => format!("/model/{}/converse", segment(model)),
+            (Wire::BedrockConverse, Delivery::Stream) => format!("/model/{}/converse-stream", segment(model)),
+            (Wire::BedrockInvoke, Delivery::Whole) => format!("/model/{}/invoke", segment(model)),
+            (Wire::BedrockInvoke, Delivery::Stream) => {
+                format!("/model/{}/invoke-with-response-stream", segment(model))
             }
         }
     }
@@ -90,6 +110,8 @@ impl Wire {
             Wire::OpenAiChat => openai_chat::encode(target, request, delivery),
             Wire::OpenAiResponses => openai_responses::encode(target, request, delivery),
             Wire::Gemini => gemini::encode(target, request),
+            Wire::BedrockConverse => bedrock::encode(target, request),
+            Wire::BedrockInvoke => bedrock::encode_invoke(target, request),
         }?;
         merge(&mut body, &request.options.extra);
         Ok(Value::Object(body))
@@ -99,17 +121,46 @@ impl Wire {
     pub fn decoder(self, target: Target<'_>, request: &ModelRequest<'_>) -> Decoder {
         let assembly = assemble::Assembly::new(target.vendor.name, request);
         let format: Box<dyn Decode> = match self {
-            Wire::AnthropicMessages => Box::new(anthropic::Decoder::new(assembly)),
+            Wire::AnthropicMessages | Wire::BedrockInvoke => Box::new(anthropic::Decoder::new(assembly)),
             Wire::OpenAiChat => Box::new(openai_chat::Decoder::new(assembly)),
             Wire::OpenAiResponses => Box::new(openai_responses::Decoder::new(assembly)),
             Wire::Gemini => Box::new(gemini::Decoder::new(assembly)),
+            Wire::BedrockConverse => Box::new(bedrock::Decoder::new(assembly)),
         };
-        Decoder { format }
+        Decoder { wire: self, format }
+    }
+
+    /// What takes the bytes of a stream apart; events of more than `max_event` bytes are refused.
+    pub fn reader(self, max_event: usize) -> Reader {
+        match self {
+            Wire::BedrockConverse | Wire::BedrockInvoke => Reader::Frames(EventStreamReader::new(max_event)),
+            _ => Reader::Lines(SseReader::new(max_event)),
+        }
+    }
+}
+
+/// Takes the bytes of a stream apart.
+#[derive(Debug)]
+pub enum Reader {
+    /// Server-sent events.
+    Lines(SseReader),
+    /// Amazon's frames.
+    Frames(EventStreamReader),
+}
+
+impl Reader {
+    /// Takes the next bytes and gives the events they complete.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, ModelError> {
+        match self {
+            Reader::Lines(reader) => reader.push(bytes),
+            Reader::Frames(reader) => reader.push(bytes)?.into_iter().map(Frame::into_event).collect(),
+        }
     }
 }
 
 /// Reads one reply, whole or streamed.
 pub struct Decoder {
+    wire: Wire,
     format: Box<dyn Decode>,
 }
 
@@ -147,7 +198,7 @@ impl Decoder {
 
     /// Takes a whole stream that is already here, for recorded replies.
     pub fn stream(mut self, bytes: &[u8], sink: DeltaSink<'_>) -> Result<ModelReply, ModelError> {
-        let mut reader = SseReader::new(bytes.len().max(1));
+        let mut reader = self.wire.reader(bytes.len().max(1));
         for event in reader.push(bytes)? {
             self.event(&event, sink)?;
         }

@@ -42,6 +42,11 @@ fn result(kind: Kind) -> ToolResult {
 fn parts(name: &str, body: &Value) -> (Value, Value) {
     match name {
         "anthropic" => (body["messages"][2]["content"][0].clone(), body["messages"][2]["content"][1].clone()),
+        "bedrock-invoke" => parts("anthropic", body),
+        "bedrock" => (
+            body["messages"][2]["content"][0].clone(),
+            body["messages"][2]["content"].as_array().unwrap().iter().skip(1).cloned().collect(),
+        ),
         "openai-chat" => (body["messages"][2].clone(), body["messages"][3].clone()),
         "openai" => (body["input"][2].clone(), body["input"][3].clone()),
         _ => (
@@ -79,7 +84,8 @@ fn every_kind_goes_where_the_table_says() {
             match rule(wire, kind).place {
                 Place::Native => {
                     assert!(has && !follows, "{what}");
-                    let flagged = inside.get("is_error").is_some();
+                    let flagged =
+                        inside.get("is_error").is_some() || inside.pointer("/toolResult/status").is_some();
                     assert!(!in_text(&inside) || flagged, "{what}");
                 }
                 Place::Text => assert!(in_text(&inside) && !follows, "{what}"),

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_core::{Message, ModelDelta, ModelError, ModelErrorKind, ModelReply, StopReason};
-use toolwright_models::sse::SseReader;
+use toolwright_models::sse::SseEvent;
 use toolwright_models::wire::Delivery;
 
-use crate::support::{Conversation, FORMATS, json, target, vendor};
+use crate::support::{Conversation, FORMATS, file, stream_bytes, target, vendor};
 
 /// One recorded reply, in both deliveries.
 #[derive(Debug, Deserialize)]
@@ -29,12 +29,11 @@ fn conversation() -> Conversation {
     conversation
 }
 
-fn sse(events: &[Value]) -> String {
-    let event = |data: &Value| match data.as_str() {
-        Some(text) => format!("data: {text}\n\n"),
-        None => format!("data: {data}\n\n"),
-    };
-    events.iter().map(event).collect()
+/// The recorded replies of a format; InvokeModel's are those of the Messages API.
+fn recorded(name: &str, folder: &str) -> Vec<Recorded> {
+    let folder = if name == "bedrock-invoke" { "anthropic" } else { folder };
+    let text = std::fs::read_to_string(file(&format!("testdata/wire/{folder}/replies.json"))).unwrap();
+    serde_json::from_str(&text.replace("\"from\": \"anthropic\"", &format!("\"from\": \"{name}\""))).unwrap()
 }
 
 fn whole(name: &str, body: &Value) -> Result<ModelReply, ModelError> {
@@ -54,7 +53,7 @@ fn streamed(name: &str, chunks: &[&[u8]]) -> (Result<ModelReply, ModelError>, St
             told.push_str(text);
         }
     };
-    let mut reader = SseReader::new(1 << 20);
+    let mut reader = vendor(name).wire.reader(1 << 20);
     for chunk in chunks {
         let events = match reader.push(chunk) {
             Ok(events) => events,
@@ -72,15 +71,12 @@ fn streamed(name: &str, chunks: &[&[u8]]) -> (Result<ModelReply, ModelError>, St
 #[test]
 fn recorded_replies_decode_alike_whole_and_streamed() {
     for (name, folder) in FORMATS {
-        let recorded: Vec<Recorded> =
-            serde_json::from_value(json(&format!("testdata/wire/{folder}/replies.json"))).unwrap();
-        for Recorded { name: what, body, stream, want, echo, error } in recorded {
+        for Recorded { name: what, body, stream, want, echo, error } in recorded(name, folder) {
             let what = format!("{folder}: {what}");
             let mut replies = Vec::new();
             replies.extend(body.as_ref().map(|body| whole(name, body)));
             if let Some(events) = &stream {
-                let text = sse(events);
-                let (reply, told) = streamed(name, &[text.as_bytes()]);
+                let (reply, told) = streamed(name, &[&stream_bytes(name, events)]);
                 if let Ok(reply) = &reply {
                     assert_eq!(told, reply.message.text(), "{what}: what was told is what was said");
                 }
@@ -118,32 +114,35 @@ fn check_echo(name: &str, reply: ModelReply, echo: Option<&Value>, what: &str) {
     assert_eq!(&got, echo, "{what}");
 }
 
+/// A decoder only sees events. So it is enough that the same events come wherever the bytes are cut, and that any number
+/// of them is a whole reply or an error.
 #[test]
 fn a_stream_cut_anywhere_gives_the_same_reply_and_one_that_ends_early_gives_none() {
     for (name, folder) in FORMATS {
-        let recorded: Vec<Recorded> =
-            serde_json::from_value(json(&format!("testdata/wire/{folder}/replies.json"))).unwrap();
-        for Recorded { name: what, stream, error, .. } in recorded {
+        for Recorded { name: what, stream, error, .. } in recorded(name, folder) {
             let (Some(events), None) = (stream, error) else { continue };
-            let text = sse(&events);
-            let wanted = streamed(name, &[text.as_bytes()]);
-            for at in 0..text.len() {
-                let (left, right) = text.as_bytes().split_at(at);
-                let got = streamed(name, &[left, right]);
-                assert_eq!(
-                    got.0.as_ref().unwrap(),
-                    wanted.0.as_ref().unwrap(),
-                    "{folder}: {what}, cut at {at}"
-                );
-                assert_eq!(got.1, wanted.1);
+            let bytes = stream_bytes(name, &events);
+            let read = |chunks: &[&[u8]]| -> Vec<SseEvent> {
+                let mut reader = vendor(name).wire.reader(1 << 20);
+                chunks.iter().flat_map(|chunk| reader.push(chunk).unwrap()).collect()
+            };
+            let whole = read(&[&bytes]);
+            assert_eq!(whole.len(), events.len(), "{folder}: {what}");
+            for at in 0..bytes.len() {
+                let (left, right) = bytes.split_at(at);
+                assert_eq!(read(&[left, right]), whole, "{folder}: {what}, cut at {at}");
+            }
+            assert_eq!(read(&bytes.chunks(1).collect::<Vec<_>>()), whole, "{folder}: {what}, byte by byte");
+
+            let wanted = streamed(name, &[&bytes]).0.unwrap();
+            for length in 0..whole.len() {
+                let conversation = conversation();
+                let mut decoder = vendor(name).wire.decoder(target(name), &conversation.request());
+                whole.iter().take(length).for_each(|event| decoder.event(event, &mut |_| {}).unwrap());
                 // What is left of a stream that breaks off here is complete, or an error; never a shorter reply.
-                if let Ok(reply) = streamed(name, &[left]).0 {
-                    let whole = wanted.0.as_ref().unwrap();
-                    assert_eq!(
-                        (&reply.message, reply.stop),
-                        (&whole.message, whole.stop),
-                        "{folder}: {what}"
-                    );
+                if let Ok(reply) = decoder.finish() {
+                    let got = (&reply.message, reply.stop);
+                    assert_eq!(got, (&wanted.message, wanted.stop), "{folder}: {what}, {length} events");
                 }
             }
         }

@@ -31,6 +31,9 @@ fn a_plain_question_is_as_small_as_can_be() {
         json!({"model": "m", "store": false, "include": ["reasoning.encrypted_content"], "input": [
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]}]}),
         json!({"contents": [{"role": "user", "parts": [{"text": "x"}]}]}),
+        json!({"messages": [{"role": "user", "content": [{"text": "x"}]}]}),
+        json!({"anthropic_version": "bedrock-2023-05-31", "max_tokens": 8192,
+            "messages": [{"role": "user", "content": part}]}),
     ];
     for ((name, _), wanted) in FORMATS.iter().zip(wanted) {
         assert_eq!(encode(name, &plain, Delivery::Whole), wanted, "{name}");
@@ -74,6 +77,10 @@ fn every_choice_of_tool_has_its_words() {
     assert_eq!(
         words("openai", "/tool_choice"),
         [null.clone(), json!("required"), json!("none"), json!({"type": "function", "name": "a_b"})]
+    );
+    assert_eq!(
+        words("bedrock", "/toolConfig/toolChoice"),
+        [null.clone(), json!({"any": {}}), null.clone(), json!({"tool": {"name": "a_b"}})]
     );
     assert_eq!(
         words("google", "/toolConfig/functionCallingConfig"),
@@ -128,6 +135,44 @@ fn pictures_are_described_to_a_vendor_that_only_reads() {
     let body = encode("deepseek", &conversation, Delivery::Whole);
     let wanted = "[image (image/png), about 3 bytes: cannot be shown to this model]";
     assert_eq!(body["messages"][0]["content"], wanted);
+}
+
+#[test]
+fn converse_keeps_its_own_rules_about_tools_and_documents() {
+    let call = ToolCall::new("c", "f", json!({}));
+    let error = toolwright_core::ToolError::new("no").info();
+    let result = toolwright_core::ToolResult::failed(&call, error);
+    let document = toolwright_core::Content::document("application/pdf", "../a  b_c.pdf", b"hi");
+    let conversation = Conversation::of([
+        Message::User { content: vec![document] },
+        Message::Assistant(AssistantMessage::calls([call])),
+        Message::Tool(result),
+    ]);
+    let body = encode("bedrock", &conversation, Delivery::Whole);
+    // Without tools, a conversation in which one was called is refused; so is a document without words.
+    assert_eq!(
+        body["toolConfig"],
+        json!({"tools": [{"toolSpec": {"name": "f", "description": "Not available any more. Do not call it.",
+            "inputSchema": {"json": {"type": "object"}}}}]})
+    );
+    assert_eq!(
+        body["messages"][0]["content"],
+        json!([{"text": "Read this document."},
+            {"document": {"format": "pdf", "name": "a b c pdf", "source": {"bytes": "aGk="}}}])
+    );
+    assert_eq!(body["messages"][2]["content"][0]["toolResult"]["status"], "error");
+    let film = Conversation::of([Message::User {
+        content: vec![toolwright_core::Content::video("video/mp4", b"hi")],
+    }]);
+    let claude =
+        toolwright_models::wire::Target { vendor: vendor("bedrock"), model: "anthropic.claude-v2:1" };
+    let body = Wire::BedrockConverse.encode(claude, &film.request(), Delivery::Whole).unwrap();
+    let wanted = "[video (video/mp4), about 3 bytes: cannot be shown to this model]";
+    assert_eq!(body["messages"][0]["content"][0]["text"], wanted);
+    assert_eq!(
+        Wire::BedrockConverse.path("anthropic.claude-v2:1", Delivery::Stream),
+        "/model/anthropic.claude-v2%3A1/converse-stream"
+    );
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn tool_result(result: &ToolResult, vendor: &Vendor) -> Value {
 }
 
 /// Arguments as the object the API demands; text that is none is shown as the model wrote it.
-fn input(arguments: &Value) -> Value {
+pub(in super::super) fn input(arguments: &Value) -> Value {
     match arguments {
         Value::Object(_) => arguments.clone(),
         Value::Null => json!({}),

@@ -1,0 +1,24 @@
+//! Amazon Bedrock: Converse for every model, InvokeModel for Claude.
+
+use super::{Auth, Key, Quirks, Vendor};
+use crate::wire::Wire;
+use crate::wire::content::Kind;
+
+pub(super) const BEDROCK: Vendor = Vendor {
+    name: "bedrock",
+    wire: Wire::BedrockConverse,
+    base_url: Some("https://bedrock-runtime.{region}.amazonaws.com"),
+    base_url_variables: &["AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL"],
+    key_variables: &["AWS_BEARER_TOKEN_BEDROCK"],
+    key: Key::Required,
+    auth: Auth::Aws { service: "bedrock" },
+    headers: &[],
+    quirks: Quirks { media: &[Kind::Image, Kind::Audio, Kind::Video, Kind::Document], ..Quirks::USUAL },
+};
+
+pub(super) const BEDROCK_INVOKE: Vendor = Vendor {
+    name: "bedrock-invoke",
+    wire: Wire::BedrockInvoke,
+    quirks: Quirks { media: &[Kind::Image, Kind::Document], ..Quirks::USUAL },
+    ..BEDROCK
+};

@@ -1,0 +1,205 @@
+//! Replies of Converse. A whole reply is read as the stream that would have brought it.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
+
+use super::super::assemble::{Arguments, Assembly, Piece};
+use super::super::{Decode, broken, tokens};
+use crate::error;
+
+pub(crate) struct Decoder {
+    assembly: Assembly,
+    /// The API's number of a block to its place in the assembly.
+    places: HashMap<u64, usize>,
+    complete: bool,
+    over: bool,
+}
+
+impl Decoder {
+    pub(crate) fn new(assembly: Assembly) -> Self {
+        Decoder { assembly, places: HashMap::new(), complete: false, over: false }
+    }
+
+    fn add(&mut self, index: u64, piece: Piece) -> Result<(), ModelError> {
+        let place = self.assembly.add(piece)?;
+        self.places.insert(index, place);
+        Ok(())
+    }
+
+    /// The first word about a block. Text and reasoning have none: they start with their first piece.
+    fn start(&mut self, index: u64, start: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let Some(call) = start.get("toolUse") else { return Ok(()) };
+        self.call(index, call, Arguments::Text(String::new()), sink)
+    }
+
+    fn call(
+        &mut self,
+        index: u64,
+        call: &Value,
+        arguments: Arguments,
+        sink: DeltaSink<'_>,
+    ) -> Result<(), ModelError> {
+        let word = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let name = word("name");
+        sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
+        self.add(index, Piece::Call { id: word("toolUseId"), name, arguments })
+    }
+
+    fn delta(&mut self, index: u64, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let place = self.places.get(&index).copied();
+        if let Some(more) = delta.get("text").and_then(Value::as_str) {
+            if !more.is_empty() {
+                sink(ModelDelta::Text(more));
+            }
+            match place.and_then(|place| self.assembly.pieces.get_mut(place)) {
+                Some(Piece::Text { text, .. }) => text.push_str(more),
+                _ => self.add(index, Piece::Text { text: more.to_owned(), citations: Vec::new() })?,
+            }
+        } else if let Some(reasoning) = delta.get("reasoningContent") {
+            self.reasoning(index, reasoning, sink)?;
+        } else if let Some(more) = delta.pointer("/toolUse/input").and_then(Value::as_str) {
+            match place.and_then(|place| self.assembly.pieces.get_mut(place)) {
+                Some(Piece::Call { arguments: Arguments::Text(text), .. }) => text.push_str(more),
+                _ => {
+                    let text = format!("the stream goes on with block {index}, which never started");
+                    return Err(error::reply(text));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to a block of reasoning: text, then a signature, or hidden content.
+    fn reasoning(&mut self, index: u64, more: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        if !self.places.contains_key(&index) {
+            self.add(index, Piece::Own { text: String::new(), opaque: Map::new() })?;
+        }
+        let place = self.places.get(&index).copied();
+        let Some(Piece::Own { text, opaque }) = place.and_then(|place| self.assembly.pieces.get_mut(place))
+        else {
+            return Ok(());
+        };
+        let word = |key: &str| more.get(key).and_then(Value::as_str);
+        if let Some(more) = word("text") {
+            text.push_str(more);
+            if !more.is_empty() {
+                sink(ModelDelta::Reasoning(more));
+            }
+        }
+        for key in ["signature", "redactedContent"] {
+            let Some(more) = word(key) else { continue };
+            let known = opaque.get(key).and_then(Value::as_str).unwrap_or_default();
+            let joined = format!("{known}{more}");
+            opaque.insert(key.to_owned(), joined.into());
+        }
+        Ok(())
+    }
+
+    /// A whole block.
+    fn block(&mut self, index: u64, mut block: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        if let Some(call) = block.get("toolUse") {
+            let arguments = Arguments::Value(call.get("input").cloned().unwrap_or_default());
+            return self.call(index, call, arguments, sink);
+        }
+        if let Some(reasoning) = block.get("reasoningContent") {
+            let reasoning = reasoning.get("reasoningText").unwrap_or(reasoning);
+            return self.reasoning(index, reasoning, sink);
+        }
+        if block.get("text").is_some() {
+            return self.delta(index, &block, sink);
+        }
+        let opaque = Map::from_iter([("block".to_owned(), block.take())]);
+        self.add(index, Piece::Own { text: String::new(), opaque })
+    }
+
+    fn stopped(&mut self, reason: Option<&Value>) {
+        self.assembly.stop = Some(stop(reason.and_then(Value::as_str).unwrap_or_default()));
+        self.complete = true;
+    }
+
+    fn count(&mut self, counts: &Value) {
+        let count = |path: &str| tokens(counts, path).unwrap_or(0);
+        let usage = &mut self.assembly.usage;
+        usage.cache_read_tokens = count("/cacheReadInputTokens");
+        usage.cache_write_tokens = count("/cacheWriteInputTokens");
+        // The API counts what came from the cache apart.
+        let cached = usage.cache_read_tokens.saturating_add(usage.cache_write_tokens);
+        usage.input_tokens = count("/inputTokens").saturating_add(cached);
+        usage.output_tokens = count("/outputTokens");
+    }
+}
+
+impl Decode for Decoder {
+    /// An event is an object with its type as the only key.
+    fn event(&mut self, data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let Some((kind, event)) = data.as_object().and_then(|map| map.iter().next()) else { return Ok(()) };
+        let index = event.get("contentBlockIndex").and_then(Value::as_u64).unwrap_or_default();
+        let part = |key: &str| event.get(key).unwrap_or(&Value::Null);
+        match kind.as_str() {
+            "contentBlockStart" => self.start(index, part("start"), sink)?,
+            "contentBlockDelta" => self.delta(index, part("delta"), sink)?,
+            "messageStop" => self.stopped(event.get("stopReason")),
+            "metadata" => {
+                self.count(part("usage"));
+                // It comes last.
+                self.over = self.complete;
+            }
+            // The start of a message, the end of a block, and events this version does not know.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, mut body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let content = body.pointer_mut("/output/message/content").map(Value::take);
+        let Some(Value::Array(blocks)) = content else {
+            return Err(error::reply("the reply has no `output` with a message"));
+        };
+        for (index, block) in blocks.into_iter().enumerate() {
+            self.block(index as u64, block, sink)?;
+        }
+        self.stopped(body.get("stopReason"));
+        self.count(body.get("usage").unwrap_or(&Value::Null));
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {
+        if !self.complete {
+            return Err(broken());
+        }
+        for piece in &mut self.assembly.pieces {
+            if let Piece::Own { text, opaque } = piece
+                && !opaque.contains_key("block")
+            {
+                let mut parts = std::mem::take(opaque);
+                let reasoning = match parts.shift_remove("redactedContent") {
+                    Some(hidden) => json!({"redactedContent": hidden}),
+                    None => {
+                        parts.insert("text".to_owned(), text.as_str().into());
+                        json!({"reasoningText": parts})
+                    }
+                };
+                opaque.insert("block".to_owned(), json!({"reasoningContent": reasoning}));
+            }
+        }
+        Ok(self.assembly.finish())
+    }
+}
+
+fn stop(reason: &str) -> StopReason {
+    match reason {
+        "end_turn" => StopReason::EndTurn,
+        "tool_use" => StopReason::ToolCalls,
+        "max_tokens" => StopReason::MaxTokens,
+        "stop_sequence" => StopReason::StopSequence,
+        "guardrail_intervened" | "content_filtered" => StopReason::Refusal,
+        "model_context_window_exceeded" => StopReason::ContextLength,
+        _ => StopReason::Other,
+    }
+}

@@ -1,0 +1,271 @@
+//! Requests of Converse.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use toolwright_core::{
+    Content, Media, MediaSource, Message, ModelError, ModelRequest, ToolChoice, ToolResult,
+};
+
+use super::super::anthropic::input;
+use super::super::content::{self, Inside, Kind};
+use super::super::names::Names;
+use super::super::turns::{Piece, Turn, pieces, turns};
+use super::super::{Target, Wire, object};
+
+pub(crate) fn encode(
+    target: Target<'_>,
+    request: &ModelRequest<'_>,
+) -> Result<Map<String, Value>, ModelError> {
+    let vendor = target.vendor;
+    let names = Names::new(request);
+    let mut system = Vec::new();
+    let mut messages = Messages::default();
+    for turn in turns(request.messages) {
+        match turn {
+            Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
+            Turn::User(blocks) => {
+                let blocks: Vec<Value> = blocks.iter().filter_map(|block| block_of(block, target)).collect();
+                messages.add("user", accompanied(blocks));
+            }
+            Turn::Assistant(message) => {
+                let blocks = pieces(message, vendor.name).into_iter().filter_map(|piece| match piece {
+                    Piece::Content(block) => words(block),
+                    Piece::Own { opaque, .. } => opaque.get("block").cloned(),
+                    Piece::Call(call) => Some(json!({"toolUse": {
+                        "toolUseId": vendor.quirks.ids.to_wire(&call.id),
+                        "name": names.to_wire(&call.name),
+                        "input": input(&call.arguments),
+                    }})),
+                });
+                messages.add("assistant", blocks.collect());
+            }
+            Turn::Results(results) => {
+                let mut follow = Vec::new();
+                let blocks = results.iter().map(|result| tool_result(result, target, &names, &mut follow));
+                let mut blocks: Vec<Value> = blocks.collect();
+                blocks.append(&mut follow);
+                messages.add("user", blocks);
+            }
+        }
+    }
+    let options = request.options;
+    let mut body = object(json!({"messages": messages.0}));
+    if !system.is_empty() {
+        body.insert("system".to_owned(), system.into());
+    }
+    if let Some(config) = tools(request, &names) {
+        body.insert("toolConfig".to_owned(), config);
+    }
+    let mut config = Map::new();
+    config.extend(options.max_tokens.map(|most| ("maxTokens".to_owned(), most.into())));
+    config.extend(options.temperature.map(|value| ("temperature".to_owned(), value.into())));
+    if !options.stop.is_empty() {
+        config.insert("stopSequences".to_owned(), options.stop.clone().into());
+    }
+    if !config.is_empty() {
+        body.insert("inferenceConfig".to_owned(), config.into());
+    }
+    Ok(body)
+}
+
+/// The tools. A conversation in which tools were called is refused without any, so those are then named as they were.
+fn tools(request: &ModelRequest<'_>, names: &Names) -> Option<Value> {
+    let mut tools: Vec<Value> = request
+        .tools
+        .iter()
+        .map(|tool| {
+            let schema = json!({"json": tool.parameters});
+            let mut spec = object(json!({"name": names.to_wire(&tool.name), "inputSchema": schema}));
+            if !tool.description.trim().is_empty() {
+                spec.insert("description".to_owned(), tool.description.to_string().into());
+            }
+            json!({"toolSpec": spec})
+        })
+        .collect();
+    if tools.is_empty() {
+        let called = request.messages.iter().filter_map(|message| match message {
+            Message::Assistant(message) => {
+                Some(message.tool_calls.iter().map(|call| names.to_wire(&call.name)))
+            }
+            _ => None,
+        });
+        let called: BTreeSet<String> = called.flatten().collect();
+        tools.extend(called.into_iter().map(|name| {
+            json!({"toolSpec": {
+                "name": name,
+                "description": "Not available any more. Do not call it.",
+                "inputSchema": {"json": {"type": "object"}},
+            }})
+        }));
+    }
+    if tools.is_empty() {
+        return None;
+    }
+    let mut config = object(json!({"tools": tools}));
+    let choice = match request.tool_choice {
+        // There is no word for `none`: the runtime then offers no tools.
+        ToolChoice::Auto | ToolChoice::None => None,
+        ToolChoice::Any => Some(json!({"any": {}})),
+        ToolChoice::Tool(name) => Some(json!({"tool": {"name": names.to_wire(name)}})),
+    };
+    config.extend(choice.map(|choice| ("toolChoice".to_owned(), choice)));
+    Some(Value::Object(config))
+}
+
+/// Messages whose roles alternate: blocks of the same role join one message.
+#[derive(Default)]
+struct Messages(Vec<Value>);
+
+impl Messages {
+    fn add(&mut self, role: &str, mut blocks: Vec<Value>) {
+        let last = self.0.last_mut().filter(|last| last.get("role").and_then(Value::as_str) == Some(role));
+        match last.and_then(|last| last.get_mut("content")).and_then(Value::as_array_mut) {
+            Some(content) => content.append(&mut blocks),
+            None if blocks.is_empty() && role == "assistant" => {}
+            None => {
+                if blocks.is_empty() {
+                    blocks.push(json!({"text": "(nothing was said)"}));
+                }
+                self.0.push(json!({"role": role, "content": blocks}));
+            }
+        }
+    }
+}
+
+/// A text block; blank ones are refused and say nothing.
+fn words(block: &Content) -> Option<Value> {
+    content::in_words(block).filter(|words| !words.trim().is_empty()).map(|words| json!({"text": words}))
+}
+
+fn block_of(block: &Content, target: Target<'_>) -> Option<Value> {
+    native(block, target).or_else(|| words(block))
+}
+
+/// A user's document is refused without text beside it.
+fn accompanied(mut blocks: Vec<Value>) -> Vec<Value> {
+    let has = |key: &str| blocks.iter().any(|block| block.get(key).is_some());
+    if has("document") && !has("text") {
+        blocks.insert(0, json!({"text": "Read this document."}));
+    }
+    blocks
+}
+
+/// The block of media that the API takes.
+fn native(block: &Content, target: Target<'_>) -> Option<Value> {
+    let media = content::media(block)?;
+    let kind = content::kind(block)?;
+    if !target.vendor.quirks.media.contains(&kind) || !model_takes(kind, target.model) {
+        return None;
+    }
+    // An address is only understood when it is one of Amazon's own store.
+    let source = match &media.source {
+        MediaSource::Data(data) => json!({"bytes": data}),
+        MediaSource::Url(url) if url.starts_with("s3://") => json!({"s3Location": {"uri": url}}),
+        MediaSource::Url(_) => return None,
+    };
+    let of = |key: &str, format: &str| Some(json!({key: {"format": format, "source": source}}));
+    match block {
+        Content::Image(_) => of("image", format_of(media, IMAGES)?),
+        Content::Video(_) => of("video", format_of(media, VIDEOS)?),
+        Content::Audio(_) => of("audio", format_of(media, SOUNDS)?),
+        Content::Document(_) => Some(json!({"document": {
+            "format": format_of(media, DOCUMENTS)?, "name": document_name(media), "source": source,
+        }})),
+        _ => None,
+    }
+}
+
+/// Whether a model takes that kind: pictures and documents are described to none, films and sounds to most.
+fn model_takes(kind: Kind, model: &str) -> bool {
+    let named = |names: &[&str]| names.iter().any(|name| model.contains(name));
+    match kind {
+        Kind::Video => named(&["nova", "pegasus"]),
+        Kind::Audio => named(&["nova-2", "voxtral"]),
+        _ => true,
+    }
+}
+
+/// What the API calls the media types it takes.
+type Formats = &'static [(&'static str, &'static str)];
+
+const IMAGES: Formats =
+    &[("image/png", "png"), ("image/jpeg", "jpeg"), ("image/gif", "gif"), ("image/webp", "webp")];
+
+const VIDEOS: Formats = &[
+    ("video/mp4", "mp4"),
+    ("video/quicktime", "mov"),
+    ("video/x-matroska", "mkv"),
+    ("video/webm", "webm"),
+    ("video/x-flv", "flv"),
+    ("video/mpeg", "mpeg"),
+    ("video/x-ms-wmv", "wmv"),
+    ("video/3gpp", "three_gp"),
+];
+
+const SOUNDS: Formats = &[
+    ("audio/mpeg", "mp3"),
+    ("audio/mp3", "mp3"),
+    ("audio/wav", "wav"),
+    ("audio/x-wav", "wav"),
+    ("audio/ogg", "ogg"),
+    ("audio/flac", "flac"),
+    ("audio/aac", "aac"),
+    ("audio/webm", "webm"),
+];
+
+const DOCUMENTS: Formats = &[
+    ("application/pdf", "pdf"),
+    ("text/csv", "csv"),
+    ("application/msword", "doc"),
+    ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
+    ("application/vnd.ms-excel", "xls"),
+    ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
+    ("text/html", "html"),
+    ("text/plain", "txt"),
+    ("text/markdown", "md"),
+];
+
+fn format_of(media: &Media, known: Formats) -> Option<&'static str> {
+    known.iter().find(|(mime_type, _)| *mime_type == media.mime_type).map(|(_, format)| *format)
+}
+
+/// A document's name in the letters that are allowed: letters, digits, single spaces, `-`, and brackets.
+fn document_name(media: &Media) -> String {
+    let name = media.name.as_deref().unwrap_or("document");
+    let keep = |c: char| if c.is_ascii_alphanumeric() || "-()[]".contains(c) { c } else { ' ' };
+    let name: String = name.chars().take(200).map(keep).collect();
+    let name: Vec<&str> = name.split_whitespace().collect();
+    if name.is_empty() { "document".to_owned() } else { name.join(" ") }
+}
+
+fn tool_result(result: &ToolResult, target: Target<'_>, names: &Names, follow: &mut Vec<Value>) -> Value {
+    let sorted = content::sort(Wire::BedrockConverse, result, |block| native(block, target).is_some());
+    let text = |words: &str| (!words.trim().is_empty()).then(|| json!({"text": words}));
+    let mut blocks: Vec<Value> = sorted
+        .inside
+        .into_iter()
+        .filter_map(|part| match part {
+            Inside::Text(words) => text(&words),
+            // Only objects are taken here, although the documents say any value is.
+            Inside::Json(value @ Value::Object(_)) => Some(json!({"json": value})),
+            Inside::Json(value) => text(&value.to_string()),
+            Inside::Media(block) => native(block, target),
+        })
+        .collect();
+    blocks.extend(content::notes(result).iter().filter_map(|note| text(note)));
+    if blocks.is_empty() {
+        blocks.push(json!({"text": "(no output)"}));
+    }
+    let id = target.vendor.quirks.ids.to_wire(&result.call_id);
+    if !sorted.follow.is_empty() {
+        let name = names.to_wire(&result.name);
+        follow.push(json!({"text": format!("[content of the result of `{name}`, call {id}]")}));
+        follow.extend(sorted.follow.iter().filter_map(|block| native(block, target)));
+    }
+    let mut block = object(json!({"toolUseId": id, "content": blocks}));
+    if result.is_error() {
+        block.insert("status".to_owned(), "error".into());
+    }
+    json!({"toolResult": block})
+}
