@@ -153,6 +153,19 @@ impl ToolResult {
         }
     }
 
+    /// A result that is one piece of text, for callers who run tools themselves.
+    pub fn text(call: &ToolCall, text: impl Into<String>) -> Self {
+        ToolResult {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            content: vec![Content::text(text)],
+            structured: None,
+            metadata: Map::new(),
+            error: None,
+            truncated: None,
+        }
+    }
+
     /// True when the call failed.
     pub fn is_error(&self) -> bool {
         self.error.is_some()

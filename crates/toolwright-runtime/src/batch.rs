@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use toolwright_core::{ErrorInfo, ErrorKind, ToolCall, ToolError, ToolResult, Toolset};
+use toolwright_core::{CancelToken, ErrorInfo, ErrorKind, ToolCall, ToolError, ToolResult, Toolset};
 
 use crate::call::run_call;
 use crate::run::RunInner;
@@ -15,20 +15,21 @@ pub(crate) async fn run_batch(
     run: &Arc<RunInner>,
     calls: Vec<ToolCall>,
     fail_fast: &[String],
+    cancel: &CancelToken,
 ) -> Result<Vec<ToolResult>, ToolError> {
     let tools = run.refresh_tools().await?;
     let mut results = Vec::with_capacity(calls.len());
     let mut failed: Vec<Arc<str>> = Vec::new();
     for stage in stages(&tools, calls, fail_fast) {
         let [call] = stage.as_slice() else {
-            results.extend(run_stage(run, &tools, stage).await?);
+            results.extend(run_stage(run, &tools, stage, cancel).await?);
             continue;
         };
         if failed.contains(&call.name) {
             results.push(skipped(call));
             continue;
         }
-        let result = run_call(run, call.clone(), Some(&tools)).await?;
+        let result = run_call(run, call.clone(), Some(&tools), cancel).await?;
         if result.is_error() && fail_fast.iter().any(|name| **name == *call.name) {
             failed.push(call.name.clone());
         }
@@ -60,13 +61,14 @@ async fn run_stage(
     run: &Arc<RunInner>,
     tools: &Toolset,
     stage: Vec<ToolCall>,
+    cancel: &CancelToken,
 ) -> Result<Vec<ToolResult>, ToolError> {
     // Each call has a task of its own, so that one which computes does not hold up the others. Dropping the set, as
     // when the caller is cancelled, stops them all.
     let mut tasks = tokio::task::JoinSet::new();
     for (index, call) in stage.iter().enumerate() {
-        let (run, tools, call) = (run.clone(), tools.clone(), call.clone());
-        tasks.spawn(async move { (index, run_call(&run, call, Some(&tools)).await) });
+        let (run, tools, call, cancel) = (run.clone(), tools.clone(), call.clone(), cancel.clone());
+        tasks.spawn(async move { (index, run_call(&run, call, Some(&tools), &cancel).await) });
     }
     let mut results: Vec<Option<ToolResult>> = stage.iter().map(|_| None).collect();
     let mut fatal = None;

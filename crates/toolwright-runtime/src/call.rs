@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 use toolwright_core::{
-    CallNote, Entry, ErrorInfo, ErrorKind, Manner, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult,
-    Toolset,
+    CallNote, CancelToken, Entry, ErrorInfo, ErrorKind, Manner, ToolCall, ToolContext, ToolError, ToolOutput,
+    ToolResult, Toolset,
 };
 
 use crate::events::EventKind;
@@ -16,11 +16,12 @@ use crate::executor::Envelope;
 use crate::run::{RunEnd, RunInner};
 use crate::{guard, parse, render};
 
-/// Makes one call for a model, or for whoever asks from outside.
+/// Makes one call for a model, or for whoever asks from outside. `cancel` is the run's signal, or one below it.
 pub(crate) async fn run_call(
     run: &Arc<RunInner>,
     call: ToolCall,
     fresh: Option<&Toolset>,
+    cancel: &CancelToken,
 ) -> Result<ToolResult, ToolError> {
     let tools = match fresh {
         Some(tools) => tools.clone(),
@@ -29,7 +30,7 @@ pub(crate) async fn run_call(
     let limit = output_limit(run, &tools, &call.name);
     let mut call = call;
     let mut record = Record::open(run, &call, None)?;
-    let outcome = attempt(run, &tools, &mut call, record.span, None).await;
+    let outcome = attempt(run, &tools, &mut call, record.span, Caller::Outside(cancel)).await;
     if let Err(error) = &outcome
         && error.is_fatal()
     {
@@ -59,7 +60,7 @@ pub(crate) async fn run_nested(
         let note = CallNote::Hint { text: text.to_string() };
         run.events.emit(EventKind::CallNoted { span: record.span, note })?;
     }
-    let outcome = attempt(run, &tools, &mut call, record.span, Some((parent, manner))).await;
+    let outcome = attempt(run, &tools, &mut call, record.span, Caller::Tool(parent, manner)).await;
     if let Err(error) = &outcome
         && error.is_fatal()
     {
@@ -79,20 +80,29 @@ pub(crate) async fn run_nested(
     outcome
 }
 
+/// Who makes a call.
+enum Caller<'a> {
+    /// A model, or somebody else outside; with the signal that stops the call.
+    Outside(&'a CancelToken),
+    /// Another call.
+    Tool(&'a ToolContext, Manner),
+}
+
 /// The steps in their order. Each one may end the call.
 async fn attempt(
     run: &Arc<RunInner>,
     tools: &Toolset,
     call: &mut ToolCall,
     span: u64,
-    caller: Option<(&ToolContext, Manner)>,
+    caller: Caller<'_>,
 ) -> Result<ToolOutput, ToolError> {
-    let (parent, manner) =
-        caller.map_or((None, Manner::default()), |(parent, manner)| (Some(parent), manner));
-    if run.cancel.is_cancelled() {
+    let (depth, cancel, manner) = match caller {
+        Caller::Outside(cancel) => (0, cancel, Manner::default()),
+        Caller::Tool(parent, manner) => (parent.depth() + 1, parent.cancel_token(), manner),
+    };
+    if run.cancel.is_cancelled() || cancel.is_cancelled() {
         return Err(guard::cancelled());
     }
-    let depth = parent.map_or(0, |parent| parent.depth() + 1);
     if depth > run.max_depth {
         return Err(ToolError::of(
             ErrorKind::Limit,
@@ -106,7 +116,7 @@ async fn attempt(
     let arguments = arguments?;
     let entry = found?;
     call.arguments = validate(run, entry, arguments)?;
-    let approved = run.approvals.review(run, entry, span, call).await?;
+    let approved = run.approvals.review(run, entry, span, call, cancel).await?;
     let mut arguments = approved.arguments;
     if approved.changed {
         arguments = validate(run, entry, arguments)?;
@@ -117,7 +127,6 @@ async fn attempt(
         ToolError::from(limit)
     })?;
     let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
-    let parent_cancel = parent.map_or(&run.cancel, |parent| parent.cancel_token()).clone();
     let host: Arc<RunInner> = run.clone();
     let context = ToolContext::new(
         host,
@@ -126,7 +135,7 @@ async fn attempt(
         span,
         depth,
         deadline,
-        parent_cancel,
+        cancel.clone(),
     )
     .in_manner(manner);
     let envelope = Envelope {

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_core::{CallNote, ErrorInfo, Fingerprint, Message, ToolResult, Usage};
+use toolwright_core::{CallNote, ErrorInfo, Fingerprint, Message, ModelDelta, ToolResult, Usage};
 
 use crate::limits::LimitReached;
 use crate::time;
@@ -153,18 +153,28 @@ impl<F: Fn(&Event) + Send + Sync> EventSink for F {
     }
 }
 
+/// Hears a model's answer piece by piece; see [`RunBuilder::on_delta`](crate::RunBuilder::on_delta).
+pub(crate) type DeltaListener = Arc<dyn Fn(ModelDelta<'_>) + Send + Sync>;
+
 /// Numbers events and hands them to the sinks.
 #[derive(Default)]
 pub(crate) struct Events {
     sinks: Vec<Arc<dyn EventSink>>,
+    /// Who hears answers while they come. Pieces are no events: the whole message follows, and only that is recorded.
+    pub(crate) deltas: Vec<DeltaListener>,
     /// Keeps the numbers in the order of the sinks' input.
     order: std::sync::Mutex<u64>,
     spans: AtomicU64,
 }
 
 impl Events {
-    pub(crate) fn new(sinks: Vec<Arc<dyn EventSink>>, first_seq: u64, first_span: u64) -> Self {
-        Events { sinks, order: std::sync::Mutex::new(first_seq), spans: AtomicU64::new(first_span) }
+    pub(crate) fn new(
+        sinks: Vec<Arc<dyn EventSink>>,
+        deltas: Vec<DeltaListener>,
+        first_seq: u64,
+        first_span: u64,
+    ) -> Self {
+        Events { sinks, deltas, order: std::sync::Mutex::new(first_seq), spans: AtomicU64::new(first_span) }
     }
 
     /// A number for a new call.

@@ -20,10 +20,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).unwrap();
 //! ```
+//!
+//! A model works with a run's tools through [`Run::generate_loop`] (one question) or [`Conversation`] (a chat, manual mode,
+//! anything that goes on); `turn.rs` is that loop.
 
 mod approval;
 mod batch;
 mod call;
+mod conversation;
 mod events;
 mod executor;
 mod guard;
@@ -39,6 +43,7 @@ mod turn;
 mod yaml;
 
 pub use approval::{Match, Policy, PolicyError, Rule, RuleDecision, call_text};
+pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};
 pub use executor::{Envelope, Executor, LocalExecutor};
 pub use limits::{LimitKind, LimitReached, LimitScope, Limits, Spent};
@@ -48,4 +53,4 @@ pub use run::{DEFAULT_MAX_DEPTH, Run, RunBuilder, RunEnd};
 pub use state::{RunState, STATE_VERSION};
 pub use time::utc_date;
 pub use transcript::{Durability, Transcript, TranscriptError, TranscriptWriter};
-pub use turn::{Loop, LoopOutcome, RunError, ToolCalls};
+pub use turn::{Loop, LoopOutcome, RunError, ToolCalls, completion};

@@ -7,19 +7,21 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use serde::{Deserialize, Serialize};
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Approver, BoxFuture, CallNote, CancelToken, Dispatch, Manner, Message, Model, RunScope, Sandbox, Secret,
-    Store, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec, Toolset, Watch,
+    Approver, BoxFuture, CallNote, CancelToken, Dispatch, Manner, Message, Model, ModelDelta, RunScope,
+    Sandbox, Secret, Store, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec,
+    Toolset, Watch,
 };
 
 use crate::approval::{Approvals, Policy};
-use crate::events::{EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
+use crate::conversation::Conversation;
+use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
 use crate::limits::{Deadline, LimitScope, Limits, Spent};
 use crate::redact::Redactor;
 use crate::render::DEFAULT_MAX_OUTPUT;
 use crate::state::{RunState, STATE_VERSION};
 use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
-use crate::turn::{self, Loop, LoopOutcome, RunError};
+use crate::turn::{Loop, LoopOutcome, RunError};
 use crate::{batch, call, guard};
 
 /// How deep tools may call tools, unless the run says otherwise.
@@ -105,6 +107,7 @@ impl Run {
             spent: Spent::default(),
             executor: Arc::new(LocalExecutor),
             sinks: Vec::new(),
+            deltas: Vec::new(),
             transcript: None,
             cancel: CancelToken::new(),
             strictness: Strictness::default(),
@@ -120,12 +123,12 @@ impl Run {
 
     /// Makes one call. An error here ends the run; what the model should know is in the result.
     pub async fn call(&self, call: ToolCall) -> Result<ToolResult, ToolError> {
-        call::run_call(&self.inner, call, None).await
+        call::run_call(&self.inner, call, None, &self.inner.cancel).await
     }
 
     /// Makes all calls of one assistant message; the results are in the order of the calls.
     pub async fn call_all(&self, calls: Vec<ToolCall>) -> Result<Vec<ToolResult>, ToolError> {
-        batch::run_batch(&self.inner, calls, &[]).await
+        batch::run_batch(&self.inner, calls, &[], &self.inner.cancel).await
     }
 
     /// Like [`call_all`](Self::call_all); after one of the `fail_fast` tools failed, its later calls are skipped.
@@ -134,7 +137,7 @@ impl Run {
         calls: Vec<ToolCall>,
         fail_fast: &[String],
     ) -> Result<Vec<ToolResult>, ToolError> {
-        batch::run_batch(&self.inner, calls, fail_fast).await
+        batch::run_batch(&self.inner, calls, fail_fast, &self.inner.cancel).await
     }
 
     /// The tools as they are now; those of sources are asked for.
@@ -142,14 +145,21 @@ impl Run {
         self.inner.refresh_tools().await
     }
 
-    /// Lets a model work with the run's tools until it is done; see [`Loop`].
+    /// Lets a model work with the run's tools until it is done; see [`Loop`]. For a conversation that goes on after
+    /// that, see [`Conversation`].
     pub async fn generate_loop(
         &self,
         model: &dyn Model,
         messages: Vec<Message>,
         how: &Loop,
     ) -> Result<LoopOutcome, RunError> {
-        turn::generate_loop(self, model, messages, how).await
+        let mut conversation = Conversation::new(self).going(how.clone());
+        messages.into_iter().for_each(|message| conversation.push(message));
+        let end = conversation.answer(model).await.inspect_err(|error| {
+            self.inner.end(RunEnd::Failed { message: error.to_string() });
+        })?;
+        let pending = if end.is_none() { conversation.pending() } else { Vec::new() };
+        Ok(LoopOutcome { messages: conversation.into_messages(), pending, end })
     }
 
     /// What was spent so far.
@@ -201,6 +211,14 @@ impl Run {
             spent: self.spent(),
             store: self.inner.scope.store.save(),
         }
+    }
+
+    /// Puts a message on record.
+    pub(crate) fn record(&self, message: &Message) -> Result<(), ToolError> {
+        if !self.inner.events.wanted() {
+            return Ok(());
+        }
+        self.inner.events.emit(EventKind::MessageAdded { message: message.clone() })
     }
 
     /// The door for the MCP server and everything else that is not the model loop.
@@ -293,7 +311,7 @@ impl Dispatch for RunInner {
     }
 
     fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { call::run_call(&self.host()?, call, None).await })
+        Box::pin(async move { call::run_call(&self.host()?, call, None, &self.cancel).await })
     }
 
     fn dispatch_watched<'a>(
@@ -303,7 +321,7 @@ impl Dispatch for RunInner {
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move {
             let _watched = Watched::enter(self, call.id.clone(), watch);
-            call::run_call(&self.host()?, call, None).await
+            call::run_call(&self.host()?, call, None, &self.cancel).await
         })
     }
 
@@ -380,6 +398,7 @@ pub struct RunBuilder {
     spent: Spent,
     executor: Arc<dyn Executor>,
     sinks: Vec<Arc<dyn EventSink>>,
+    deltas: Vec<DeltaListener>,
     transcript: Option<TranscriptWriter>,
     cancel: CancelToken,
     strictness: Strictness,
@@ -465,6 +484,14 @@ impl RunBuilder {
         self
     }
 
+    /// Hears the model's answers while they come; the model is then asked to stream. Pieces come in order, on the task
+    /// that waits for the answer, before the event of the whole message. Must be quick.
+    #[must_use]
+    pub fn on_delta(mut self, listener: impl Fn(ModelDelta<'_>) + Send + Sync + 'static) -> Self {
+        self.deltas.push(Arc::new(listener));
+        self
+    }
+
     /// Records the run in a file, without the given secrets. A file that is there already is continued.
     pub fn transcript(
         mut self,
@@ -535,7 +562,7 @@ impl RunBuilder {
             approvals,
             limits,
             executor: self.executor,
-            events: Events::new(sinks, first_seq, first_span),
+            events: Events::new(sinks, self.deltas, first_seq, first_span),
             cancel: self.cancel,
             strictness: self.strictness,
             max_output: self.max_output,

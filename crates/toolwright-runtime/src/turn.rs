@@ -4,10 +4,12 @@
 
 use tokio::time::Instant;
 use toolwright_core::{
-    Message, Model, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest, ToolCall, ToolChoice,
-    ToolError, Usage,
+    AssistantMessage, CancelToken, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions,
+    ModelReply, ModelRequest, ToolCall, ToolChoice, ToolError, Usage,
 };
 
+use crate::batch;
+use crate::conversation::Said;
 use crate::events::EventKind;
 use crate::limits::LimitReached;
 use crate::run::{Run, RunEnd};
@@ -49,12 +51,13 @@ pub struct LoopOutcome {
 impl LoopOutcome {
     /// The text of the model's last answer.
     pub fn completion(&self) -> String {
-        let last = self.messages.iter().rev().find_map(|message| match message {
-            Message::Assistant(assistant) => Some(assistant.text()),
-            _ => None,
-        });
-        last.unwrap_or_default()
+        completion(&self.messages)
     }
+}
+
+/// The text of the model's last answer in a conversation.
+pub fn completion(messages: &[Message]) -> String {
+    last_assistant(messages).map(|(_, message)| message.text()).unwrap_or_default()
 }
 
 /// Why a run failed.
@@ -91,99 +94,124 @@ impl From<ToolError> for RunError {
     }
 }
 
-pub(crate) async fn generate_loop(
+/// Lets the model work on what was said until it asks for nothing, the run ends, `stop` fires, or calls are left to the
+/// caller (`None`). New messages are added as they come, so that whatever ends this, they are there.
+pub(crate) async fn go(
     run: &Run,
     model: &dyn Model,
-    messages: Vec<Message>,
+    said: &mut Said,
     how: &Loop,
-) -> Result<LoopOutcome, RunError> {
-    for message in &messages {
-        run.inner.events.emit(EventKind::MessageAdded { message: message.clone() })?;
-    }
-    let mut talk = Talk { run, model, messages, choice: how.tool_choice.clone(), options: &how.options };
-    let pending = talk.go(how.tool_calls).await?;
-    let end = if pending.is_empty() { Some(run.ended().unwrap_or(RunEnd::Done)) } else { run.ended() };
-    Ok(LoopOutcome { messages: talk.messages, pending, end })
+    stop: &CancelToken,
+) -> Result<Option<RunEnd>, RunError> {
+    let mut talk = Talk { run, model, said, how, choice: how.tool_choice.clone(), stop };
+    let left_to_caller = talk.go().await?;
+    Ok(match run.ended() {
+        Some(end) => Some(end),
+        None if stop.is_cancelled() => Some(RunEnd::Cancelled),
+        None if left_to_caller => None,
+        None => Some(RunEnd::Done),
+    })
 }
 
 struct Talk<'a> {
     run: &'a Run,
     model: &'a dyn Model,
-    messages: Vec<Message>,
+    said: &'a mut Said,
+    how: &'a Loop,
     choice: ToolChoice,
-    options: &'a ModelOptions,
+    stop: &'a CancelToken,
 }
 
 impl Talk<'_> {
-    /// Goes on until the model asks for nothing, the run ends, or calls are left to the caller.
-    async fn go(&mut self, which: ToolCalls) -> Result<Vec<ToolCall>, RunError> {
+    /// Goes on until there is nothing more to do here; true when calls are left to the caller.
+    async fn go(&mut self) -> Result<bool, RunError> {
+        // Calls that an earlier answer left are made first: this is how another process goes on.
+        let mut calls = unanswered(&self.said.messages);
         loop {
-            if self.run.ended().is_some() || self.run.inner.cancel.is_cancelled() {
-                return Ok(Vec::new());
-            }
-            if let Err(limit) = self.run.limits().admit_turn(self.messages.len()) {
-                self.limit_reached(limit)?;
-                return Ok(Vec::new());
-            }
-            let Some(reply) = self.answer().await? else { return Ok(Vec::new()) };
-            let calls = reply.message.tool_calls.clone();
-            let fail_fast = reply.message.fail_fast.clone();
-            self.add(Message::Assistant(reply.message))?;
-            if let Err(limit) =
-                self.run.limits().spend(reply.usage, self.model.cost(&reply.usage).unwrap_or(0.0))
-            {
-                self.limit_reached(limit)?;
-                return Ok(Vec::new());
-            }
             if calls.is_empty() {
-                return Ok(Vec::new());
+                if self.stopped() {
+                    return Ok(false);
+                }
+                if let Err(limit) = self.run.limits().admit_turn(self.said.messages.len()) {
+                    self.limit_reached(limit)?;
+                    return Ok(false);
+                }
+                let Some(reply) = self.answer().await? else { return Ok(false) };
+                calls = reply.message.tool_calls.clone();
+                self.add(Message::Assistant(reply.message))?;
+                let cost = self.model.cost(&reply.usage).unwrap_or(0.0);
+                if let Err(limit) = self.run.limits().spend(reply.usage, cost) {
+                    self.limit_reached(limit)?;
+                    return Ok(false);
+                }
+                if calls.is_empty() {
+                    return Ok(false);
+                }
             }
-            if which == ToolCalls::None {
-                return Ok(calls);
+            if self.how.tool_calls == ToolCalls::None {
+                return Ok(true);
             }
-            let results = match self.run.call_all_failing_fast(calls, &fail_fast).await {
-                Ok(results) => results,
-                // The approver ended the run: that is an end, not a failure.
-                Err(error) => match self.run.ended() {
-                    Some(RunEnd::Terminated { .. } | RunEnd::Limit { .. } | RunEnd::Cancelled) => {
-                        return Ok(Vec::new());
-                    }
-                    _ => return Err(error.into()),
-                },
-            };
-            for result in results {
-                self.add(Message::Tool(result))?;
+            if !self.call(std::mem::take(&mut calls)).await? || self.how.tool_calls == ToolCalls::Single {
+                return Ok(false);
             }
             if let ToolChoice::Tool(_) = self.choice {
                 self.choice = ToolChoice::Auto;
             }
-            if which == ToolCalls::Single {
-                return Ok(Vec::new());
-            }
         }
     }
 
-    /// The model's answer, or none when the run was stopped while it thought.
-    async fn answer(&self) -> Result<Option<ModelReply>, RunError> {
+    /// Makes calls and adds their results; false when that ended the run.
+    async fn call(&mut self, calls: Vec<ToolCall>) -> Result<bool, RunError> {
+        let fail_fast = last_assistant(&self.said.messages).map(|(_, message)| message.fail_fast.clone());
+        let fail_fast = fail_fast.unwrap_or_default();
+        let results = match batch::run_batch(&self.run.inner, calls, &fail_fast, self.stop).await {
+            Ok(results) => results,
+            // The approver ended the run: that is an end, not a failure.
+            Err(error) => match self.run.ended() {
+                Some(RunEnd::Terminated { .. } | RunEnd::Limit { .. } | RunEnd::Cancelled) => {
+                    return Ok(false);
+                }
+                _ => return Err(error.into()),
+            },
+        };
+        for result in results {
+            self.add(Message::Tool(result))?;
+        }
+        Ok(true)
+    }
+
+    /// The model's answer, or none when it was stopped while it thought. What it had said by then stays.
+    async fn answer(&mut self) -> Result<Option<ModelReply>, RunError> {
         self.check_price()?;
         let (tools, choice) = self.choice.resolve(self.run.tools().await?.specs());
         let request = ModelRequest {
-            messages: &self.messages,
+            messages: &self.said.messages,
             tools: &tools,
             tool_choice: &choice,
-            options: self.options,
+            options: &self.how.options,
         };
         let inner = &self.run.inner;
         let deadline = inner.limits.deadline(None).map_err(ToolError::from)?;
         let asked = Instant::now();
-        let Ok(reply) = inner.unless_stopped(&inner.cancel, deadline, self.model.generate(request)).await
-        else {
+        let mut said = String::new();
+        let listeners = &inner.events.deltas;
+        let mut hear = |delta: ModelDelta<'_>| {
+            if let ModelDelta::Text(text) = delta {
+                said.push_str(text);
+            }
+            listeners.iter().for_each(|listener| listener(delta));
+        };
+        let work = match listeners.is_empty() {
+            true => self.model.generate(request),
+            false => self.model.generate_streaming(request, &mut hear),
+        };
+        let Ok(reply) = inner.unless_stopped(self.stop, deadline, work).await else {
+            if !said.is_empty() {
+                self.add(Message::assistant(said))?;
+            }
             return Ok(None);
         };
-        let reply = reply.map_err(|error| {
-            inner.end(RunEnd::Failed { message: error.to_string() });
-            RunError::Model(error)
-        })?;
+        let reply = reply.map_err(RunError::Model)?;
         inner.events.emit(EventKind::ModelReplied {
             model: self.model.name().to_owned(),
             usage: reply.usage,
@@ -200,20 +228,41 @@ impl Talk<'_> {
         }
         let name = self.model.name();
         let message = format!("the price of `{name}` is not known, so its cost cannot be limited");
-        self.run.inner.end(RunEnd::Failed { message: message.clone() });
         Err(RunError::Model(ModelError::new(ModelErrorKind::Request, message)))
     }
 
+    fn stopped(&self) -> bool {
+        self.run.ended().is_some() || self.stop.is_cancelled()
+    }
+
     fn add(&mut self, message: Message) -> Result<(), ToolError> {
-        if self.run.inner.events.wanted() {
-            self.run.inner.events.emit(EventKind::MessageAdded { message: message.clone() })?;
-        }
-        self.messages.push(message);
-        Ok(())
+        self.said.add(self.run, message)
     }
 
     fn limit_reached(&self, limit: LimitReached) -> Result<(), ToolError> {
         self.run.inner.end(RunEnd::Limit { limit: limit.clone() });
         self.run.inner.events.emit(EventKind::LimitHit { limit })
     }
+}
+
+/// The calls of the last assistant message that have no result yet. Once somebody else has spoken, nobody waits for
+/// them any more.
+pub(crate) fn unanswered(messages: &[Message]) -> Vec<ToolCall> {
+    let Some((at, assistant)) = last_assistant(messages) else { return Vec::new() };
+    let after = messages.get(at + 1..).unwrap_or_default();
+    let mut calls = assistant.tool_calls.clone();
+    for message in after {
+        let Message::Tool(result) = message else { return Vec::new() };
+        if let Some(at) = calls.iter().position(|call| call.id == result.call_id) {
+            calls.remove(at);
+        }
+    }
+    calls
+}
+
+fn last_assistant(messages: &[Message]) -> Option<(usize, &AssistantMessage)> {
+    messages.iter().enumerate().rev().find_map(|(at, message)| match message {
+        Message::Assistant(assistant) => Some((at, assistant)),
+        _ => None,
+    })
 }

@@ -1,13 +1,15 @@
 //! `toolwright ask`: a model works with the tools until it has an answer.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use toolwright::vendor::VENDORS;
 use toolwright::{
-    Durability, Event, EventKind, Limits, Loop, Message, Model, ModelSettings, Policy, Run, RunEnd,
-    ScriptedModel, ToolCall, call_text, connect, text,
+    Conversation, Durability, Event, EventKind, Limits, Message, Model, ModelDelta, ModelSettings, Policy,
+    Run, RunEnd, ScriptedModel, ToolCall, call_text, completion, connect, text,
 };
 
 use crate::args::Ask;
@@ -37,41 +39,56 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
     if let Some(path) = &what.transcript {
         builder = builder.transcript(path, [], Durability::Process).map_err(report::unusable)?;
     }
+    let screen = Screen { streams: !json && std::io::stdout().is_terminal(), ..Screen::default() };
+    let screen = Arc::new(screen);
     if !json {
         eprintln!("model: {}", model.name());
-        builder = builder.on_event(|event: &Event| show(&event.kind));
+        let shown = screen.clone();
+        builder = builder.on_event(move |event: &Event| shown.event(&event.kind));
+    }
+    if screen.streams {
+        let shown = screen.clone();
+        builder = builder.on_delta(move |delta| shown.piece(delta));
     }
     let run = builder.build()?;
-    let how = Loop::default();
-    let work = run.generate_loop(&*model, vec![Message::user(&what.prompt)], &how);
-    let outcome = tokio::select! {
+    let mut conversation = Conversation::new(&run);
+    let stopper = conversation.stopper();
+    // A person who has seen enough keeps what there is.
+    let interrupt = async {
+        while tokio::signal::ctrl_c().await.is_ok() {
+            stopper.stop();
+        }
+    };
+    let answer = tokio::select! {
         // The signal comes first, so that it is listened for before any work begins.
         biased;
-        _ = tokio::signal::ctrl_c() => {
-            run.finish(RunEnd::Cancelled)?;
-            anyhow::bail!("stopped by Ctrl-C");
-        }
-        outcome = work => outcome,
+        () = interrupt => Ok(Some(RunEnd::Cancelled)),
+        answer = conversation.say(&*model, &what.prompt) => answer,
     };
-    let outcome = outcome.map_err(|error| {
-        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-        anyhow::anyhow!("{cause}").context(error.to_string())
-    })?;
-    let end = run.finish(outcome.end.clone().unwrap_or(RunEnd::Done))?;
+    screen.end_line();
+    let end = match answer {
+        Ok(end) => run.finish(end.unwrap_or(RunEnd::Done))?,
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            run.finish(RunEnd::Failed { message: cause.clone() })?;
+            return Err(anyhow::anyhow!("{cause}").context(error.to_string()));
+        }
+    };
+    let messages = conversation.into_messages();
     let mut out = std::io::stdout().lock();
     if json {
         let answer = serde_json::json!({
-            "answer": outcome.completion(), "end": end, "spent": run.spent(), "messages": outcome.messages
+            "answer": completion(&messages), "end": end, "spent": run.spent(), "messages": messages
         });
         writeln!(out, "{answer}")?;
-    } else {
-        writeln!(out, "{}", outcome.completion())?;
+    } else if !screen.streams {
+        writeln!(out, "{}", completion(&messages))?;
     }
     match end {
         RunEnd::Done => Ok(()),
         RunEnd::Limit { limit } => anyhow::bail!("{limit}"),
         RunEnd::Terminated { reason } => anyhow::bail!("the run was ended: {reason}"),
-        RunEnd::Cancelled => anyhow::bail!("the run was cancelled"),
+        RunEnd::Cancelled => anyhow::bail!("stopped"),
         RunEnd::Failed { message } => anyhow::bail!("the run failed: {message}"),
     }
 }
@@ -118,7 +135,41 @@ pub fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
     Policy::from_yaml(&text).map_err(|error| Usage::new(format!("`{}`: {error}", path.display())).into())
 }
 
-/// The run as it happens, on stderr.
+/// The run as it happens: the model's words on stdout while they come, when that is a terminal; all else on stderr.
+#[derive(Default)]
+struct Screen {
+    streams: bool,
+    /// True in the middle of a line of the model's words.
+    in_line: AtomicBool,
+}
+
+impl Screen {
+    fn piece(&self, delta: ModelDelta<'_>) {
+        if let ModelDelta::Text(text) = delta {
+            let mut out = std::io::stdout().lock();
+            // A terminal that went away is noticed when the run writes its end.
+            let _ = write!(out, "{}", printable(text)).and_then(|()| out.flush());
+            self.in_line.store(!text.ends_with('\n'), Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the line of the model's words, if there is one.
+    fn end_line(&self) {
+        if self.in_line.swap(false, Ordering::Relaxed) {
+            println!();
+        }
+    }
+
+    fn event(&self, event: &EventKind) {
+        if !matches!(event, EventKind::MessageAdded { .. }) {
+            self.end_line();
+        } else if self.streams {
+            return;
+        }
+        show(event);
+    }
+}
+
 fn show(event: &EventKind) {
     match event {
         EventKind::MessageAdded { message: Message::Assistant(message) }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::time::Instant;
 use toolwright_core::{
-    ApprovalRequest, Approver, CallView, Decision, Entry, ErrorKind, ToolCall, ToolContext, ToolError,
+    ApprovalRequest, Approver, CallView, CancelToken, Decision, Entry, ErrorKind, ToolCall, ToolContext,
+    ToolError,
 };
 
 use crate::call::Active;
@@ -46,6 +47,7 @@ impl Approvals {
         entry: &Entry,
         span: u64,
         call: &mut ToolCall,
+        cancel: &CancelToken,
     ) -> Result<Approved, ToolError> {
         let Some(policy) = &self.policy else {
             return Ok(Approved { arguments: call.arguments.take(), changed: false });
@@ -65,7 +67,7 @@ impl Approvals {
             ruling.reason = Some("the tool asks for confirmation".to_owned());
         }
         let (approver, decision, reason) = match ruling.decision {
-            RuleDecision::Ask => self.ask(run, entry, span, call, ruling.reason).await?,
+            RuleDecision::Ask => self.ask(run, entry, span, call, ruling.reason, cancel).await?,
             RuleDecision::Approve => ("policy", Decision::Approve, ruling.reason),
             RuleDecision::Reject => {
                 let reason =
@@ -104,6 +106,7 @@ impl Approvals {
         span: u64,
         call: &ToolCall,
         reason: Option<String>,
+        cancel: &CancelToken,
     ) -> Result<(&str, Decision, Option<String>), ToolError> {
         let Some(approver) = &self.approver else {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
@@ -121,15 +124,8 @@ impl Approvals {
         };
         let request = ApprovalRequest { call, annotations: &entry.tool.spec().annotations, view, reason };
         // While somebody is asked the call can be cancelled like any other.
-        let waiting = ToolContext::new(
-            run.host()?,
-            call.id.clone(),
-            call.name.clone(),
-            span,
-            0,
-            None,
-            run.cancel.clone(),
-        );
+        let waiting =
+            ToolContext::new(run.host()?, call.id.clone(), call.name.clone(), span, 0, None, cancel.clone());
         let _active = Active::enter(run, span, &waiting);
         let deadline = run.limits.waiting_deadline()?;
         let asked = Instant::now();

@@ -16,6 +16,7 @@ mod loops;
 mod path;
 mod policies;
 mod properties;
+mod streams;
 mod support;
 mod transcripts;
 mod vectors;

@@ -1,0 +1,189 @@
+//! A conversation that goes on: one run, one list of messages that grows with every answer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolwright_core::{CancelToken, Message, Model, ToolCall, ToolError};
+
+use crate::run::{Run, RunEnd};
+use crate::state::RunState;
+use crate::turn::{self, Loop, RunError};
+
+/// A conversation with a model that uses the tools of a run: what a chat program holds.
+///
+/// Every [`answer`](Self::answer) lets the model work until it has something to say. The conversation outlives what goes
+/// wrong in one: an answer that is [stopped](Stopper), cut off by dropping its future, or lost to a broken connection
+/// leaves all messages there were, and the next one goes on from them. With
+/// [`RunBuilder::on_delta`](crate::RunBuilder::on_delta) the answers are heard while they come.
+///
+/// ```
+/// use toolwright_core::{ModelDelta, Toolset};
+/// use toolwright_models::{Reply, ScriptedModel};
+/// use toolwright_runtime::{Conversation, Run, RunEnd};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let run = Run::builder(Toolset::new())
+///     .on_delta(|delta| if let ModelDelta::Text(text) = delta { print!("{text}") })
+///     .build()?;
+/// let model = ScriptedModel::new([Reply::text("Hello!"), Reply::text("Bye!")]);
+/// let mut chat = Conversation::new(&run);
+/// let stopper = chat.stopper(); // for the handler of Ctrl-C: it ends an answer, not the conversation
+/// assert_eq!(chat.say(&model, "Hi.").await?, Some(RunEnd::Done));
+/// chat.say(&model, "I must go.").await?;
+/// assert_eq!(chat.messages().len(), 4);
+/// # stopper.stop();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Conversation {
+    run: Run,
+    how: Loop,
+    said: Said,
+    stopper: Stopper,
+}
+
+impl Conversation {
+    /// A conversation in which nothing was said yet.
+    pub fn new(run: &Run) -> Self {
+        Conversation {
+            run: run.clone(),
+            how: Loop::default(),
+            said: Said::default(),
+            stopper: Stopper::default(),
+        }
+    }
+
+    /// Takes up a conversation where another process left it. The run is one that [resumes](crate::RunBuilder::resume)
+    /// the same state.
+    pub fn resume(run: &Run, state: &RunState) -> Self {
+        let said = Said { recorded: state.messages.len(), messages: state.messages.clone() };
+        Conversation { said, ..Conversation::new(run) }
+    }
+
+    /// The conversation, going on in this way.
+    #[must_use]
+    pub fn going(mut self, how: Loop) -> Self {
+        self.how = how;
+        self
+    }
+
+    /// How it goes; what is changed here holds from the next answer on.
+    pub fn how_mut(&mut self) -> &mut Loop {
+        &mut self.how
+    }
+
+    /// The run.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// What was said.
+    pub fn messages(&self) -> &[Message] {
+        &self.said.messages
+    }
+
+    /// What was said, for good.
+    pub fn into_messages(self) -> Vec<Message> {
+        self.said.messages
+    }
+
+    /// Adds a message: what the user says, or the result of a pending call.
+    pub fn push(&mut self, message: Message) {
+        self.said.messages.push(message);
+    }
+
+    /// Forgets all but the first `count` messages.
+    pub fn rewind(&mut self, count: usize) {
+        self.said.messages.truncate(count);
+        self.said.recorded = self.said.recorded.min(count);
+    }
+
+    /// Calls that the model asked for and that have no result yet.
+    pub fn pending(&self) -> Vec<ToolCall> {
+        turn::unanswered(&self.said.messages)
+    }
+
+    /// What stops an answer under way, from another task or a signal handler.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// The conversation as one value, for another process to take up.
+    pub fn state(&self) -> RunState {
+        self.run.state(self.said.messages.clone(), self.pending())
+    }
+
+    /// Says something to the model and lets it [answer](Self::answer).
+    pub async fn say(
+        &mut self,
+        model: &dyn Model,
+        text: impl Into<String>,
+    ) -> Result<Option<RunEnd>, RunError> {
+        self.push(Message::user(text));
+        self.answer(model).await
+    }
+
+    /// Lets the model work until it has answered. Pending calls are made first. Says how that ended; `None` when
+    /// calls are left to the caller. Only a limit, an approver and a cancelled run end the run with it.
+    pub async fn answer(&mut self, model: &dyn Model) -> Result<Option<RunEnd>, RunError> {
+        self.said.catch_up(&self.run)?;
+        let stop = self.stopper.arm(&self.run.inner.cancel);
+        turn::go(&self.run, model, &mut self.said, &self.how, &stop.token).await
+    }
+}
+
+/// The messages of a conversation, and how many of them are on record.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) messages: Vec<Message>,
+    recorded: usize,
+}
+
+impl Said {
+    /// Adds a message and puts it on record.
+    pub(crate) fn add(&mut self, run: &Run, message: Message) -> Result<(), ToolError> {
+        self.messages.push(message);
+        self.catch_up(run)
+    }
+
+    fn catch_up(&mut self, run: &Run) -> Result<(), ToolError> {
+        while let Some(message) = self.messages.get(self.recorded) {
+            run.record(message)?;
+            self.recorded += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Stops the answer a [`Conversation`] is waiting for. Cloning shares it.
+#[derive(Debug, Clone, Default)]
+pub struct Stopper(Arc<Mutex<Option<CancelToken>>>);
+
+impl Stopper {
+    /// Stops the answer under way: the model is no longer listened to, calls are told to stop, and what there is so far
+    /// stays in the conversation. Says whether there was an answer to stop; a later one is not affected.
+    pub fn stop(&self) -> bool {
+        let token = self.lock().clone();
+        token.inspect(CancelToken::cancel).is_some()
+    }
+
+    fn arm(&self, parent: &CancelToken) -> Armed<'_> {
+        Armed { token: self.lock().insert(parent.child_token()).clone(), stopper: self }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<CancelToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer under way; when it is over, or given up, there is nothing to stop.
+struct Armed<'a> {
+    token: CancelToken,
+    stopper: &'a Stopper,
+}
+
+impl Drop for Armed<'_> {
+    fn drop(&mut self) {
+        self.stopper.lock().take();
+    }
+}
