@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::dispatch::{CallNote, Dispatch, Manner};
 use crate::error::{ErrorKind, ToolError};
 use crate::message::{ToolCall, ToolResult};
-use crate::model::Model;
+use crate::model::{Model, ModelReply, ModelRequest};
 use crate::output::ToolOutput;
 use crate::sandbox::Sandbox;
 use crate::store::{Store, StoreState, Stored};
@@ -184,6 +184,11 @@ impl ToolContext {
     pub fn model(&self) -> Result<Arc<dyn Model>, ToolError> {
         let model = self.scope().model.clone();
         model.ok_or_else(|| ToolError::fatal("the tool asks a model, and the run has none"))
+    }
+
+    /// Asks a model for this call: its answer counts against the run's limits, and stops with the call.
+    pub async fn ask(&self, model: &dyn Model, request: ModelRequest<'_>) -> Result<ModelReply, ToolError> {
+        self.inner.host.ask(self, model, request).await
     }
 
     /// Everything that belongs to the run.

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::context::{RunScope, ToolContext};
 use crate::error::ToolError;
 use crate::message::{ToolCall, ToolResult};
+use crate::model::{Model, ModelReply, ModelRequest};
 use crate::output::ToolOutput;
 use crate::tool::{BoxFuture, ToolSpec};
 use crate::toolset::Toolset;
@@ -60,6 +61,22 @@ pub trait Dispatch: Send + Sync {
         call: ToolCall,
         manner: Manner,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// Asks a model on behalf of a tool. A run counts the answer against its limits, and ends it with the call.
+    fn ask<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        model: &'a dyn Model,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ToolError>> {
+        let _ = context;
+        Box::pin(async move {
+            model.generate(request).await.map_err(|error| {
+                let message = format!("the model `{}` did not answer: {error}", model.name());
+                ToolError::new(message).with_source(error)
+            })
+        })
+    }
 
     /// Records something that happened inside a call.
     fn note(&self, context: &ToolContext, note: CallNote);

@@ -62,8 +62,8 @@ pub use sandbox::{
 pub use secret::Secret;
 pub use store::{Store, StoreState, Stored};
 pub use tool::{
-    Annotations, BoxFuture, CallView, Fingerprint, ModelInput, Reader, Tool, ToolSettings, ToolSpec,
-    ViewContent, ViewFormat, Viewer, canonical_json, empty_parameters,
+    Annotations, BoxFuture, CallView, CallWords, Fingerprint, ModelInput, Reader, Tool, ToolSettings,
+    ToolSpec, ViewContent, ViewFormat, Viewer, Words, canonical_json, empty_parameters,
 };
 pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};

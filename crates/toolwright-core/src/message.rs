@@ -81,6 +81,9 @@ pub struct AssistantMessage {
     /// Names of tools whose later calls in this message are skipped once one of them failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fail_fast: Vec<String>,
+    /// A result of a confidential tool, given to the user as it is: models are not shown it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confidential: bool,
 }
 
 impl AssistantMessage {

@@ -199,7 +199,8 @@ pub struct ToolSettings {
     pub return_direct: bool,
     /// The result is never shown to a model again.
     pub confidential: bool,
-    /// Whether a person must confirm each call, even one that a policy approves; `None` leaves it to the policy.
+    /// Whether a person must confirm each call, even one that a policy approves; `None` leaves it to the tool's
+    /// [`words`](Self::words) and the policy.
     pub require_confirmation: Option<bool>,
     /// The work is done without yielding; the runtime moves it off its own threads.
     pub blocking: bool,
@@ -207,6 +208,8 @@ pub struct ToolSettings {
     pub reader: Option<Reader>,
     /// Shows a call to an approver.
     pub viewer: Option<Viewer>,
+    /// Puts a call into words for people, and says whether it needs their word.
+    pub words: Option<Words>,
     /// Rewrites old results of this tool before each model request.
     pub model_input: Option<ModelInput>,
     /// Other names for parameters: `(alias, parameter)`. A model is not told about them.
@@ -225,6 +228,7 @@ static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
     blocking: false,
     reader: None,
     viewer: None,
+    words: None,
     model_input: None,
     aliases: Vec::new(),
 };
@@ -270,6 +274,20 @@ pub type Reader = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send + Sync>;
 
 /// Makes the view of a call that an approver sees. An error refuses the call under a policy.
 pub type Viewer = Arc<dyn Fn(&ToolCall) -> Result<CallView, ToolError> + Send + Sync>;
+
+/// Puts a call into words, from its checked arguments.
+pub type Words = Arc<dyn Fn(&Value) -> CallWords + Send + Sync>;
+
+/// A call in words for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallWords {
+    /// What is shown while it runs; `None` leaves that to the program.
+    pub hint: Option<String>,
+    /// What it does, as the object of "may it ...?".
+    pub action: Option<String>,
+    /// Whether a person must confirm this very call. [`ToolSettings::require_confirmation`] overrules it.
+    pub confirm: bool,
+}
 
 /// Rewrites an old result: gets which result of this tool it is, and how many tool results there are in all.
 pub type ModelInput = Arc<dyn Fn(usize, usize, &[Content]) -> Vec<Content> + Send + Sync>;

@@ -122,6 +122,13 @@ async fn attempt(
         arguments = validate(run, entry, arguments)?;
     }
     let settings = entry.tool.settings();
+    if let Some(words) = &settings.words
+        && manner.hint.is_none()
+        && run.events.wanted()
+        && let Some(text) = words(&arguments).hint
+    {
+        run.events.emit(EventKind::CallNoted { span, note: CallNote::Hint { text } })?;
+    }
     let permit = run.limits.admit_call(settings.timeout).map_err(|limit| {
         limit_reached(run, &limit);
         ToolError::from(limit)

@@ -242,6 +242,14 @@ impl LimitScope {
         Ok(deadline)
     }
 
+    /// An error when time, tokens or money are used up.
+    pub(crate) fn check(&self) -> Result<(), LimitReached> {
+        self.visit(&mut |scope| {
+            scope.time_deadline(&[LimitKind::WallTime, LimitKind::WorkingTime])?;
+            scope.check_spent()
+        })
+    }
+
     /// Admits one model request for a conversation of that many messages.
     pub(crate) fn admit_turn(&self, messages: usize) -> Result<(), LimitReached> {
         self.visit(&mut |scope| {

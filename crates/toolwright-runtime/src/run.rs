@@ -1,15 +1,15 @@
 //! A run: tools, policy, limits, state and record, built once and shared by all its calls.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use serde::{Deserialize, Serialize};
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Approver, BoxFuture, CallNote, CancelToken, Dispatch, Manner, Message, Model, ModelDelta, RunScope,
-    Sandbox, Secret, Store, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec,
-    Toolset, Watch,
+    Approver, BoxFuture, CallNote, CancelToken, Dispatch, Manner, Message, Model, ModelDelta, ModelReply,
+    ModelRequest, RunScope, Sandbox, Secret, Store, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult,
+    ToolSource, ToolSpec, Toolset, Watch,
 };
 
 use crate::approval::{Approvals, Policy};
@@ -22,7 +22,7 @@ use crate::render::DEFAULT_MAX_OUTPUT;
 use crate::state::{RunState, STATE_VERSION};
 use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
 use crate::turn::{Loop, LoopOutcome, RunError};
-use crate::{batch, call, guard};
+use crate::{ask, batch, call, guard};
 
 /// How deep tools may call tools, unless the run says otherwise.
 pub const DEFAULT_MAX_DEPTH: u32 = 16;
@@ -108,7 +108,6 @@ impl Run {
             executor: Arc::new(LocalExecutor),
             sinks: Vec::new(),
             deltas: Vec::new(),
-            labels: BTreeMap::new(),
             transcript: None,
             cancel: CancelToken::new(),
             strictness: Strictness::default(),
@@ -353,6 +352,15 @@ impl Dispatch for RunInner {
         Box::pin(async move { call::run_nested(&self.host()?, Some(tools), call, parent, manner).await })
     }
 
+    fn ask<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        model: &'a dyn Model,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ToolError>> {
+        Box::pin(ask::ask(self, context, model, request))
+    }
+
     fn note(&self, context: &ToolContext, note: CallNote) {
         if let CallNote::RateLimited { wait } | CallNote::Retry { wait, .. } = &note {
             self.limits.waited(*wait);
@@ -400,7 +408,6 @@ pub struct RunBuilder {
     executor: Arc<dyn Executor>,
     sinks: Vec<Arc<dyn EventSink>>,
     deltas: Vec<DeltaListener>,
-    labels: BTreeMap<String, String>,
     transcript: Option<TranscriptWriter>,
     cancel: CancelToken,
     strictness: Strictness,
@@ -414,11 +421,6 @@ impl RunBuilder {
     pub fn id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.scope.run_id = id.into();
         self
-    }
-
-    /// The id the run will have.
-    pub fn run_id(&self) -> &Arc<str> {
-        &self.scope.run_id
     }
 
     /// Adds tools that are found at run time.
@@ -496,13 +498,6 @@ impl RunBuilder {
     #[must_use]
     pub fn on_delta(mut self, listener: impl Fn(ModelDelta<'_>) + Send + Sync + 'static) -> Self {
         self.deltas.push(Arc::new(listener));
-        self
-    }
-
-    /// Says in the record what the run is about, for whoever looks through runs.
-    #[must_use]
-    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.labels.insert(name.into(), value.into());
         self
     }
 
@@ -593,7 +588,6 @@ impl RunBuilder {
         inner.events.emit(EventKind::RunStarted {
             version: FORMAT_VERSION,
             run_id: inner.scope.run_id.clone(),
-            labels: self.labels,
             tools: stamps.collect(),
         })?;
         Ok(Run { inner })

@@ -4,15 +4,15 @@
 
 use tokio::time::Instant;
 use toolwright_core::{
-    AssistantMessage, CancelToken, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions,
-    ModelReply, ModelRequest, ToolCall, ToolChoice, ToolError, Usage,
+    AssistantMessage, CancelToken, Message, Model, ModelDelta, ModelError, ModelOptions, ModelReply,
+    ModelRequest, ToolCall, ToolChoice, ToolError,
 };
 
-use crate::batch;
 use crate::conversation::Said;
 use crate::events::EventKind;
 use crate::limits::LimitReached;
 use crate::run::{Run, RunEnd};
+use crate::{ask, batch, direct};
 
 /// Which of the model's calls are made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -160,11 +160,13 @@ impl Talk<'_> {
         }
     }
 
-    /// Makes calls and adds their results; false when that ended the run.
-    async fn call(&mut self, calls: Vec<ToolCall>) -> Result<bool, RunError> {
+    /// Makes calls and adds their results; false when that ended the run, or the turn.
+    async fn call(&mut self, mut calls: Vec<ToolCall>) -> Result<bool, RunError> {
         let fail_fast = last_assistant(&self.said.messages).map(|(_, message)| message.fail_fast.clone());
         let fail_fast = fail_fast.unwrap_or_default();
-        let results = match batch::run_batch(&self.run.inner, calls, &fail_fast, self.stop).await {
+        let tools = self.run.tools().await?;
+        let refused = direct::refuse_mixed(&tools, &mut calls);
+        let mut results = match batch::run_batch(&self.run.inner, calls, &fail_fast, self.stop).await {
             Ok(results) => results,
             // The approver ended the run: that is an end, not a failure.
             Err(error) => match self.run.ended() {
@@ -174,18 +176,25 @@ impl Talk<'_> {
                 _ => return Err(error.into()),
             },
         };
+        for (at, result) in refused {
+            results.insert(at.min(results.len()), result);
+        }
+        let answer = direct::answer(&tools, &mut results);
         for result in results {
             self.add(Message::Tool(result))?;
         }
-        Ok(true)
+        let goes_on = answer.is_none();
+        answer.map(|answer| self.add(answer)).transpose()?;
+        Ok(goes_on)
     }
 
     /// The model's answer, or none when it was stopped while it thought. What it had said by then stays.
     async fn answer(&mut self) -> Result<Option<ModelReply>, RunError> {
-        self.check_price()?;
+        ask::check_price(self.run.limits(), self.model).map_err(RunError::Model)?;
         let (tools, choice) = self.choice.resolve(self.run.tools().await?.specs());
+        let masked = direct::masked(&self.said.messages);
         let request = ModelRequest {
-            messages: &self.said.messages,
+            messages: masked.as_deref().unwrap_or(&self.said.messages),
             tools: &tools,
             tool_choice: &choice,
             options: &self.how.options,
@@ -219,16 +228,6 @@ impl Talk<'_> {
             duration: asked.elapsed(),
         })?;
         Ok(Some(reply))
-    }
-
-    /// A limit on the cost that cannot be kept is an error, not a limit that never holds.
-    fn check_price(&self) -> Result<(), RunError> {
-        if !self.run.limits().limits_cost() || self.model.cost(&Usage::default()).is_some() {
-            return Ok(());
-        }
-        let name = self.model.name();
-        let message = format!("the price of `{name}` is not known, so its cost cannot be limited");
-        Err(RunError::Model(ModelError::new(ModelErrorKind::Request, message)))
     }
 
     fn stopped(&self) -> bool {

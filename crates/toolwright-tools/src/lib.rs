@@ -40,6 +40,7 @@ mod text;
 mod text_editor;
 mod think;
 mod walk;
+mod words;
 mod write_file;
 
 pub use apply_patch::apply_patch;

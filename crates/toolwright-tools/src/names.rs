@@ -5,7 +5,7 @@ use toolwright_core::{ToolDef, Toolset, ToolsetError};
 use crate::options::Options;
 use crate::{
     apply_patch, bash_session, edit_file, file_info, glob_files, grep_files, list_files, memory, plan,
-    read_file, shell, text_editor, think, write_file,
+    read_file, shell, text_editor, think, words, write_file,
 };
 
 type Make = fn(&Options) -> ToolDef;
@@ -100,8 +100,12 @@ pub fn resolve(reference: &str) -> Option<ToolDef> {
 
 /// The tool that a name stands for, set up as `options` say.
 pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
-    let found = STANDARD.iter().chain(&ELSEWHERE).find(|(name, _)| *name == reference);
-    found.map(|(_, make)| make(options))
+    let (_, make) = STANDARD.iter().chain(&ELSEWHERE).find(|(name, _)| *name == reference)?;
+    let tool = make(options);
+    Some(match words::of(reference) {
+        Some(words) => tool.edit(|_, settings| settings.words = Some(words)),
+        None => tool,
+    })
 }
 
 /// Every name that [`resolve`] knows: the tools' own first.

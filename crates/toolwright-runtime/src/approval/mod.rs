@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolwright_core::{
     ApprovalRequest, Approver, CallView, CancelToken, Decision, Entry, ErrorKind, ToolCall, ToolContext,
-    ToolError,
+    ToolError, ToolSettings,
 };
 
 use crate::call::Active;
@@ -62,9 +62,11 @@ impl Approvals {
         } else {
             policy.rule_on(call, entry.tool.spec(), settings)
         };
-        if settings.require_confirmation == Some(true) && ruling.decision < RuleDecision::Ask {
+        if ruling.decision < RuleDecision::Ask
+            && let Some(reason) = wants_confirmation(settings, &call.arguments)
+        {
             ruling.decision = RuleDecision::Ask;
-            ruling.reason = Some("the tool asks for confirmation".to_owned());
+            ruling.reason = Some(reason);
         }
         let (approver, decision, reason) = match ruling.decision {
             RuleDecision::Ask => self.ask(run, entry, span, call, ruling.reason, cancel).await?,
@@ -133,6 +135,17 @@ impl Approvals {
         run.limits.waited(asked.elapsed());
         Ok((approver.name(), decision?, None))
     }
+}
+
+/// Why the tool itself wants this call confirmed, if it does.
+fn wants_confirmation(settings: &ToolSettings, arguments: &Value) -> Option<String> {
+    let words = settings.words.as_ref().map(|words| words(arguments)).unwrap_or_default();
+    let confirm = settings.require_confirmation.unwrap_or(words.confirm);
+    let reason = || match words.action {
+        Some(action) => format!("the tool asks for confirmation to {action}"),
+        None => "the tool asks for confirmation".to_owned(),
+    };
+    confirm.then(reason)
 }
 
 fn record(

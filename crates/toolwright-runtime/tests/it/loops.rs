@@ -197,3 +197,36 @@ async fn money_is_counted_and_a_price_nobody_knows_is_no_way_around_the_limit() 
     assert_eq!(cause, "the price of `test/priced` is not known, so its cost cannot be limited");
     assert_eq!(second.spent().turns, 1);
 }
+
+#[tokio::test]
+async fn a_direct_result_is_the_answer_and_a_confidential_one_stays_between_tool_and_user() {
+    let secret = plain("secret", |_| async { Ok("  4711 ".into()) }).edit(|_, settings| {
+        settings.return_direct = true;
+        settings.confidential = true;
+    });
+    let run = Run::builder(tools([add(), secret])).build().unwrap();
+    let model = ScriptedModel::new([
+        Reply::call("secret", json!({})),
+        Reply::text("It was masked.").expecting("and now?"),
+    ]);
+    let mut chat = toolwright_runtime::Conversation::new(&run);
+    assert_eq!(chat.say(&model, "What is it?").await.unwrap(), Some(RunEnd::Done));
+    let texts: Vec<String> = chat.messages().iter().map(Message::text).collect();
+    assert_eq!(texts.last().unwrap(), "4711");
+    assert!(!texts[2].contains("4711"), "the model is only told that there was a result: {}", texts[2]);
+
+    let recorder = Recorder::new(model);
+    chat.say(&recorder, "and now?").await.unwrap();
+    let asked = serde_json::to_string(&recorder.exchanges()).unwrap();
+    assert!(asked.contains("[CONFIDENTIAL]") && !asked.contains("4711"), "{asked}");
+
+    let model = ScriptedModel::new([
+        Reply::call("secret", json!({})).and_call("add", json!({"x": 1, "y": 2})),
+        Reply::text("ok").expecting("3"),
+    ]);
+    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    assert!(
+        matches!(&outcome.messages[2], Message::Tool(result) if result.is_error() && &*result.name == "secret")
+    );
+    assert_eq!(outcome.completion(), "ok");
+}

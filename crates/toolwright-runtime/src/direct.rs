@@ -1,0 +1,123 @@
+//! Results that go to the user as they are.
+//!
+//! A tool whose settings say `return_direct` ends the turn: its result becomes an answer of its own, and the model is
+//! only told that there was one. What is also `confidential` is never shown to a model afterwards.
+
+use toolwright_core::{
+    AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult, Toolset,
+};
+
+/// What a model reads in place of a result that went to the user.
+const SHOWN: &str = "The user was shown the result. Nothing more is to be done about it.";
+
+/// What a model reads in place of an answer that it may not know.
+const MASK: &str = "[CONFIDENTIAL]";
+
+fn is_direct(tools: &Toolset, name: &str) -> bool {
+    tools.find(name).is_ok_and(|entry| entry.tool.settings().return_direct)
+}
+
+/// Takes out the calls that would have to stand alone and do not; each gets the result that says so, with its position.
+pub(crate) fn refuse_mixed(tools: &Toolset, calls: &mut Vec<ToolCall>) -> Vec<(usize, ToolResult)> {
+    let direct = calls.iter().filter(|call| is_direct(tools, &call.name)).count();
+    if direct == 0 || direct == calls.len() {
+        return Vec::new();
+    }
+    let mut refusals = Vec::new();
+    for (at, call) in std::mem::take(calls).into_iter().enumerate() {
+        if is_direct(tools, &call.name) {
+            refusals.push((at, refused(&call)));
+        } else {
+            calls.push(call);
+        }
+    }
+    refusals
+}
+
+fn refused(call: &ToolCall) -> ToolResult {
+    let error = ErrorInfo {
+        kind: ErrorKind::Parsing,
+        message: format!(
+            "the result of `{}` goes to the user, so it cannot be called beside others",
+            call.name
+        ),
+        hint: Some("call it alone, in a message of its own".to_owned()),
+    };
+    ToolResult::failed(call, error)
+}
+
+/// The answer made of results that go to the user, which are then taken out of what the model reads; `None` when there
+/// are none. Calls that failed stay as they are: the model may mend them.
+pub(crate) fn answer(tools: &Toolset, results: &mut [ToolResult]) -> Option<Message> {
+    let mut texts = Vec::new();
+    let mut blocks = Vec::new();
+    let mut confidential = false;
+    let mut found = false;
+    for result in results.iter_mut().filter(|result| result.error.is_none()) {
+        let Ok(entry) = tools.find(&result.name) else { continue };
+        if !entry.tool.settings().return_direct {
+            continue;
+        }
+        found = true;
+        confidential |= entry.tool.settings().confidential;
+        texts.push(result.to_text().trim().to_owned());
+        let other = |block: &Content| !matches!(block, Content::Text { .. } | Content::Json { .. });
+        blocks.extend(result.content.drain(..).filter(other));
+        result.content = vec![Content::text(SHOWN)];
+        result.structured = None;
+        result.metadata.clear();
+        result.truncated = None;
+    }
+    let text = texts.join("\n");
+    if !text.is_empty() {
+        blocks.insert(0, Content::text(text));
+    }
+    let message = AssistantMessage { content: blocks, confidential, ..AssistantMessage::default() };
+    found.then_some(Message::Assistant(message))
+}
+
+/// The messages as a model may read them, when they differ from what was said.
+pub(crate) fn masked(messages: &[Message]) -> Option<Vec<Message>> {
+    let secret = |message: &Message| matches!(message, Message::Assistant(answer) if answer.confidential);
+    messages.iter().any(secret).then(|| {
+        let mask =
+            |message: &Message| if secret(message) { Message::assistant(MASK) } else { message.clone() };
+        messages.iter().map(mask).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toolwright_core::{ToolDef, ToolSpec};
+
+    fn tools() -> Toolset {
+        let tool = |name: &str| ToolDef::dynamic(ToolSpec::new(name, "d"), |_, _| async { "ok" });
+        let direct = tool("direct").edit(|_, settings| settings.return_direct = true);
+        Toolset::new().with(direct).unwrap().with(tool("plain")).unwrap()
+    }
+
+    fn call(name: &str) -> ToolCall {
+        ToolCall::new(name, name, json!({}))
+    }
+
+    #[test]
+    fn a_direct_call_stands_alone_or_is_refused_in_its_place() {
+        let mut calls = vec![call("plain"), call("direct"), call("nosuch")];
+        let refused = refuse_mixed(&tools(), &mut calls);
+        assert_eq!(calls, [call("plain"), call("nosuch")]);
+        assert!(matches!(refused.as_slice(), [(1, result)] if result.is_error()));
+        let mut alone = vec![call("direct"), call("direct")];
+        assert!(refuse_mixed(&tools(), &mut alone).is_empty() && alone.len() == 2);
+    }
+
+    #[test]
+    fn failed_calls_are_left_to_the_model() {
+        let error = ErrorInfo { kind: ErrorKind::Unknown, message: "no".to_owned(), hint: None };
+        let mut results = [ToolResult::failed(&call("direct"), error), ToolResult::text(&call("plain"), "x")];
+        let before = results.clone();
+        assert_eq!(answer(&tools(), &mut results), None);
+        assert_eq!(results, before);
+    }
+}

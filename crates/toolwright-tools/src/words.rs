@@ -1,0 +1,110 @@
+//! Calls in words for people, as llm-workers puts them: a line while the call runs, what it does, and whether it needs a
+//! person's word.
+//!
+//! There a path outside the working folder is asked about, and so is every script. The sandbox decides what can be
+//! reached either way; files written for that system ask here as they did there.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright_core::{CallWords, Words};
+
+/// The words for the tool that llm-workers knows under `reference`.
+pub(crate) fn of(reference: &str) -> Option<Words> {
+    let (module, tool) = reference.strip_prefix("llm_workers.tools.")?.split_once('.')?;
+    let words: fn(&Value) -> CallWords = match (module, tool) {
+        ("fs", "read_file") => |call| file(call, "read file", &reading(call)),
+        ("fs", "write_file") => |call| file(call, "write to the file", "Writing file"),
+        ("fs", "edit_file") => |call| file(call, "edit file", "Updating file"),
+        ("fs", "list_files") => |call| file(call, "list files at", "Listing files at"),
+        ("fs", "glob_files") => |call| {
+            let what = format!("files matching \"{}\"", text(call, "pattern", ""));
+            search(text(call, "path", "."), &what, format!("Searching for {what}"))
+        },
+        ("fs", "grep_files") => |call| {
+            let what = format!("\"{}\"", text(call, "pattern", ""));
+            let place = text(call, "files_glob", "");
+            search(place, &what, format!("Searching for {what} in \"{place}\""))
+        },
+        ("fs", "file_info") => |call| CallWords {
+            hint: Some(format!("Getting info for \"{}\"", text(call, "path", ""))),
+            ..CallWords::default()
+        },
+        ("unsafe", "bash") => |_| script("execute bash script"),
+        ("unsafe", "run_python_script") => |_| script("run Python script"),
+        ("unsafe", "run_process") => |_| script("run system process"),
+        _ => return None,
+    };
+    Some(Arc::new(words))
+}
+
+fn file(call: &Value, action: &str, hint: &str) -> CallWords {
+    let path = text(call, "path", ".");
+    let confirm = is_outside(path);
+    let hint = match hint.split_once("{}") {
+        Some((before, after)) => format!("{before}\"{path}\"{after}"),
+        None => format!("{hint} \"{path}\""),
+    };
+    let place = if confirm { " outside working directory" } else { "" };
+    CallWords { hint: Some(hint), action: Some(format!("{action} \"{path}\"{place}")), confirm }
+}
+
+fn search(place: &str, what: &str, hint: String) -> CallWords {
+    let confirm = is_outside(place);
+    let place = if confirm { format!(" at \"{place}\" outside working directory") } else { String::new() };
+    CallWords { hint: Some(hint), action: Some(format!("search for {what}{place}")), confirm }
+}
+
+fn script(action: &str) -> CallWords {
+    CallWords { hint: None, action: Some(action.to_owned()), confirm: true }
+}
+
+/// Which lines are read; `{}` stands for the path.
+fn reading(call: &Value) -> String {
+    let number = |name: &str| call.get(name).and_then(Value::as_i64).unwrap_or(0);
+    let (lines, offset) = (number("lines"), number("offset"));
+    match offset {
+        0.. => {
+            format!("Reading file {{}} (lines {}-{})", offset.saturating_add(1), offset.saturating_add(lines))
+        }
+        _ if offset.saturating_neg() == lines => format!("Reading last {lines} lines of file {{}}"),
+        _ => format!(
+            "Reading {lines} lines starting {} lines from the end of file {{}}",
+            offset.saturating_neg()
+        ),
+    }
+}
+
+fn text<'c>(call: &'c Value, name: &str, default: &'c str) -> &'c str {
+    call.get(name).and_then(Value::as_str).unwrap_or(default)
+}
+
+fn is_outside(path: &str) -> bool {
+    path.starts_with('/') || path.split('/').any(|part| part == "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn reading_from_the_end_is_told() {
+        let words = of("llm_workers.tools.fs.read_file").unwrap();
+        let hint = |offset: i64| words(&json!({"path": "a", "lines": 5, "offset": offset})).hint.unwrap();
+        assert_eq!(hint(0), r#"Reading file "a" (lines 1-5)"#);
+        assert_eq!(hint(10), r#"Reading file "a" (lines 11-15)"#);
+        assert_eq!(hint(-5), r#"Reading last 5 lines of file "a""#);
+        assert_eq!(hint(-9), r#"Reading 5 lines starting 9 lines from the end of file "a""#);
+    }
+
+    #[test]
+    fn paths_outside_and_scripts_need_a_word() {
+        for (path, asks) in [("a..b", false), ("~/.x", false), ("a/../b", true), ("..", true), ("/", true)] {
+            let words = of("llm_workers.tools.fs.write_file").unwrap();
+            assert_eq!(words(&json!({"path": path})).confirm, asks, "{path}");
+        }
+        assert!(of("llm_workers.tools.unsafe.bash").unwrap()(&json!({})).confirm);
+        assert!(of("bash").is_none() && of("llm_workers.tools.fs.no_such").is_none());
+    }
+}
