@@ -19,6 +19,8 @@ cargo xtask bench NAME               one benchmark beside its peer (`all` writes
 cargo xtask fuzz-seeds               write the vectors as seeds for the fuzz targets";
 
 fn main() -> ExitCode {
+    // The vectors of file tools run commands.
+    toolwright_sandbox::launcher::main_if_launcher();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

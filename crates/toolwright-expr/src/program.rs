@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ast::{Body, Code, SlotKind};
+use crate::ast::{Body, Code, SlotKind, Stmt, StmtKind, Target};
 use crate::error::Error;
 use crate::eval::Eval;
 use crate::fuel::Limits;
@@ -76,6 +76,49 @@ impl Script {
     /// Names the script takes from its scope, built-ins it uses and names it assigns included.
     pub fn references(&self) -> impl Iterator<Item = &str> {
         references(&self.code)
+    }
+
+    /// Names the script assigns outside its functions, wherever that happens.
+    pub fn assigned(&self) -> Vec<&str> {
+        let mut slots = Vec::new();
+        if let Body::Block(statements) = &self.code.body {
+            assigned(statements, &mut slots);
+        }
+        slots.iter().filter_map(|slot| self.code.slots.get(*slot as usize)).map(|slot| &*slot.name).collect()
+    }
+}
+
+fn assigned(statements: &[Stmt], slots: &mut Vec<u32>) {
+    for statement in statements {
+        match &statement.kind {
+            StmtKind::Assign(targets, _) => targets.iter().for_each(|one| assigned_target(one, slots)),
+            StmtKind::Augment(one, ..) | StmtKind::Def(_, one) => assigned_target(one, slots),
+            StmtKind::If(arms, otherwise) => {
+                arms.iter().for_each(|(_, body)| assigned(body, slots));
+                assigned(otherwise, slots);
+            }
+            StmtKind::For(one, _, body, otherwise) => {
+                assigned_target(one, slots);
+                assigned(body, slots);
+                assigned(otherwise, slots);
+            }
+            StmtKind::Expr(_)
+            | StmtKind::Return(_)
+            | StmtKind::Assert(..)
+            | StmtKind::Raise(_)
+            | StmtKind::Del(_)
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Pass => {}
+        }
+    }
+}
+
+fn assigned_target(target: &Target, slots: &mut Vec<u32>) {
+    match target {
+        Target::Slot(slot) => slots.push(*slot),
+        Target::Tuple(items, _) => items.iter().for_each(|item| assigned_target(item, slots)),
+        Target::Name(..) | Target::Item(..) => {}
     }
 }
 

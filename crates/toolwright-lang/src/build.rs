@@ -1,23 +1,22 @@
 //! From a file's tree to tools: definitions are read, imports found, flows compiled, in the order of the file.
 //!
 //! A flow can call the tools above it and its own local ones, nothing else; so every name is resolved here, once, and
-//! no cycle can be written. Statements are compiled in `statements`.
+//! no cycle can be written. Statements are compiled in `statements`, tools from elsewhere are found in `imports`, and lists
+//! that name tools are read in `references`.
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use serde_json::Value as Json;
-use toolwright_core::{Entry, Patterns, Tool, ToolSettings, ToolSpec, Toolset, nearest};
+use toolwright_core::{Tool, ToolSettings, ToolSpec, Toolset};
 use toolwright_expr::is_builtin;
 
 use crate::diag::{Place, Problems};
 use crate::exec::{FlowLimits, Globals};
 use crate::file::{self, Shape};
-use crate::flow::{FlowTool, ImportedTool};
+use crate::flow::FlowTool;
 use crate::hint::Hint;
 use crate::host::{Host, Server};
 use crate::input::{self, Input, Type};
-use crate::llm::{ExtractJson, LlmTool};
 use crate::step::call::Callee;
 use crate::step::{Body, Step};
 use crate::template::{Document, Snippet};
@@ -57,13 +56,17 @@ pub(crate) struct Builder<'b> {
     pub(crate) problems: &'b mut Problems,
     pub(crate) host: &'b Host,
     pub(crate) servers: IndexMap<String, Server>,
+    /// What the file's names for models stand for.
+    pub(crate) models: IndexMap<String, String>,
     /// Tools of servers that were asked already.
-    asked: IndexMap<String, Option<Toolset>>,
+    pub(crate) asked: IndexMap<String, Option<Toolset>>,
     pub(crate) globals: Arc<Globals>,
     pub(crate) limits: Arc<FlowLimits>,
     pub(crate) flows: Vec<FlowInfo>,
     /// All names that will be defined in the scope being built, for hints about order.
     pub(crate) coming: Vec<Arc<str>>,
+    /// Names of tools that could not be made: whoever calls them is not told that they do not exist.
+    pub(crate) broken: Vec<String>,
 }
 
 impl<'b> Builder<'b> {
@@ -71,17 +74,20 @@ impl<'b> Builder<'b> {
         problems: &'b mut Problems,
         host: &'b Host,
         servers: IndexMap<String, Server>,
+        models: IndexMap<String, String>,
         globals: Arc<Globals>,
     ) -> Self {
         Builder {
             problems,
             host,
             servers,
+            models,
             asked: IndexMap::new(),
             globals,
             limits: Arc::new(host.limits.clone()),
             flows: Vec::new(),
             coming: Vec::new(),
+            broken: Vec::new(),
         }
     }
 
@@ -133,13 +139,20 @@ impl<'b> Builder<'b> {
         };
         let before = self.problems.errors();
         file::check(self.problems, node, shape);
-        if self.problems.errors() > before {
-            return;
+        if self.problems.errors() == before {
+            match found.first().map(|(key, _)| *key) {
+                Some("import_tool") => self.import_tool(node, outer, into, scope),
+                Some("import_tools") => self.import_tools(node, into, scope),
+                _ => self.custom(node, outer, into, scope, parent),
+            }
+        } else if let Some(body) = node.get("do") {
+            // The statements are looked at all the same, so that one run shows every problem.
+            let local = Tools::new();
+            self.body(body, Visible { local: &local, outer: outer.unwrap_or(into) });
         }
-        match found.first().map(|(key, _)| *key) {
-            Some("import_tool") => self.import_tool(node, outer, into, scope),
-            Some("import_tools") => self.import_tools(node, into, scope),
-            _ => self.custom(node, outer, into, scope, parent),
+        if self.problems.errors() > before {
+            let imported = || Some(text(node, "import_tool")?.rsplit(['.', '/']).next()?.to_owned());
+            self.broken.extend(text(node, "name").or_else(imported));
         }
     }
 
@@ -172,21 +185,15 @@ impl<'b> Builder<'b> {
                 self.definition(node, Some(&file_tools), &mut local, &scope, Some(index));
             }
         }
-        let body = match node.get("do") {
-            Some(body) => {
-                let visible = Visible { local: &local, outer: outer.unwrap_or(into) };
-                self.body(body, visible)
-            }
-            None => None,
-        };
+        let Some(body) = node.get("do") else { return };
+        let visible = Visible { local: &local, outer: outer.unwrap_or(into) };
+        let body = Arc::new(self.body(body, visible));
         let hint = self.hint(node);
-        let Some(body) = body else { return };
-        if self.problems.errors() > before {
-            return;
-        }
-        let body = Arc::new(body);
         if let Some(info) = self.flows.get_mut(index) {
             info.body = body.clone();
+        }
+        if self.problems.errors() > before {
+            return;
         }
         let mut spec = ToolSpec::new(name.as_str(), text(node, "description").unwrap_or_default());
         spec.parameters = input::schema(&inputs);
@@ -229,337 +236,14 @@ impl<'b> Builder<'b> {
                 Err(problem) => {
                     let place = node.get("type").map_or(node.place, |node| node.place);
                     self.problems.error_hint(place, problem, format!("the types are: {}", Type::WORDS));
-                    continue;
+                    // Expressions that use the parameter are not to blame.
+                    Type::Any
                 }
             };
             let default = node.get("default").map(Node::to_json).filter(|value| !value.is_null());
             inputs.push(Input { name: name.into(), description: text(node, "description"), kind, default });
         }
         inputs
-    }
-
-    fn import_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
-        let Some(reference) = text(node, "import_tool") else { return };
-        let place = node.get("import_tool").map_or(node.place, |node| node.place);
-        let config = node.get("config").map_or(Json::Null, Node::to_json);
-        if reference.ends_with("llm_tool.build_llm_tool") || reference == "build_llm_tool" {
-            self.llm_tool(node, outer, into, scope);
-            return;
-        }
-        let Some(tool) = self.imported(&reference, &config, place) else { return };
-        let takes = Vec::new();
-        let name = text(node, "name");
-        let changed =
-            ["name", "description", "return_direct", "confidential", "require_confirmation", "ui_hint"]
-                .iter()
-                .any(|key| node.get(key).is_some_and(|value| !matches!(value.data, Data::Null)));
-        let place = node.get("name").map_or(place, |node| node.place);
-        if !changed && config.get("require_confirmation").is_none() {
-            self.register(tool, takes, place, into, scope);
-            return;
-        }
-        let (mut spec, mut settings) = (tool.spec().clone(), tool.settings().clone());
-        if let Some(name) = name {
-            spec.name = name.into();
-        }
-        if let Some(description) = text(node, "description") {
-            spec.description = description;
-        }
-        if let Some(confirm) = config.get("require_confirmation").and_then(Json::as_bool) {
-            settings.require_confirmation = Some(confirm);
-        }
-        common_settings(node, &mut settings);
-        let hint = self.hint(node);
-        self.register(Arc::new(ImportedTool { tool, spec, settings, hint }), takes, place, into, scope);
-    }
-
-    /// The tool a reference names. `None` when there is none; the problem has been reported.
-    fn imported(&mut self, reference: &str, config: &Json, place: Place) -> Option<Arc<dyn Tool>> {
-        if let Some((source, tool)) = reference.rsplit_once('/') {
-            let tools = self.source(source, place)?.filtered([tool]);
-            let mut found: Vec<&Entry> = tools.iter().collect();
-            return match (found.pop(), found.is_empty()) {
-                (Some(entry), true) => Some(entry.tool.clone()),
-                _ => {
-                    let names: Vec<_> = tools.names().collect();
-                    let message = format!(
-                        "`{source}` has {} tools that match `{tool}`, and one is wanted",
-                        names.len()
-                    );
-                    self.problems.error_hint(place, message, format!("they are: {}", names.join(", ")));
-                    None
-                }
-            };
-        }
-        if let Some(found) = self.host.imports.as_ref().and_then(|imports| imports.tool(reference, config)) {
-            return match found {
-                Ok(tool) => Some(tool),
-                Err(error) => {
-                    self.problems.error(place, format!("`{reference}` cannot be imported: {error}"));
-                    None
-                }
-            };
-        }
-        if let Some(entry) = self.host.builtin(reference) {
-            return Some(entry.tool.clone());
-        }
-        self.unknown_import(reference, place);
-        None
-    }
-
-    fn unknown_import(&mut self, reference: &str, place: Place) {
-        let message = match reference.strip_prefix("llm_workers.tools.") {
-            Some(rest) => format!(
-                "`{}` of llm-workers is not among the built-in tools here",
-                rest.rsplit('.').next().unwrap_or(rest)
-            ),
-            None => format!("there is no tool `{reference}` to import"),
-        };
-        let names = self.host.builtins.names().chain(self.host.aliases.keys().map(String::as_str));
-        match nearest(reference, names) {
-            Some(near) => self.problems.error_hint(place, message, format!("did you mean `{near}`?")),
-            None if self.host.builtins.is_empty() => self.problems.error(place, message),
-            None => {
-                let names: Vec<_> = self.host.builtins.names().take(12).collect();
-                self.problems.error_hint(place, message, format!("there are: {}", names.join(", ")));
-            }
-        }
-    }
-
-    /// All tools of a toolkit or an MCP server.
-    fn source(&mut self, reference: &str, place: Place) -> Option<Toolset> {
-        if let Some((scheme, server)) = reference.split_once(':') {
-            if scheme != "mcp" {
-                let message = format!("tools cannot be imported from `{scheme}:`");
-                self.problems.error_hint(place, message, "use `mcp:server` or a toolkit's name");
-                return None;
-            }
-            return self.server_tools(server, place);
-        }
-        if let Some(found) = self.host.imports.as_ref().and_then(|imports| imports.toolkit(reference)) {
-            return match found {
-                Ok(tools) => Some(tools),
-                Err(error) => {
-                    self.problems.error(place, format!("`{reference}` cannot be imported: {error}"));
-                    None
-                }
-            };
-        }
-        let Some(names) = self.host.toolkit_names(reference) else {
-            self.problems.error(place, format!("there is no toolkit `{reference}`"));
-            return None;
-        };
-        let missing: Vec<_> =
-            names.iter().filter(|name| self.host.builtins.get(name).is_none()).map(String::as_str).collect();
-        if !missing.is_empty() {
-            let message =
-                format!("`{reference}` needs built-in tools that do not exist here: {}", missing.join(", "));
-            self.problems.error(place, message);
-            return None;
-        }
-        Some(self.host.builtins.clone().filtered(names))
-    }
-
-    pub(crate) fn server_tools(&mut self, name: &str, place: Place) -> Option<Toolset> {
-        if let Some(known) = self.asked.get(name) {
-            return known.clone();
-        }
-        let Some(server) = self.servers.get(name) else {
-            let message = format!("there is no MCP server `{name}`");
-            let hint = match nearest(name, self.servers.keys().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "declare it under `mcp`".to_owned(),
-            };
-            self.problems.error_hint(place, message, hint);
-            return None;
-        };
-        let tools = match &self.host.imports {
-            Some(imports) => imports.server(name, server).map_err(|error| error.to_string()),
-            None => Err("this program connects to no servers".to_owned()),
-        };
-        let tools = match tools {
-            Ok(tools) => Some(tools),
-            Err(problem) => {
-                self.problems
-                    .error(place, format!("the tools of MCP server `{name}` cannot be had: {problem}"));
-                None
-            }
-        };
-        self.asked.insert(name.to_owned(), tools.clone());
-        tools
-    }
-
-    fn import_tools(&mut self, node: &Node, into: &mut Tools, scope: &str) {
-        let Some(reference) = text(node, "import_tools") else { return };
-        let place = node.get("import_tools").map_or(node.place, |node| node.place);
-        let Some(tools) = self.source(&reference, place) else { return };
-        let prefix = text(node, "prefix").unwrap_or_default();
-        let patterns = |key: &str| node.get(key).map(|node| Patterns::new(texts(node)));
-        let filter = patterns("filter").unwrap_or_else(|| Patterns::new(["*"]));
-        let matches = |patterns: &Option<Patterns>, name: &str| {
-            patterns.as_ref().is_some_and(|patterns| patterns.matches(name))
-        };
-        let (hints, no_hints) = (patterns("force_ui_hints_for"), patterns("force_no_ui_hints_for"));
-        let (confirm, no_confirm) =
-            (patterns("force_require_confirmation_for"), patterns("force_no_confirmation_for"));
-        let shown: Vec<String> = node.get("ui_hints_args").map(texts).unwrap_or_default();
-        for entry in tools.iter() {
-            let own: &str = &entry.tool.spec().name;
-            if !filter.matches(own) {
-                continue;
-            }
-            let (mut spec, mut settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
-            spec.name = format!("{prefix}{own}").into();
-            let hint = if matches(&hints, own) {
-                Some(Hint::Calling(shown.clone()))
-            } else {
-                matches(&no_hints, own).then_some(Hint::Silent)
-            };
-            if matches(&confirm, own) {
-                settings.require_confirmation = Some(true);
-            } else if matches(&no_confirm, own) {
-                settings.require_confirmation = Some(false);
-            }
-            let tool = ImportedTool { tool: entry.tool.clone(), spec, settings, hint };
-            self.register(Arc::new(tool), Vec::new(), place, into, scope);
-        }
-    }
-
-    /// Takes in all tools of a server as `<server>_<tool>`, with hints.
-    pub(crate) fn auto_import(&mut self, server: &str, place: Place, into: &mut Tools, scope: &str) {
-        let Some(tools) = self.server_tools(server, place) else { return };
-        for entry in tools.iter() {
-            let (mut spec, settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
-            spec.name = format!("{server}_{}", spec.name).into();
-            let hint = Some(Hint::Calling(Vec::new()));
-            let tool = ImportedTool { tool: entry.tool.clone(), spec, settings, hint };
-            self.register(Arc::new(tool), Vec::new(), place, into, scope);
-        }
-    }
-
-    fn llm_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
-        let config = node.get("config");
-        let setting = |key: &str| config.and_then(|config| config.get(key));
-        if let Some(Data::Map(entries)) = config.map(|config| &config.data) {
-            for (key, _) in entries {
-                let known = ["model_ref", "system_message", "tools", "extract_json"];
-                if !known.contains(&key.key_text().as_str()) {
-                    let message = format!("a model tool has no setting `{}`", key.key_text());
-                    self.problems.error_hint(
-                        key.place,
-                        message,
-                        format!("the settings are: {}", known.join(", ")),
-                    );
-                }
-            }
-        }
-        let name = text(node, "name").unwrap_or_else(|| "llm".to_owned());
-        let tools = match setting("tools") {
-            Some(list) => {
-                let shared = outer.unwrap_or(into).clone();
-                let scope = format!("the tools of `{name}`");
-                to_toolset(self.references(list, &shared, &scope).values())
-            }
-            None => Toolset::new(),
-        };
-        let system_message = setting("system_message").and_then(|node| self.evaluated(node));
-        let mut settings = ToolSettings::default();
-        common_settings(node, &mut settings);
-        let tool = LlmTool {
-            spec: LlmTool::spec(&name, text(node, "description").as_deref()),
-            settings: settings.clone(),
-            model_ref: setting("model_ref")
-                .and_then(Node::text)
-                .map_or("default".to_owned(), |text| text.to_string()),
-            system_message,
-            tools,
-            extract: setting("extract_json")
-                .map_or(ExtractJson::None, |node| ExtractJson::from_json(&node.to_json())),
-            models: self.host.models.clone(),
-        };
-        let place = node.get("name").unwrap_or(node).place;
-        let tool: Arc<dyn Tool> = match self.hint(node) {
-            None => Arc::new(tool),
-            Some(hint) => {
-                let (spec, tool) = (tool.spec.clone(), Arc::new(tool));
-                Arc::new(ImportedTool { tool, spec, settings, hint: Some(hint) })
-            }
-        };
-        self.register(tool, Vec::new(), place, into, scope);
-    }
-
-    /// A list of references and definitions: names, `match` patterns, or new tools. References come first.
-    pub(crate) fn references(&mut self, list: &Node, shared: &Tools, scope: &str) -> Tools {
-        let Data::List(nodes) = &list.data else {
-            self.problems.error(list.place, format!("`tools` is a list, not {}", list.kind()));
-            return Tools::new();
-        };
-        let (mut referred, mut defined) = (Tools::new(), Tools::new());
-        for node in nodes {
-            if let Some(name) = node.text() {
-                match shared.get(&**name) {
-                    Some(callee) => {
-                        referred.insert(name.clone(), callee.clone());
-                    }
-                    None => self.unknown_tool(name, node.place, shared.keys().map(|name| &**name)),
-                }
-            } else if let Some(patterns) = node.get("match") {
-                self.matching(node, patterns, shared, &mut referred);
-            } else {
-                self.definition(node, Some(shared), &mut defined, scope, None);
-            }
-        }
-        referred.extend(defined);
-        referred
-    }
-
-    fn matching(&mut self, node: &Node, patterns: &Node, shared: &Tools, into: &mut Tools) {
-        if let Data::Map(entries) = &node.data {
-            for (key, _) in entries.iter().filter(|(key, _)| !key.is_key("match")) {
-                self.problems.error(
-                    key.place,
-                    format!("`match` stands alone; `{}` means nothing here", key.key_text()),
-                );
-            }
-        }
-        let words = texts(patterns);
-        if !matches!(&patterns.data, Data::List(items) if items.len() == words.len()) {
-            self.problems.error(patterns.place, "`match` takes a list of patterns");
-            return;
-        }
-        let wanted = Patterns::new(&words);
-        let found: Vec<_> = shared.iter().filter(|(name, _)| wanted.matches(name)).collect();
-        if found.is_empty() {
-            self.problems.error(patterns.place, format!("no tool matches {}", words.join(", ")));
-        }
-        into.extend(found.into_iter().map(|(name, callee)| (name.clone(), callee.clone())));
-    }
-
-    pub(crate) fn unknown_tool<'n>(
-        &mut self,
-        name: &str,
-        place: Place,
-        known: impl Iterator<Item = &'n str> + Clone,
-    ) {
-        let message = format!("there is no tool `{}`", toolwright_core::text::clip(name, 80));
-        let hint = if self.coming.iter().any(|coming| **coming == *name) {
-            format!(
-                "`{name}` is defined further down, or is this very tool; a flow can call the tools above it"
-            )
-        } else {
-            match nearest(name, known.clone()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => {
-                    let names: Vec<_> = known.take(12).collect();
-                    if names.is_empty() {
-                        "no tools are defined above".to_owned()
-                    } else {
-                        format!("the tools are: {}", names.join(", "))
-                    }
-                }
-            }
-        };
-        self.problems.error_hint(place, message, hint);
     }
 
     /// A text with templates over `env` and the shared data, evaluated now.
@@ -574,7 +258,7 @@ impl<'b> Builder<'b> {
         }
     }
 
-    fn hint(&mut self, node: &Node) -> Option<Hint> {
+    pub(crate) fn hint(&mut self, node: &Node) -> Option<Hint> {
         let shown = node.get("ui_hint")?;
         match &shown.data {
             Data::Bool(false) => Some(Hint::Silent),
@@ -587,7 +271,7 @@ impl<'b> Builder<'b> {
         }
     }
 
-    fn register(
+    pub(crate) fn register(
         &mut self,
         tool: Arc<dyn Tool>,
         takes: Vec<Arc<str>>,
@@ -658,7 +342,7 @@ pub(crate) fn to_toolset<'t>(tools: impl IntoIterator<Item = &'t Callee>) -> Too
     set
 }
 
-fn common_settings(node: &Node, settings: &mut ToolSettings) {
+pub(crate) fn common_settings(node: &Node, settings: &mut ToolSettings) {
     let flag = |key: &str| match node.get(key).map(|node| &node.data) {
         Some(Data::Bool(flag)) => Some(*flag),
         _ => None,
@@ -692,14 +376,10 @@ pub(crate) fn texts(node: &Node) -> Vec<String> {
 }
 
 /// The entries of a map of documents, compiled.
-pub(crate) fn documents(problems: &mut Problems, node: &Node) -> Option<Vec<(Arc<str>, Document, Place)>> {
-    let Data::Map(entries) = &node.data else { return Some(Vec::new()) };
-    let compiled: Vec<_> = entries
+pub(crate) fn documents(problems: &mut Problems, node: &Node) -> Vec<(Arc<str>, Document, Place)> {
+    let Data::Map(entries) = &node.data else { return Vec::new() };
+    let compiled = entries
         .iter()
-        .map(|(key, value)| {
-            Document::compile(problems, value)
-                .map(|document| (Arc::from(key.key_text()), document, value.place))
-        })
-        .collect();
-    compiled.into_iter().collect()
+        .map(|(key, value)| (Arc::from(key.key_text()), Document::compile(problems, value), value.place));
+    compiled.collect()
 }

@@ -11,10 +11,11 @@ use toolwright_core::{nearest, text};
 use toolwright_expr::{Limits, is_builtin};
 
 use crate::build::FlowInfo;
-use crate::diag::{Diagnostic, Severity};
+use crate::diag::{Diagnostic, Place, Severity};
 use crate::json;
 use crate::load::Loaded;
 use crate::step::call::Call;
+use crate::step::script::ScriptStep;
 use crate::step::{Body, Step};
 use crate::template::{Snippet, truth};
 use crate::yaml;
@@ -87,7 +88,8 @@ impl Checker<'_> {
     fn step(&mut self, step: &Step, known: &mut Known) {
         step.snippets(&mut |snippet| {
             let names: Vec<String> = snippet.template.references().into_iter().map(str::to_owned).collect();
-            names.iter().for_each(|name| self.name(name, snippet, known));
+            let code = snippet.source.find("${").map_or(0, |at| at + 2);
+            names.iter().for_each(|name| self.name(name, &snippet.source, code, snippet.place, known));
         });
         match step {
             Step::Eval(_) => {}
@@ -109,8 +111,26 @@ impl Checker<'_> {
                 (known.last, known.key) = outer;
             }
             Step::Call(call) => self.call(call),
-            // A script names what it assigns and what it reads alike; it is left to say so itself when it runs.
-            Step::Script(_) => {}
+            Step::Script(script) => self.script(script, known),
+            Step::Broken(bodies) => {
+                // What the statement would have lent to them is not known.
+                let outer = (known.last, known.key);
+                (known.last, known.key) = (true, true);
+                bodies.iter().for_each(|body| self.body(body, known));
+                (known.last, known.key) = outer;
+            }
+        }
+    }
+
+    /// Names that a script reads and nobody defines: no variable, no tool, no built-in, and not the script itself.
+    fn script(&mut self, step: &ScriptStep, known: &Known) {
+        let assigned = step.script.assigned();
+        let tools: Vec<&str> = step.tools.iter().map(|tool| &*tool.name).collect();
+        for name in step.script.references() {
+            if assigned.contains(&name) || tools.contains(&name) {
+                continue;
+            }
+            self.name(name, &step.source, 0, step.place, known);
         }
     }
 
@@ -122,7 +142,8 @@ impl Checker<'_> {
         }
     }
 
-    fn name(&mut self, name: &str, snippet: &Snippet, known: &Known) {
+    /// Reports a name that is not known. `source` is the text at `whole`, in which code begins at `code`.
+    fn name(&mut self, name: &str, source: &str, code: usize, whole: Place, known: &Known) {
         if self.is_known(name, known) {
             return;
         }
@@ -130,20 +151,20 @@ impl Checker<'_> {
             "_" => "`_` has no value here: nothing came before".to_owned(),
             _ => format!("nothing defines `{}`", text::clip(name, 80)),
         };
-        let place = match find_word(&snippet.source, name) {
+        let place = match find_word(source, code, name) {
             Some(at) => {
-                let source = self.loaded.problems.sources.text(snippet.place.file);
-                yaml::within(source, snippet.place, &snippet.source, at, at + name.len())
+                let file = self.loaded.problems.sources.text(whole.file);
+                yaml::within(file, whole, source, at, at + name.len())
             }
-            None => snippet.place,
+            None => whole,
         };
         let hint = self.near(name, known);
         self.add(Severity::Error, place, message, hint);
     }
 
     fn near(&self, name: &str, known: &Known) -> Option<String> {
-        let names =
-            known.names.iter().map(|name| &**name).chain(self.loaded.globals.iter().map(|(name, _)| name));
+        let shared = self.loaded.globals.iter().map(|(name, _)| name);
+        let names = known.names.iter().map(|name| &**name).chain(shared).chain(self.loaded.tools().names());
         nearest(name, names).map(|near| format!("did you mean `{near}`?"))
     }
 
@@ -203,7 +224,7 @@ impl Checker<'_> {
         }
     }
 
-    fn add(&mut self, severity: Severity, place: crate::diag::Place, message: String, hint: Option<String>) {
+    fn add(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
         self.found.push(self.loaded.problems.sources.diagnostic(severity, place, message, hint));
     }
 }
@@ -288,10 +309,9 @@ fn stored(body: &Body) -> BTreeSet<Arc<str>> {
     names
 }
 
-/// Where a name first stands alone in a text.
-fn find_word(text: &str, name: &str) -> Option<usize> {
+/// Where a name first stands alone in a text, from `code` on.
+fn find_word(text: &str, code: usize, name: &str) -> Option<usize> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
-    let code = text.find("${").map_or(0, |at| at + 2);
     text.match_indices(name).map(|(at, _)| at).filter(|at| *at >= code).find(|at| {
         let before = text.get(..*at).and_then(|before| before.chars().next_back());
         let after = text.get(at + name.len()..).and_then(|after| after.chars().next());

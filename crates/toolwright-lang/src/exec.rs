@@ -202,6 +202,7 @@ impl<'f> Flow<'f> {
             Step::Each(step) => step.run(self, frame, locals).await?,
             Step::Call(step) => step.run(self, frame, locals).await?,
             Step::Script(step) => step.run(self, frame, locals).await?,
+            Step::Broken(_) => return Err(ToolError::fatal("a flow with problems was run")),
         };
         self.store(statement, frame, locals, &value)?;
         Ok(value)
@@ -232,7 +233,7 @@ impl<'f> Flow<'f> {
             },
             Step::Match(step) => step.run_pure(self, frame, locals)?,
             Step::Each(step) => step.run_pure(self, frame, locals)?,
-            Step::Call(_) | Step::Script(_) => {
+            Step::Call(_) | Step::Script(_) | Step::Broken(_) => {
                 return Err(ToolError::fatal(
                     "a flow took a statement that calls tools for one that does not",
                 ));

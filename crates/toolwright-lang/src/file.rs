@@ -103,7 +103,11 @@ pub(crate) static FILE: Shape = strict(
         optional("tools", Kind::Definitions, "The same as `shared.tools`."),
         optional("chat", Kind::Object(&CHAT), "The chat program."),
         optional("cli", Kind::Object(&CLI), "The batch program: one run for each input."),
-        optional("models", Kind::Any, "Models by name, for `model_ref`."),
+        optional(
+            "models",
+            Kind::Any,
+            "What the names of models in `model_ref` stand for: a map of names to `vendor/model`, or a list of `{name, provider, model}`.",
+        ),
         optional("policy", Kind::Any, "Approval rules."),
         optional("limits", Kind::Any, "What a run may spend."),
         optional("sandbox", Kind::Any, "Where tools that start programs run."),

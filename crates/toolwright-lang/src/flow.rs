@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{BoxFuture, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec};
+use toolwright_core::{
+    BoxFuture, CallWords, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
+};
 use toolwright_expr::Value;
 
 use crate::exec::{Flow, FlowLimits, Frame, Globals, Lent, Locals, Outcome};
@@ -89,10 +91,27 @@ pub(crate) fn output(value: &Value) -> ToolOutput {
 
 /// A tool from elsewhere, with another name, description, hint or other settings.
 pub(crate) struct ImportedTool {
-    pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) spec: ToolSpec,
-    pub(crate) settings: ToolSettings,
-    pub(crate) hint: Option<Hint>,
+    tool: Arc<dyn Tool>,
+    spec: ToolSpec,
+    settings: ToolSettings,
+    hint: Option<Hint>,
+}
+
+impl ImportedTool {
+    /// The tool as the file says; a hint of the file stands in place of the tool's own.
+    pub(crate) fn new(
+        tool: Arc<dyn Tool>,
+        spec: ToolSpec,
+        mut settings: ToolSettings,
+        hint: Option<Hint>,
+    ) -> Self {
+        if hint.is_some()
+            && let Some(words) = settings.words.take()
+        {
+            settings.words = Some(Arc::new(move |call| CallWords { hint: None, ..words(call) }));
+        }
+        ImportedTool { tool, spec, settings, hint }
+    }
 }
 
 impl Tool for ImportedTool {

@@ -56,8 +56,8 @@ pub enum Server {
     },
 }
 
-/// Gives models by the names files use.
-pub type Models = Arc<dyn Fn(&str) -> Option<Arc<dyn Model>> + Send + Sync>;
+/// Gives models by name; `None` when the name means nothing here.
+pub type Models = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync>;
 
 /// What the program lends to a file.
 ///
@@ -131,9 +131,13 @@ impl Host {
         self
     }
 
-    /// Finds models by name. Without it, tools that ask a model ask the run's.
+    /// Finds models by what a file calls them: `vendor/model`, or a name that its `models` section does not explain. Tools
+    /// that ask for `default`, when it means nothing here, ask the run's model.
     #[must_use]
-    pub fn models(mut self, models: impl Fn(&str) -> Option<Arc<dyn Model>> + Send + Sync + 'static) -> Self {
+    pub fn models(
+        mut self,
+        models: impl Fn(&str) -> Option<Result<Arc<dyn Model>, ToolError>> + Send + Sync + 'static,
+    ) -> Self {
         self.models = Some(Arc::new(models));
         self
     }

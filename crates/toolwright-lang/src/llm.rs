@@ -19,6 +19,8 @@ pub(crate) struct LlmTool {
     pub(crate) spec: ToolSpec,
     pub(crate) settings: ToolSettings,
     pub(crate) model_ref: String,
+    /// What the file says the reference stands for; the reference itself when it says nothing.
+    pub(crate) model_name: String,
     pub(crate) system_message: Option<String>,
     pub(crate) tools: Toolset,
     pub(crate) extract: ExtractJson,
@@ -40,12 +42,16 @@ impl LlmTool {
     }
 
     fn model(&self, context: &ToolContext) -> Result<Arc<dyn Model>, ToolError> {
-        match self.models.as_ref().and_then(|models| models(&self.model_ref)) {
-            Some(model) => Ok(model),
+        match self.models.as_ref().and_then(|models| models(&self.model_name)) {
+            Some(model) => model,
             None if self.model_ref == "default" => context.model(),
             None => Err(ToolError::new(format!("there is no model `{}`", self.model_ref))
-                .hint("name it under `models` in the file or in the program's settings")),
+                .hint("name it under `models` in the file, or write `vendor/model`")),
         }
+    }
+
+    fn is_direct(&self, tool: &str) -> bool {
+        self.tools.get(tool).is_some_and(|entry| entry.tool.settings().return_direct)
     }
 
     async fn ask(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
@@ -66,10 +72,7 @@ impl LlmTool {
                 tool_choice: &ToolChoice::Auto,
                 options: &ModelOptions::default(),
             };
-            let reply = model.generate(request).await.map_err(|error| {
-                ToolError::new(format!("the model `{}` did not answer: {error}", self.model_ref))
-                    .with_source(error)
-            })?;
+            let reply = context.ask(&*model, request).await?;
             let answer = reply.message.text();
             if !answer.is_empty() {
                 said.push(answer);
@@ -79,10 +82,20 @@ impl LlmTool {
             if calls.is_empty() {
                 return Ok(ToolOutput::json(self.extract.value(&said.join("\n"))));
             }
+            let mut direct = false;
             for call in calls {
                 let (id, name) = (call.id.clone(), call.name.clone());
                 let outcome = context.host().invoke_in(context, &self.tools, call, Manner::default()).await;
-                messages.push(Message::Tool(result(id, name, outcome)?));
+                let result = result(id, name, outcome)?;
+                if !result.is_error() && self.is_direct(&result.name) {
+                    direct = true;
+                    said.push(result.to_text().trim().to_owned());
+                }
+                messages.push(Message::Tool(result));
+            }
+            // A result that is for whoever asked ends the work; the model is not shown it.
+            if direct {
+                return Ok(ToolOutput::json(self.extract.value(&said.join("\n"))));
             }
         }
         Err(ToolError::of(ErrorKind::Limit, format!("the model asked for tools {MAX_TURNS} times in a row")))

@@ -16,6 +16,7 @@ use crate::env::{self, Variable};
 use crate::exec::Globals;
 use crate::file;
 use crate::host::{Host, MissingEnv, Server};
+use crate::models;
 use crate::template::{self, Document};
 use crate::yaml::{self, Budget, Data, Include, MAX_BYTES, Node};
 
@@ -181,7 +182,8 @@ impl Loaded {
         let servers = servers(&mut problems, &root, &globals);
         let data = data(&mut problems, &root, &mut globals, host);
         let globals = Arc::new(globals);
-        let mut builder = Builder::new(&mut problems, host, servers, globals.clone());
+        let models = models::read(&mut problems, &root);
+        let mut builder = Builder::new(&mut problems, host, servers, models, globals.clone());
 
         let mut shared = Tools::new();
         let mut chat_tools = Tools::new();
@@ -229,8 +231,10 @@ fn data(
     };
     for (key, node) in entries {
         let name: Arc<str> = key.key_text().into();
-        let Some(document) = Document::compile(problems, node) else { continue };
-        match evaluate(problems, node, &document, globals, host) {
+        let before = problems.errors();
+        let document = Document::compile(problems, node);
+        let compiled = problems.errors() == before;
+        match compiled.then(|| evaluate(problems, node, &document, globals, host)).flatten() {
             Some(value) => {
                 globals.insert(&name, value.clone());
                 data.insert(name, value);
@@ -351,18 +355,9 @@ fn cli(builder: &mut Builder<'_>, node: &Node, shared: &Tools) -> Option<Cli> {
         Some(list @ Node { data: Data::List(_), .. }) => builder.references(list, shared, "`cli`"),
         _ => Tools::new(),
     };
-    let body = builder.body(node.get("do")?, Visible { local: &tools, outer: shared })?;
+    let before = builder.problems.errors();
+    let body = builder.body(node.get("do")?, Visible { local: &tools, outer: shared });
     let body = Arc::new(body);
-    let process_input = match text(node, "process_input")?.as_str() {
-        "one_by_one" => ProcessInput::OneByOne,
-        "all_as_list" => ProcessInput::AllAsList,
-        _ => return None,
-    };
-    let output = match node.get("json_output").map(|node| &node.data) {
-        Some(Data::Bool(true)) => CliOutput::Json,
-        Some(Data::Text(_)) => CliOutput::PrettyJson,
-        _ => CliOutput::Text,
-    };
     let input = crate::input::Input {
         name: "input".into(),
         description: None,
@@ -375,6 +370,19 @@ fn cli(builder: &mut Builder<'_>, node: &Node, shared: &Tools) -> Option<Cli> {
         body: body.clone(),
         parent: None,
     });
+    if builder.problems.errors() > before {
+        return None;
+    }
+    let process_input = match text(node, "process_input")?.as_str() {
+        "one_by_one" => ProcessInput::OneByOne,
+        "all_as_list" => ProcessInput::AllAsList,
+        _ => return None,
+    };
+    let output = match node.get("json_output").map(|node| &node.data) {
+        Some(Data::Bool(true)) => CliOutput::Json,
+        Some(Data::Text(_)) => CliOutput::PrettyJson,
+        _ => CliOutput::Text,
+    };
     Some(Cli {
         process_input,
         output,

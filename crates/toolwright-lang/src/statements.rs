@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use regex::RegexBuilder;
-use toolwright_core::nearest;
+use toolwright_core::{Toolset, nearest};
 use toolwright_expr::Script;
 
 use crate::build::{Builder, Visible, documents, text, texts};
 use crate::error::Catch;
 use crate::file::{self, Shape};
 use crate::step::branch::{Arm, If, Match, Test};
-use crate::step::call::Call;
+use crate::step::call::{Call, Callee};
 use crate::step::each::Each;
 use crate::step::script::ScriptStep;
 use crate::step::{Body, Statement, Step};
@@ -24,64 +24,76 @@ const MAX_PATTERN: usize = 8 * 1024;
 const MAX_REGEX: usize = 1024 * 1024;
 
 impl Builder<'_> {
-    /// Compiles a statement or a list of them. `None` when there was a problem, which has been reported.
-    pub(crate) fn body(&mut self, node: &Node, visible: Visible<'_>) -> Option<Body> {
+    /// Compiles a statement or a list of them. What has a problem is reported and stands there as broken: whoever asked
+    /// looks at the problems before the body is run.
+    pub(crate) fn body(&mut self, node: &Node, visible: Visible<'_>) -> Body {
         match &node.data {
-            Data::Map(_) => Some(Body::One(Box::new(self.statement(node, visible)?))),
+            Data::Map(_) => Body::One(Box::new(self.statement(node, visible))),
             Data::List(nodes) => {
-                let statements: Vec<_> = nodes
-                    .iter()
-                    .map(|node| match &node.data {
-                        Data::Map(_) => self.statement(node, visible),
-                        Data::Bad => None,
-                        _ => {
-                            let message = format!("a statement is a map, not {}", node.kind());
-                            self.problems.error_hint(node.place, message, statement_hint());
-                            None
-                        }
-                    })
-                    .collect();
-                Some(Body::List(statements.into_iter().collect::<Option<_>>()?))
+                Body::List(nodes.iter().filter_map(|node| self.listed(node, visible)).collect())
             }
-            Data::Bad => None,
+            Data::Bad => Body::List(Vec::new()),
             _ => {
                 let message =
                     format!("a statement, or a list of statements, is wanted here, not {}", node.kind());
+                self.problems.error_hint(node.place, message, statement_hint());
+                Body::List(Vec::new())
+            }
+        }
+    }
+
+    fn listed(&mut self, node: &Node, visible: Visible<'_>) -> Option<Statement> {
+        match &node.data {
+            Data::Map(_) => Some(self.statement(node, visible)),
+            Data::Bad => None,
+            _ => {
+                let message = format!("a statement is a map, not {}", node.kind());
                 self.problems.error_hint(node.place, message, statement_hint());
                 None
             }
         }
     }
 
-    fn statement(&mut self, node: &Node, visible: Visible<'_>) -> Option<Statement> {
-        let shape = self.kind(node)?;
-        let before = self.problems.errors();
-        file::check(self.problems, node, shape);
-        if self.problems.errors() > before {
-            // Problems inside are told as well, so that one run shows them all.
-            for key in ["then", "else", "do", "default"] {
-                if let Some(inner @ Node { data: Data::Map(_) | Data::List(_), .. }) = node.get(key) {
-                    self.body(inner, visible);
-                }
-            }
-            return None;
-        }
-        let step = match shape.name {
-            "call" => Step::Call(Box::new(self.call(node, visible)?)),
-            "eval" => Step::Eval(Document::compile(self.problems, node.get("eval")?)?),
-            "if" => Step::If(Box::new(self.branch(node, visible)?)),
-            "for_each" => Step::Each(Box::new(self.each(node, visible)?)),
-            "match" => Step::Match(Box::new(self.matching_step(node, visible)?)),
-            _ => Step::Script(Box::new(self.script(node, visible)?)),
-        };
-        Some(Statement {
+    fn statement(&mut self, node: &Node, visible: Visible<'_>) -> Statement {
+        let step = self.step(node, visible).unwrap_or_else(|| self.broken_step(node, visible));
+        Statement {
             pure: step.is_pure(),
             loops: step.loops(),
             step,
             store_as: text(node, "store_as").map(Arc::from),
             place: node.place,
             located: self.problems.sources.locate(node.place).into(),
+        }
+    }
+
+    /// `None` when there is a problem outside the bodies inside; it has been reported.
+    fn step(&mut self, node: &Node, visible: Visible<'_>) -> Option<Step> {
+        let shape = self.kind(node)?;
+        let before = self.problems.errors();
+        file::check(self.problems, node, shape);
+        if self.problems.errors() > before {
+            return None;
+        }
+        Some(match shape.name {
+            "call" => Step::Call(Box::new(self.call(node, visible)?)),
+            "eval" => Step::Eval(Document::compile(self.problems, node.get("eval")?)),
+            "if" => Step::If(Box::new(self.branch(node, visible)?)),
+            "for_each" => Step::Each(Box::new(self.each(node, visible)?)),
+            "match" => Step::Match(Box::new(self.matching_step(node, visible)?)),
+            _ => Step::Script(Box::new(self.script(node, visible)?)),
         })
+    }
+
+    /// What is inside a statement with a problem, so that one run shows them all.
+    fn broken_step(&mut self, node: &Node, visible: Visible<'_>) -> Step {
+        let matchers = match node.get("matchers").map(|node| &node.data) {
+            Some(Data::List(matchers)) => matchers.as_slice(),
+            _ => &[],
+        };
+        let arms = matchers.iter().filter_map(|matcher| matcher.get("then"));
+        let own = ["then", "else", "do", "default"].iter().filter_map(|key| node.get(key));
+        let inside = own.chain(arms).filter(|inner| matches!(inner.data, Data::Map(_) | Data::List(_)));
+        Step::Broken(inside.map(|inner| self.body(inner, visible)).collect())
     }
 
     /// Which statement it is, by the one key that says so.
@@ -117,35 +129,30 @@ impl Builder<'_> {
     fn call(&mut self, node: &Node, visible: Visible<'_>) -> Option<Call> {
         let name_node = node.get("call")?;
         let name = name_node.text()?.clone();
-        let params = match node.get("params") {
-            Some(params) => documents(self.problems, params),
-            None => Some(Vec::new()),
-        };
+        let params = node.get("params").map_or_else(Vec::new, |params| documents(self.problems, params));
         let hint = match node.get("ui_hint") {
-            Some(hint @ Node { data: Data::Text(_), .. }) => Some(Snippet::compile(self.problems, hint)?),
+            Some(hint @ Node { data: Data::Text(_), .. }) => Snippet::compile(self.problems, hint),
             _ => None,
         };
-        let Some(callee) = visible.get(&name) else {
+        let callee = visible.get(&name).cloned().unwrap_or_else(|| {
             let known: Vec<&str> = visible.names().collect();
             self.unknown_tool(&name, name_node.place, known.iter().copied());
-            return None;
-        };
+            // Nothing stands in its place, so that the params are checked all the same.
+            Callee { name, tools: Toolset::new(), takes: [].into(), place: name_node.place }
+        });
         let catch = node.get("catch").filter(|node| !matches!(node.data, Data::Null));
         let catch = catch.map(|node| {
             let names = texts(node);
             Catch::new(names.iter().map(String::as_str))
         });
-        Some(Call { callee: callee.clone(), params: params?, catch, hint, place: name_node.place })
+        Some(Call { callee, params, catch, hint, place: name_node.place })
     }
 
     fn branch(&mut self, node: &Node, visible: Visible<'_>) -> Option<If> {
-        let condition = Snippet::compile(self.problems, node.get("if")?);
+        let condition = Snippet::compile(self.problems, node.get("if")?)?;
         let then = self.body(node.get("then")?, visible);
-        let otherwise = match node.get("else") {
-            None | Some(Node { data: Data::Null, .. }) => None,
-            Some(body) => Some(self.body(body, visible)?),
-        };
-        Some(If { condition: condition?, then: then?, otherwise })
+        let otherwise = node.get("else").filter(|node| !matches!(node.data, Data::Null));
+        Some(If { condition, then, otherwise: otherwise.map(|body| self.body(body, visible)) })
     }
 
     fn each(&mut self, node: &Node, visible: Visible<'_>) -> Option<Each> {
@@ -157,65 +164,66 @@ impl Builder<'_> {
             _ => 0,
         };
         let located = self.problems.sources.locate(over_node.place).into();
-        Some(Each { over: over?, body: body?, parallelism, located })
+        Some(Each { over, body, parallelism, located })
     }
 
     fn matching_step(&mut self, node: &Node, visible: Visible<'_>) -> Option<Match> {
-        let value = Snippet::compile(self.problems, node.get("match")?);
+        let value = Snippet::compile(self.problems, node.get("match")?)?;
         let trim = matches!(node.get("trim").map(|node| &node.data), Some(Data::Bool(true)));
         let Data::List(matchers) = &node.get("matchers")?.data else { return None };
-        let arms: Vec<Option<Arm>> = matchers.iter().map(|matcher| self.arm(matcher, visible)).collect();
+        let arms = matchers.iter().filter_map(|matcher| self.arm(matcher, visible)).collect();
         let default = self.body(node.get("default")?, visible);
-        Some(Match { value: value?, trim, arms: arms.into_iter().collect::<Option<_>>()?, default: default? })
+        Some(Match { value, trim, arms, default })
     }
 
     fn arm(&mut self, node: &Node, visible: Visible<'_>) -> Option<Arm> {
         let before = self.problems.errors();
         file::check(self.problems, node, &file::MATCHER);
-        if self.problems.errors() > before {
-            return None;
-        }
-        let test = match (node.get("case"), node.get("pattern")) {
-            (Some(case), None) => Test::Equals((&**case.text()?).into()),
-            (None, Some(pattern)) => {
-                let source = pattern.text()?;
-                let built = RegexBuilder::new(&format!(r"\A(?:{source})\z")).size_limit(MAX_REGEX).build();
-                match built {
-                    Ok(regex) if source.len() <= MAX_PATTERN => Test::Pattern(regex),
-                    Ok(_) => {
-                        let message = format!("the pattern is longer than {MAX_PATTERN} bytes");
-                        self.problems.error(pattern.place, message);
-                        return None;
-                    }
-                    Err(error) => {
-                        let problem = error.to_string();
-                        let last = problem.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                        self.problems.error(pattern.place, format!("not a regular expression: {last}"));
-                        return None;
-                    }
-                }
-            }
+        let test = (self.problems.errors() == before).then(|| self.test(node)).flatten();
+        let then = self.body(node.get("then")?, visible);
+        // A matcher with a problem is kept for its body, which is checked and never run.
+        Some(Arm { test: test.unwrap_or_else(|| Test::Equals("".into())), then })
+    }
+
+    fn test(&mut self, node: &Node) -> Option<Test> {
+        let (case, pattern) = (node.get("case"), node.get("pattern"));
+        let pattern = match (case, pattern) {
+            (Some(case), None) => return Some(Test::Equals((&**case.text()?).into())),
+            (None, Some(pattern)) => pattern,
             _ => {
                 self.problems.error(node.place, "a matcher has either `case` or `pattern`");
                 return None;
             }
         };
-        Some(Arm { test, then: self.body(node.get("then")?, visible)? })
+        let source = pattern.text()?;
+        if source.len() > MAX_PATTERN {
+            self.problems.error(pattern.place, format!("the pattern is longer than {MAX_PATTERN} bytes"));
+            return None;
+        }
+        match RegexBuilder::new(&format!(r"\A(?:{source})\z")).size_limit(MAX_REGEX).build() {
+            Ok(regex) => Some(Test::Pattern(regex)),
+            Err(error) => {
+                let problem = error.to_string();
+                let last = problem.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                self.problems.error(pattern.place, format!("not a regular expression: {last}"));
+                None
+            }
+        }
     }
 
     fn script(&mut self, node: &Node, visible: Visible<'_>) -> Option<ScriptStep> {
         let source_node = node.get("starlark")?;
-        let source = source_node.text()?;
-        let script = match Script::compile(source) {
+        let source = source_node.text()?.clone();
+        let script = match Script::compile(&source) {
             Ok(script) => script,
             Err(error) => {
-                template::report(self.problems, source_node, source, &error);
+                template::report(self.problems, source_node, &source, &error);
                 return None;
             }
         };
         let tools = script.references().filter_map(|name| visible.get(name).cloned()).collect();
         let located = self.problems.sources.locate(source_node.place).into();
-        Some(ScriptStep { script: Arc::new(script), tools, located })
+        Some(ScriptStep { script: Arc::new(script), tools, source, place: source_node.place, located })
     }
 }
 

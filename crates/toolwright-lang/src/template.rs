@@ -69,42 +69,32 @@ pub(crate) enum Document {
 }
 
 impl Document {
-    /// Compiles a node. `None` when some text does not compile; the problems have been reported.
-    pub(crate) fn compile(problems: &mut Problems, node: &Node) -> Option<Document> {
-        Some(match &node.data {
-            Data::Null => Document::Fixed(Value::None),
-            Data::Bool(flag) => Document::Fixed(Value::Bool(*flag)),
-            Data::Int(number) => Document::Fixed(Value::Int(*number)),
-            Data::Float(number) => Document::Fixed(Value::Float(*number)),
-            Data::Large(digits) => Document::Fixed(large(digits)),
-            Data::Bad => return None,
-            Data::Text(_) => {
-                let snippet = Snippet::compile(problems, node)?;
-                match snippet.template.static_value() {
+    /// Compiles a node. A text that does not compile is reported, and nothing stands in its place: whoever asked looks
+    /// at the problems before using the document.
+    pub(crate) fn compile(problems: &mut Problems, node: &Node) -> Document {
+        match &node.data {
+            Data::Text(_) => match Snippet::compile(problems, node) {
+                Some(snippet) => match snippet.template.static_value() {
                     Some(value) => Document::Fixed(value.clone()),
                     None => Document::Template(Box::new(snippet)),
-                }
-            }
+                },
+                None => Document::Fixed(Value::None),
+            },
             Data::List(items) => {
-                let items: Vec<_> = items.iter().map(|item| Document::compile(problems, item)).collect();
-                Document::List(items.into_iter().collect::<Option<_>>()?)
+                Document::List(items.iter().map(|item| Document::compile(problems, item)).collect())
             }
             Data::Map(entries) => {
                 let compiled: Vec<_> =
                     entries.iter().map(|(key, value)| (key, Document::compile(problems, value))).collect();
                 if entries.iter().all(|(key, _)| key.text().is_some()) {
-                    let entries =
-                        compiled.into_iter().map(|(key, value)| Some((key.text()?.clone(), value?)));
-                    Document::Map(entries.collect::<Option<_>>()?)
+                    let text = |key: &Node| key.text().cloned().unwrap_or_default();
+                    Document::Map(compiled.into_iter().map(|(key, value)| (text(key), value)).collect())
                 } else {
-                    let entries = compiled.into_iter().map(|(key, value)| {
-                        let Document::Fixed(key) = fixed(key)? else { return None };
-                        Some((key, value?))
-                    });
-                    Document::Mixed(entries.collect::<Option<_>>()?)
+                    Document::Mixed(compiled.into_iter().map(|(key, value)| (scalar(key), value)).collect())
                 }
             }
-        })
+            _ => Document::Fixed(scalar(node)),
+        }
     }
 
     /// The value, with every template evaluated. Lists and maps are new each time: a flow may change them.
@@ -161,17 +151,17 @@ impl Document {
     }
 }
 
-fn fixed(key: &Node) -> Option<Document> {
-    let value = match &key.data {
+/// A node that is one value, without looking for code in it.
+fn scalar(node: &Node) -> Value {
+    match &node.data {
         Data::Text(text) => Value::str(&**text),
-        Data::Null => Value::None,
         Data::Bool(flag) => Value::Bool(*flag),
         Data::Int(number) => Value::Int(*number),
         Data::Float(number) => Value::Float(*number),
         Data::Large(digits) => large(digits),
-        Data::List(_) | Data::Map(_) | Data::Bad => return None,
-    };
-    Some(Document::Fixed(value))
+        // Keys that are lists or maps were refused when the file was read.
+        Data::Null | Data::List(_) | Data::Map(_) | Data::Bad => Value::None,
+    }
 }
 
 fn large(digits: &str) -> Value {

@@ -533,21 +533,22 @@ pub(crate) fn within(source: &str, place: Place, text: &str, start: usize, end: 
     if raw.len() >= 2 && raw.starts_with(['\'', '"']) && raw.get(1..raw.len() - 1) == Some(text) {
         return at(start + 1, end + 1);
     }
-    if raw.starts_with('|') {
-        let before = text.get(..start).unwrap_or_default();
-        let line = before.matches('\n').count();
-        let column = start - before.rfind('\n').map_or(0, |at| at + 1);
-        let wanted = text.lines().nth(line).unwrap_or_default();
-        let mut offset = 0;
-        for (index, raw_line) in raw.split('\n').enumerate() {
-            if index == line + 1 {
-                let indent = raw_line.len() - raw_line.trim_start().len();
-                let own = wanted.len() - wanted.trim_start().len();
-                let first = offset + (indent + column).saturating_sub(own);
-                return at(first, first + (end - start));
-            }
-            offset += raw_line.len() + 1;
+    // A block: each line of the text stands on a line of its own, indented. The span may begin with the mark or with the
+    // first line of the content.
+    let before = text.get(..start).unwrap_or_default();
+    let line = before.matches('\n').count();
+    let column = start - before.rfind('\n').map_or(0, |at| at + 1);
+    let wanted = text.lines().nth(line).unwrap_or_default();
+    let skipped = usize::from(raw.starts_with(['|', '>']));
+    let mut offset = 0;
+    for (index, raw_line) in raw.split('\n').enumerate() {
+        if index == line + skipped && raw_line.trim() == wanted.trim() {
+            let indent = raw_line.len() - raw_line.trim_start().len();
+            let own = wanted.len() - wanted.trim_start().len();
+            let first = offset + (indent + column).saturating_sub(own);
+            return at(first, first + (end - start));
         }
+        offset += raw_line.len() + 1;
     }
     place
 }

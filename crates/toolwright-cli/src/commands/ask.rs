@@ -8,14 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use toolwright::vendor::VENDORS;
 use toolwright::{
-    Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, ModelSettings, Policy, Run, RunEnd,
-    ScriptedModel, ToolCall, call_text, completion, connect, text,
+    Conversation, Durability, Event, EventKind, Limits, Message, Model, ModelDelta, ModelSettings, Policy,
+    Run, RunEnd, ScriptedModel, ToolCall, call_text, completion, connect, text,
 };
 
 use crate::args::Ask;
 use crate::prompt::{Terminal, printable};
-use crate::report::Usage;
-use crate::runs::record::{About, record};
+use crate::report::{self, Usage};
 use crate::{commands, demo, files, sandboxes, toolbox};
 
 pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
@@ -37,9 +36,9 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
     if let Some(terminal) = Terminal::if_there() {
         builder = builder.approver(terminal);
     }
-    let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-    let about = About { command: "ask", file: what.file.as_deref() };
-    let (mut builder, recorded) = record(builder, &what.record, &about, secrets)?;
+    if let Some(path) = &what.transcript {
+        builder = builder.transcript(path, [], Durability::Process).map_err(report::unusable)?;
+    }
     let screen = Screen { streams: !json && std::io::stdout().is_terminal(), ..Screen::default() };
     let screen = Arc::new(screen);
     if !json {
@@ -84,9 +83,6 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
         writeln!(out, "{answer}")?;
     } else if !screen.streams {
         writeln!(out, "{}", completion(&messages))?;
-    }
-    if let Some(id) = recorded.filter(|_| !json) {
-        eprintln!("\nrecorded as {id}: `toolwright runs show` prints it");
     }
     match end {
         RunEnd::Done => Ok(()),

@@ -37,6 +37,8 @@ pub(crate) enum Step {
     Each(Box<each::Each>),
     Call(Box<call::Call>),
     Script(Box<script::ScriptStep>),
+    /// A statement with a problem: the bodies inside it, for checking. A flow that has one is never run.
+    Broken(Vec<Body>),
 }
 
 impl Body {
@@ -64,12 +66,13 @@ impl Step {
             Step::If(step) => std::iter::once(&step.then).chain(&step.otherwise).collect(),
             Step::Match(step) => step.arms.iter().map(|arm| &arm.then).chain([&step.default]).collect(),
             Step::Each(step) => vec![&step.body],
+            Step::Broken(bodies) => bodies.iter().collect(),
         }
     }
 
     pub(crate) fn is_pure(&self) -> bool {
         match self {
-            Step::Call(_) | Step::Script(_) => false,
+            Step::Call(_) | Step::Script(_) | Step::Broken(_) => false,
             _ => self.bodies().into_iter().all(Body::is_pure),
         }
     }
@@ -89,7 +92,7 @@ impl Step {
                 step.params.iter().for_each(|(_, document, _)| document.snippets(visit));
                 step.hint.iter().for_each(visit);
             }
-            Step::Script(_) => {}
+            Step::Script(_) | Step::Broken(_) => {}
         }
     }
 }

@@ -9,6 +9,7 @@ use toolwright_core::{Manner, ToolContext, ToolError};
 use toolwright_expr::{HostArgs, HostError, Limits, NamedFunction, Scope as _, Script, Value};
 
 use super::call::{Callee, value_of};
+use crate::diag::Place;
 use crate::error;
 use crate::exec::{Flow, Frame, Locals, Outcome};
 use crate::json;
@@ -18,6 +19,8 @@ pub(crate) struct ScriptStep {
     pub(crate) script: Arc<Script>,
     /// The tools the script names.
     pub(crate) tools: Vec<Callee>,
+    pub(crate) source: Arc<str>,
+    pub(crate) place: Place,
     pub(crate) located: Arc<str>,
 }
 

@@ -1,11 +1,11 @@
 //! What `check` finds, and how it is told.
 
-use toolwright_lang::{Source, load};
+use toolwright_lang::{Source, load, load_all};
 
 use crate::support::{host, loaded, problems, short};
 
 fn found(text: &str) -> Vec<String> {
-    loaded(text)
+    load_all(Source::text("test.yaml", text), &host())
         .check()
         .iter()
         .map(|problem| format!("{} {}", problem.severity.as_str(), short(problem)))
@@ -67,6 +67,148 @@ tools:
     assert_eq!(
         found(text),
         ["error 10:23 nothing defines `coutn`", "error 14:19 `_` has no value here: nothing came before"]
+    );
+}
+
+#[test]
+fn one_broken_statement_hides_nothing_else() {
+    let text = "
+tools:
+  - name: t
+    input: [{name: x, type: text}]
+    do:
+      - call: serch
+        params: {q: '${1 +}', r: '${nope}'}
+        store_as: hits
+      - eval: [ '${x) + 1}', '${nupe}', '${hits}' ]
+      - if: '${)}'
+        then: {eval: '${naught}', store_as: seen}
+        else: {call: also_missing}
+      - for_each: '${[}'
+        do: {eval: '${key} ${_} ${gone}'}
+      - match: '${x}'
+        matchers:
+          - {pattern: '(', then: {eval: '${lost}'}}
+        default: {eval: '${seen}'}
+      - {evl: 1, store_as: kept}
+      - eval: '${kept}'
+  - {name: u, do: {call: t}}
+  - {name: v, input: 5, do: {call: nowhere}}
+  - {import_tool: read_fil, name: reader}
+  - {name: w, do: {call: reader}}
+";
+    let found = found(text);
+    assert_eq!(
+        found,
+        [
+            "error 4:29 `text` is no type",
+            "error 6:15 there is no tool `serch`",
+            "error 7:27 unexpected `}`",
+            "error 7:37 nothing defines `nope`",
+            "error 9:21 unmatched ')'",
+            "error 9:33 nothing defines `nupe`",
+            "error 10:16 unmatched ')'",
+            "error 11:25 nothing defines `naught`",
+            "error 12:22 there is no tool `also_missing`",
+            "error 13:23 closing bracket '}' does not match opening bracket '['",
+            "error 14:35 nothing defines `gone`",
+            "error 17:23 not a regular expression: unclosed group",
+            "error 17:44 nothing defines `lost`",
+            "error 19:9 this is no statement we know",
+            "error 21:26 `t` cannot be called: its definition has problems",
+            "error 22:22 `input` of a tool is a list, not an integer",
+            "error 22:36 there is no tool `nowhere`",
+            "error 23:19 there is no tool `read_fil` to import",
+            "error 24:26 `reader` cannot be called: its definition has problems",
+        ]
+    );
+}
+
+#[test]
+fn names_in_scripts_are_checked() {
+    let text = "
+shared:
+  data: {limit: 5}
+tools:
+  - {name: double, input: [{name: v, type: int}], do: {eval: '${v * 2}'}}
+  - name: t
+    input: [{name: count, type: int}]
+    do:
+      - eval: 1
+        store_as: one
+      - starlark: |
+          def twice(n, m=limit):
+              inner = double(v=n)
+              return inner + lost + later
+          a, (b, c) = 1, (2, 3)
+          for i in range(count):
+              later = i
+          [z for z in [a, b, c]]
+          result = twice(one) + dubble(v=cuont) + len([]) + _
+";
+    assert_eq!(
+        found(text),
+        [
+            "error 14:30 nothing defines `lost`",
+            "error 19:33 nothing defines `dubble`",
+            "error 19:42 nothing defines `cuont`",
+        ]
+    );
+    let hints: Vec<_> =
+        loaded(text).check().into_iter().map(|problem| problem.hint.unwrap_or_default()).collect();
+    assert_eq!(hints, ["", "did you mean `double`?", "did you mean `count`?"]);
+}
+
+#[test]
+fn what_a_file_includes_is_checked_in_its_own_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "main.yaml",
+        "tools: !require tools.yaml\nshared: {data: {x: !require gone.yaml, y: !include ../up.yaml}}\n",
+    );
+    write(
+        "tools.yaml",
+        "- name: t\n  do:\n    - eval: '${nope}'\n    - call: missing\n- !include tools.yaml\n",
+    );
+    let loaded = load_all(folder.path().join("main.yaml"), &host());
+    let told: Vec<String> = loaded
+        .check()
+        .iter()
+        .map(|problem| {
+            let file = problem.file.rsplit('/').next().unwrap_or_default();
+            format!("{file}:{}:{} {}", problem.line, problem.column, problem.message)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "main.yaml:2:29 cannot include `gone.yaml`: there is no such file",
+            "main.yaml:2:52 cannot include `../up.yaml`: a path may not leave its folder: no `..`, and nothing absolute",
+            "tools.yaml:3:16 nothing defines `nope`",
+            "tools.yaml:4:13 there is no tool `missing`",
+            "tools.yaml:5:12 cannot include `tools.yaml`: the file includes itself",
+        ]
+    );
+}
+
+#[test]
+fn what_comes_twice_is_found() {
+    let text = "
+tools:
+  - {name: t, input: [{name: x, type: int}, {name: x, type: str}], do: {eval: 1}}
+  - {name: u, do: {eval: 1}}
+  - {name: u, do: {eval: 2, eval: 3}}
+  - {name: loop, do: {call: loop}}
+";
+    assert_eq!(
+        problems(text),
+        [
+            "5:29 the key `eval` comes twice",
+            "3:52 the parameter `x` comes twice",
+            "5:12 there are two tools `u` in the file",
+            "6:29 there is no tool `loop`",
+        ]
     );
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Message, Model, ModelError, ModelReply, ModelRequest, Tool, ToolCall,
-    ToolError, Toolset,
+    AssistantMessage, BoxFuture, ErrorKind, Message, Model, ModelError, ModelReply, ModelRequest, Tool,
+    ToolCall, ToolError, Toolset, Usage,
 };
 use toolwright_lang::{Host, Imports, Server, Source, declared_env, load};
+use toolwright_runtime::{Limits, Run, RunEnd};
 
 use crate::support::{call, host, short, tool};
 
@@ -187,7 +188,8 @@ impl Model for Counter {
             },
             _ => AssistantMessage::calls([ToolCall::new("c", "add_one", json!({"n": 41}))]),
         };
-        Box::pin(async move { Ok(reply.into()) })
+        let usage = Usage { input_tokens: 40, output_tokens: 2, ..Usage::default() };
+        Box::pin(async move { Ok(ModelReply { usage, ..reply.into() }) })
     }
 }
 
@@ -201,9 +203,48 @@ tools:
     config: {model_ref: fast, system_message: 'You are ${env.UserName}.', tools: [add_one], extract_json: true}
   - {name: t, do: [{call: ask, params: {prompt: go}}, {eval: '${_.n * 2}'}]}
 ";
-    let host = host().models(|name| (name == "fast").then(|| Arc::new(Counter) as Arc<dyn Model>));
+    let host = host().models(|name| (name == "fast").then(|| Ok(Arc::new(Counter) as Arc<dyn Model>)));
     let file = load(Source::text("t.yaml", text), &host).unwrap();
     assert_eq!(call(&file, "t", json!({})).await, Ok(json!(84)));
+}
+
+#[tokio::test]
+async fn what_a_model_tool_spends_counts_for_the_run() {
+    let text = "
+models: {fast: test/counter}
+tools:
+  - {name: add_one, input: [{name: n, type: int}], do: {eval: '${n + 1}'}}
+  - {import_tool: build_llm_tool, config: {model_ref: fast, tools: [add_one]}}
+";
+    let host =
+        host().models(|name| (name == "test/counter").then(|| Ok(Arc::new(Counter) as Arc<dyn Model>)));
+    let file = load(Source::text("t.yaml", text), &host).unwrap();
+    let ask = || ToolCall::new("1", "llm", json!({"prompt": "go"}));
+    let run = Run::builder(file.tools().clone()).build().unwrap();
+    assert!(run.call(ask()).await.unwrap().error.is_none());
+    assert_eq!(run.spent().usage.total(), 84);
+    let limits = Limits { tokens: Some(50), ..Limits::default() };
+    let run = Run::builder(file.tools().clone()).limits(limits).build().unwrap();
+    let error = run.call(ask()).await.unwrap().error.unwrap();
+    assert_eq!(error.kind, ErrorKind::Limit);
+    assert!(matches!(run.ended(), Some(RunEnd::Limit { .. })));
+}
+
+#[test]
+fn names_of_models_must_stand_for_something() {
+    let found = |models: &str| {
+        let problems = load(Source::text("t.yaml", format!("models: {models}\n")), &host()).err();
+        problems.into_iter().flatten().map(|problem| problem.message).collect::<Vec<_>>()
+    };
+    assert_eq!(found("{a: openai/x, b: anthropic/y}"), Vec::<String>::new());
+    assert_eq!(
+        found("[{name: a, provider: openai, model: x, config: {temperature: 0}}]"),
+        Vec::<String>::new()
+    );
+    assert_eq!(found("{a: x}"), ["`x` names no model"]);
+    assert_eq!(found("{a: 5}"), ["a model is named as `vendor/model`"]);
+    assert_eq!(found("[{name: a}]"), ["a model in a list has `name`, `provider` and `model`"]);
+    assert_eq!(found("7"), ["`models` is a map or a list, not an integer"]);
 }
 
 #[test]

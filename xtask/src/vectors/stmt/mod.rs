@@ -1,34 +1,31 @@
 //! Flow vectors observed from llm-workers: files that are loaded and run, the schemas they tell models, the batch
 //! program, and pure helpers. Values are compared with their types, errors by phase and Python class.
 
+mod files;
+mod harness;
+mod worker;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    CallNote, CancelToken, Manner, Patterns, ToolCall, ToolContext, ToolDef, ToolError, ToolOutput, ToolSpec,
-    Toolset,
+    CallNote, CancelToken, Manner, Patterns, Sandbox, ToolCall, ToolContext, ToolError, ToolOutput,
 };
 use toolwright_expr::{Limits, Program, Value};
 use toolwright_lang::{
-    CLI_TOOL, Cli, ExtractJson, Host, Loaded, Source, class_of, format_arguments, load, raise, raised,
+    CLI_TOOL, Cli, ExtractJson, Loaded, Source, class_of, format_arguments, load, raised,
     split_type_parameters,
 };
 use toolwright_runtime::{Event, EventKind, Run};
 
+use self::harness::host;
 use super::Tally;
 use super::tagged::{from_tagged, matches};
 
-/// Kinds of records that other parts own, and why they are not tried here.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("fs", "the file tools are not part of the language"),
-    ("confirm", "the file tools are not part of the language"),
-    ("worker", "the model loop is the runtime's, with messages of its own"),
-];
-
-/// Helpers that belong to the chat program and the standard tools.
-const OTHER_HELPERS: &[&str] =
+/// Helpers of the chat program and of its cache: how it writes costs and file names is its own business.
+const CHAT_HELPERS: &[&str] =
     &["format_cost", "format_usage", "calculate_hash", "is_safe_to_open", "normalize_session_filename"];
 
 /// Runs files of flow vectors.
@@ -40,25 +37,23 @@ pub fn run(files: &[PathBuf]) -> Result<Tally> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let document: Json = serde_json::from_str(&text)?;
+        let files = document.pointer("/meta/fs_files").and_then(Json::as_object).cloned().unwrap_or_default();
         let vectors = document.get("vectors").and_then(Json::as_array).context("no `vectors` in the file")?;
         for vector in vectors {
             let tally = if vector.get("optional").is_some() { &mut optional } else { &mut tally };
-            runtime.block_on(check(vector, tally));
+            runtime.block_on(check(vector, &files, tally));
         }
     }
-    for (kind, why) in ELSEWHERE {
-        println!("skipped `{kind}`: {why}");
-    }
+    println!("skipped by name, for the chat program: {}", CHAT_HELPERS.join(", "));
     println!("optional: {}", optional.closing_line());
     Ok(tally)
 }
 
-async fn check(vector: &Json, tally: &mut Tally) {
+async fn check(vector: &Json, files: &files::Files, tally: &mut Tally) {
     let field = |name: &str| vector.get(name).and_then(Json::as_str).unwrap_or_default();
     let (id, kind) = (field("id"), field("kind"));
-    let elsewhere = ELSEWHERE.iter().any(|(known, _)| *known == kind)
-        || kind == "util" && OTHER_HELPERS.contains(&field("fn"));
-    if vector.get("quirk").is_some() || elsewhere || diverges(vector) {
+    let chat = kind == "util" && CHAT_HELPERS.contains(&field("fn"));
+    if vector.get("quirk").is_some() || chat || diverges(vector) {
         return tally.skip();
     }
     let verdict = match kind {
@@ -66,6 +61,9 @@ async fn check(vector: &Json, tally: &mut Tally) {
         "schema" => schema(vector),
         "cli" => cli(vector).await,
         "util" => util(vector),
+        "fs" => files::run(vector, files).await,
+        "confirm" => files::confirm(vector),
+        "worker" => worker::run(vector).await,
         other => Err(("a kind we know".to_owned(), other.to_owned())),
     };
     match verdict {
@@ -79,6 +77,7 @@ type Verdict = Result<(), (String, String)>;
 
 /// Where we differ on purpose; each has its line in `docs/divergences.md`.
 fn diverges(vector: &Json) -> bool {
+    let expects_error = vector.pointer("/expect/error").is_some();
     let message = vector.pointer("/expect/error/message").and_then(Json::as_str).unwrap_or_default();
     let yaml = vector.get("yaml").and_then(Json::as_str).unwrap_or_default();
     let schema_word = ["string", "integer", "number", "boolean", "object", "array", "any"]
@@ -91,7 +90,16 @@ fn diverges(vector: &Json) -> bool {
     let top_level_tools = message.starts_with("1 validation error for WorkersConfig\ntools\n");
     let number_as_text = message.contains("for concat") && message.contains("Input should be a valid string");
     let beyond_json = vector.get("input").is_some_and(|input| input.to_string().contains("\"$int\""));
-    schema_word || matching || described || undescribed || top_level_tools || number_as_text || beyond_json
+    // Bad arguments and errors of tools go back to the model; there they end its turn.
+    let aborted = vector.get("kind").is_some_and(|kind| kind == "worker") && expects_error;
+    schema_word
+        || matching
+        || described
+        || undescribed
+        || top_level_tools
+        || number_as_text
+        || beyond_json
+        || aborted
 }
 
 async fn tool(vector: &Json) -> Verdict {
@@ -111,7 +119,7 @@ async fn tool(vector: &Json) -> Verdict {
     };
     let name = vector.get("tool").and_then(Json::as_str).unwrap_or_default();
     let input = vector.get("input").map_or_else(|| json!({}), plain);
-    let (outcome, hints) = call(&loaded, name, input).await;
+    let (outcome, hints) = call(&loaded, name, input, None).await;
     let got = match &outcome {
         Ok(output) => format!("{} with hints {hints:?}", output.value()),
         Err(error) => {
@@ -182,9 +190,18 @@ fn describe(expect: &Json) -> String {
 }
 
 /// Calls a tool, and tells what a person would have been shown.
-async fn call(loaded: &Loaded, name: &str, input: Json) -> (Result<ToolOutput, ToolError>, Vec<String>) {
+async fn call(
+    loaded: &Loaded,
+    name: &str,
+    input: Json,
+    sandbox: Option<Arc<dyn Sandbox>>,
+) -> (Result<ToolOutput, ToolError>, Vec<String>) {
     let shown = Shown::default();
-    let run = match Run::builder(loaded.tools().clone()).on_event(shown.listener()).build() {
+    let mut builder = Run::builder(loaded.tools().clone()).on_event(shown.listener());
+    if let Some(sandbox) = sandbox {
+        builder = builder.sandbox("default", sandbox);
+    }
+    let run = match builder.build() {
         Ok(run) => run,
         Err(error) => return (Err(error), Vec::new()),
     };
@@ -335,81 +352,4 @@ fn source(vector: &Json) -> Source {
 /// Tagged input as the JSON a model would send.
 fn plain(input: &Json) -> Json {
     from_tagged(input).to_json().unwrap_or_else(|_| input.clone())
-}
-
-/// The program around a vector: the tools its `meta` describes, and an environment of one variable.
-fn host() -> Host {
-    let host = Host::new().variable("HOME", "/home/u");
-    let tools = harness();
-    let names: Vec<String> = tools.names().map(str::to_owned).collect();
-    names.into_iter().fold(host.builtins(tools), |host, name| host.alias(format!("harness.{name}"), name))
-}
-
-/// The tools described in `meta.harness_tools`.
-fn harness() -> Toolset {
-    let spec = |name: &str, properties: Json, required: Json| {
-        let mut spec = ToolSpec::new(name, format!("The harness tool `{name}`."));
-        spec.parameters = json!({"type": "object", "properties": properties, "required": required});
-        spec
-    };
-    let number =
-        |arguments: &Json, name: &str| arguments.get(name).and_then(Json::as_i64).unwrap_or_default();
-    let text = |arguments: &Json, name: &str, other: &str| {
-        arguments.get(name).and_then(Json::as_str).unwrap_or(other).to_owned()
-    };
-    let integer = json!({"type": "integer"});
-    let tools = [
-        ToolDef::dynamic(
-            spec("add", json!({"a": integer, "b": integer}), json!(["a", "b"])),
-            move |_, arguments| async move {
-                ToolOutput::json((number(&arguments, "a") + number(&arguments, "b")).into())
-            },
-        ),
-        ToolDef::dynamic(
-            spec("echo", json!({"value": {}}), json!(["value"])),
-            |_, mut arguments| async move {
-                ToolOutput::json(arguments.get_mut("value").map(Json::take).unwrap_or_default())
-            },
-        ),
-        ToolDef::dynamic(
-            spec("concat", json!({"left": {"type": "string"}, "right": {"type": "string"}}), json!(["left"])),
-            move |_, arguments| async move { text(&arguments, "left", "") + &text(&arguments, "right", "!") },
-        ),
-        ToolDef::dynamic(
-            spec(
-                "fail",
-                json!({"kind": {"type": "string"}, "message": {"type": "string"}}),
-                json!(["kind", "message"]),
-            ),
-            move |_, arguments| async move {
-                Err::<String, _>(raise(text(&arguments, "kind", ""), text(&arguments, "message", "")))
-            },
-        ),
-        ToolDef::dynamic(spec("none_tool", json!({}), json!([])), |_, _| async {}),
-        ToolDef::dynamic(
-            spec("stats", json!({"numbers": {"type": "array", "items": integer}}), json!(["numbers"])),
-            |_, arguments| async move {
-                let numbers: Vec<i64> = arguments
-                    .get("numbers")
-                    .and_then(Json::as_array)
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Json::as_i64)
-                    .collect();
-                ToolOutput::json(json!({"count": numbers.len(), "total": numbers.iter().sum::<i64>()}))
-            },
-        ),
-    ];
-    tools.into_iter().fold(Toolset::new(), |set, tool| set.clone().with(tool).unwrap_or(set))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn flows_do_what_was_observed() {
-        let file = crate::root().join("testdata/stmt/llm_workers.json");
-        let tally = super::run(&[file]).unwrap();
-        assert_eq!(tally.failures, Vec::<String>::new());
-        assert!(tally.passed > 300, "{}", tally.closing_line());
-    }
 }

@@ -1,0 +1,266 @@
+//! Tools from elsewhere: built-ins, toolkits, MCP servers and models, with what a file says about them.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use toolwright_core::{Entry, Patterns, Tool, ToolSettings, Toolset, nearest};
+
+use crate::build::{Builder, Tools, common_settings, text, texts, to_toolset};
+use crate::diag::Place;
+use crate::flow::ImportedTool;
+use crate::hint::Hint;
+use crate::llm::{ExtractJson, LlmTool};
+use crate::yaml::{Data, Node};
+
+impl Builder<'_> {
+    pub(crate) fn import_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
+        let Some(reference) = text(node, "import_tool") else { return };
+        let place = node.get("import_tool").map_or(node.place, |node| node.place);
+        let config = node.get("config").map_or(Json::Null, Node::to_json);
+        if reference.ends_with("llm_tool.build_llm_tool") || reference == "build_llm_tool" {
+            self.llm_tool(node, outer, into, scope);
+            return;
+        }
+        let Some(tool) = self.imported(&reference, &config, place) else { return };
+        let takes = Vec::new();
+        let name = text(node, "name");
+        let changed =
+            ["name", "description", "return_direct", "confidential", "require_confirmation", "ui_hint"]
+                .iter()
+                .any(|key| node.get(key).is_some_and(|value| !matches!(value.data, Data::Null)));
+        let place = node.get("name").map_or(place, |node| node.place);
+        if !changed && config.get("require_confirmation").is_none() {
+            self.register(tool, takes, place, into, scope);
+            return;
+        }
+        let (mut spec, mut settings) = (tool.spec().clone(), tool.settings().clone());
+        if let Some(name) = name {
+            spec.name = name.into();
+        }
+        if let Some(description) = text(node, "description") {
+            spec.description = description;
+        }
+        if let Some(confirm) = config.get("require_confirmation").and_then(Json::as_bool) {
+            settings.require_confirmation = Some(confirm);
+        }
+        common_settings(node, &mut settings);
+        let hint = self.hint(node);
+        self.register(Arc::new(ImportedTool::new(tool, spec, settings, hint)), takes, place, into, scope);
+    }
+
+    /// The tool a reference names. `None` when there is none; the problem has been reported.
+    fn imported(&mut self, reference: &str, config: &Json, place: Place) -> Option<Arc<dyn Tool>> {
+        if let Some((source, tool)) = reference.rsplit_once('/') {
+            let tools = self.source(source, place)?.filtered([tool]);
+            let mut found: Vec<&Entry> = tools.iter().collect();
+            return match (found.pop(), found.is_empty()) {
+                (Some(entry), true) => Some(entry.tool.clone()),
+                _ => {
+                    let names: Vec<_> = tools.names().collect();
+                    let message = format!(
+                        "`{source}` has {} tools that match `{tool}`, and one is wanted",
+                        names.len()
+                    );
+                    self.problems.error_hint(place, message, format!("they are: {}", names.join(", ")));
+                    None
+                }
+            };
+        }
+        if let Some(found) = self.host.imports.as_ref().and_then(|imports| imports.tool(reference, config)) {
+            return match found {
+                Ok(tool) => Some(tool),
+                Err(error) => {
+                    self.problems.error(place, format!("`{reference}` cannot be imported: {error}"));
+                    None
+                }
+            };
+        }
+        if let Some(entry) = self.host.builtin(reference) {
+            return Some(entry.tool.clone());
+        }
+        self.unknown_import(reference, place);
+        None
+    }
+
+    fn unknown_import(&mut self, reference: &str, place: Place) {
+        let message = match reference.strip_prefix("llm_workers.tools.") {
+            Some(rest) => format!(
+                "`{}` of llm-workers is not among the built-in tools here",
+                rest.rsplit('.').next().unwrap_or(rest)
+            ),
+            None => format!("there is no tool `{reference}` to import"),
+        };
+        let names = self.host.builtins.names().chain(self.host.aliases.keys().map(String::as_str));
+        match nearest(reference, names) {
+            Some(near) => self.problems.error_hint(place, message, format!("did you mean `{near}`?")),
+            None if self.host.builtins.is_empty() => self.problems.error(place, message),
+            None => {
+                let names: Vec<_> = self.host.builtins.names().take(12).collect();
+                self.problems.error_hint(place, message, format!("there are: {}", names.join(", ")));
+            }
+        }
+    }
+
+    /// All tools of a toolkit or an MCP server.
+    fn source(&mut self, reference: &str, place: Place) -> Option<Toolset> {
+        if let Some((scheme, server)) = reference.split_once(':') {
+            if scheme != "mcp" {
+                let message = format!("tools cannot be imported from `{scheme}:`");
+                self.problems.error_hint(place, message, "use `mcp:server` or a toolkit's name");
+                return None;
+            }
+            return self.server_tools(server, place);
+        }
+        if let Some(found) = self.host.imports.as_ref().and_then(|imports| imports.toolkit(reference)) {
+            return match found {
+                Ok(tools) => Some(tools),
+                Err(error) => {
+                    self.problems.error(place, format!("`{reference}` cannot be imported: {error}"));
+                    None
+                }
+            };
+        }
+        let Some(names) = self.host.toolkit_names(reference) else {
+            self.problems.error(place, format!("there is no toolkit `{reference}`"));
+            return None;
+        };
+        let missing: Vec<_> =
+            names.iter().filter(|name| self.host.builtins.get(name).is_none()).map(String::as_str).collect();
+        if !missing.is_empty() {
+            let message =
+                format!("`{reference}` needs built-in tools that do not exist here: {}", missing.join(", "));
+            self.problems.error(place, message);
+            return None;
+        }
+        Some(self.host.builtins.clone().filtered(names))
+    }
+
+    fn server_tools(&mut self, name: &str, place: Place) -> Option<Toolset> {
+        if let Some(known) = self.asked.get(name) {
+            return known.clone();
+        }
+        let Some(server) = self.servers.get(name) else {
+            let message = format!("there is no MCP server `{name}`");
+            let hint = match nearest(name, self.servers.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "declare it under `mcp`".to_owned(),
+            };
+            self.problems.error_hint(place, message, hint);
+            return None;
+        };
+        let tools = match &self.host.imports {
+            Some(imports) => imports.server(name, server).map_err(|error| error.to_string()),
+            None => Err("this program connects to no servers".to_owned()),
+        };
+        let tools = match tools {
+            Ok(tools) => Some(tools),
+            Err(problem) => {
+                self.problems
+                    .error(place, format!("the tools of MCP server `{name}` cannot be had: {problem}"));
+                None
+            }
+        };
+        self.asked.insert(name.to_owned(), tools.clone());
+        tools
+    }
+
+    pub(crate) fn import_tools(&mut self, node: &Node, into: &mut Tools, scope: &str) {
+        let Some(reference) = text(node, "import_tools") else { return };
+        let place = node.get("import_tools").map_or(node.place, |node| node.place);
+        let Some(tools) = self.source(&reference, place) else { return };
+        let prefix = text(node, "prefix").unwrap_or_default();
+        let patterns = |key: &str| node.get(key).map(|node| Patterns::new(texts(node)));
+        let filter = patterns("filter").unwrap_or_else(|| Patterns::new(["*"]));
+        let matches = |patterns: &Option<Patterns>, name: &str| {
+            patterns.as_ref().is_some_and(|patterns| patterns.matches(name))
+        };
+        let (hints, no_hints) = (patterns("force_ui_hints_for"), patterns("force_no_ui_hints_for"));
+        let (confirm, no_confirm) =
+            (patterns("force_require_confirmation_for"), patterns("force_no_confirmation_for"));
+        let shown: Vec<String> = node.get("ui_hints_args").map(texts).unwrap_or_default();
+        for entry in tools.iter() {
+            let own: &str = &entry.tool.spec().name;
+            if !filter.matches(own) {
+                continue;
+            }
+            let (mut spec, mut settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
+            spec.name = format!("{prefix}{own}").into();
+            let hint = if matches(&hints, own) {
+                Some(Hint::Calling(shown.clone()))
+            } else {
+                matches(&no_hints, own).then_some(Hint::Silent)
+            };
+            if matches(&confirm, own) {
+                settings.require_confirmation = Some(true);
+            } else if matches(&no_confirm, own) {
+                settings.require_confirmation = Some(false);
+            }
+            let tool = ImportedTool::new(entry.tool.clone(), spec, settings, hint);
+            self.register(Arc::new(tool), Vec::new(), place, into, scope);
+        }
+    }
+
+    /// Takes in all tools of a server as `<server>_<tool>`, with hints.
+    pub(crate) fn auto_import(&mut self, server: &str, place: Place, into: &mut Tools, scope: &str) {
+        let Some(tools) = self.server_tools(server, place) else { return };
+        for entry in tools.iter() {
+            let (mut spec, settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
+            spec.name = format!("{server}_{}", spec.name).into();
+            let hint = Some(Hint::Calling(Vec::new()));
+            let tool = ImportedTool::new(entry.tool.clone(), spec, settings, hint);
+            self.register(Arc::new(tool), Vec::new(), place, into, scope);
+        }
+    }
+
+    fn llm_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
+        let config = node.get("config");
+        let setting = |key: &str| config.and_then(|config| config.get(key));
+        if let Some(Data::Map(entries)) = config.map(|config| &config.data) {
+            for (key, _) in entries {
+                let known = ["model_ref", "system_message", "tools", "extract_json"];
+                if !known.contains(&key.key_text().as_str()) {
+                    let message = format!("a model tool has no setting `{}`", key.key_text());
+                    self.problems.error_hint(
+                        key.place,
+                        message,
+                        format!("the settings are: {}", known.join(", ")),
+                    );
+                }
+            }
+        }
+        let name = text(node, "name").unwrap_or_else(|| "llm".to_owned());
+        let tools = match setting("tools") {
+            Some(list) => {
+                let shared = outer.unwrap_or(into).clone();
+                let scope = format!("the tools of `{name}`");
+                to_toolset(self.references(list, &shared, &scope).values())
+            }
+            None => Toolset::new(),
+        };
+        let system_message = setting("system_message").and_then(|node| self.evaluated(node));
+        let mut settings = ToolSettings::default();
+        common_settings(node, &mut settings);
+        let model_ref =
+            config.and_then(|config| text(config, "model_ref")).unwrap_or_else(|| "default".to_owned());
+        let tool = LlmTool {
+            spec: LlmTool::spec(&name, text(node, "description").as_deref()),
+            settings: settings.clone(),
+            model_name: self.models.get(&model_ref).unwrap_or(&model_ref).clone(),
+            model_ref,
+            system_message,
+            tools,
+            extract: setting("extract_json")
+                .map_or(ExtractJson::None, |node| ExtractJson::from_json(&node.to_json())),
+            models: self.host.models.clone(),
+        };
+        let place = node.get("name").unwrap_or(node).place;
+        let tool: Arc<dyn Tool> = match self.hint(node) {
+            None => Arc::new(tool),
+            Some(hint) => {
+                let (spec, tool) = (tool.spec.clone(), Arc::new(tool));
+                Arc::new(ImportedTool::new(tool, spec, settings, Some(hint)))
+            }
+        };
+        self.register(tool, Vec::new(), place, into, scope);
+    }
+}

@@ -1,0 +1,198 @@
+//! The loop of a model and tools, with the model's answers given: what each request held, which calls were asked about,
+//! what came back for each call.
+//!
+//! Texts of errors are our own, so of a failed call only its failing is compared.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value as Json, json};
+use toolwright_core::{
+    ApprovalRequest, Approver, AssistantMessage, BoxFuture, Content, Decision, Message, Model, ModelError,
+    ModelReply, ModelRequest, ToolResult,
+};
+use toolwright_lang::load;
+use toolwright_models::{Reply, ScriptedCall, ScriptedModel};
+use toolwright_runtime::{Loop, Policy, Run};
+
+use super::{Verdict, host, source};
+
+pub(super) async fn run(vector: &Json) -> Verdict {
+    let expect = vector.get("expect").unwrap_or(&Json::Null);
+    let broken = |error: &dyn std::fmt::Display| (expect.to_string(), error.to_string());
+    let loaded =
+        load(source(vector), &host()).map_err(|problems| (expect.to_string(), format!("{problems:?}")))?;
+    let chat = loaded.chat().ok_or_else(|| broken(&"no `chat` section"))?;
+    let asked = Asked::new(vector);
+    let model = Recorded::new(vector);
+    let run = Run::builder(chat.tools.clone()).policy(Policy::approve_all()).approver(asked.clone()).build();
+    let run = run.map_err(|error| broken(&error))?;
+    let mut messages: Vec<Message> = chat.system_message.iter().map(Message::system).collect();
+    messages.extend(vector.get("history").and_then(Json::as_array).into_iter().flatten().map(earlier));
+    messages.push(Message::user(vector.get("user").and_then(Json::as_str).unwrap_or_default()));
+    let first = messages.len();
+    let outcome = run.generate_loop(&model, messages, &Loop::default()).await;
+    let said: Vec<Json> = match &outcome {
+        Ok(outcome) => outcome.messages.iter().skip(first).map(shown).collect(),
+        Err(error) => return Err(broken(&error)),
+    };
+    let got = json!({
+        "asked": asked.ids(),
+        "said": said,
+        "requests": model.requests(),
+    });
+    let wanted = json!({
+        "asked": wanted_questions(expect),
+        "said": events(expect, "message").map(wanted_message).collect::<Vec<_>>(),
+        "requests": wanted_requests(expect),
+    });
+    if got == wanted { Ok(()) } else { Err((wanted.to_string(), got.to_string())) }
+}
+
+/// A message of an earlier turn.
+fn earlier(message: &Json) -> Message {
+    let text = message.get("content").and_then(Json::as_str).unwrap_or_default();
+    if message.get("role").is_some_and(|role| role == "ai") {
+        let confidential = message.get("confidential").is_some_and(|flag| flag == true);
+        let content = vec![Content::text(text)];
+        return Message::Assistant(AssistantMessage { content, confidential, ..AssistantMessage::default() });
+    }
+    Message::user(text)
+}
+
+fn events<'v>(expect: &'v Json, kind: &'static str) -> impl Iterator<Item = &'v Json> {
+    let all = expect.get("events").and_then(Json::as_array).into_iter().flatten();
+    all.filter(move |event| event.get("event").is_some_and(|own| own == kind))
+}
+
+fn wanted_questions(expect: &Json) -> Vec<String> {
+    events(expect, "confirmation_request")
+        .filter_map(|event| event.get("calls").and_then(Json::as_object))
+        .flat_map(|calls| calls.keys().cloned())
+        .collect()
+}
+
+fn wanted_requests(expect: &Json) -> Vec<Vec<Json>> {
+    let requests = expect.get("llm_inputs").and_then(Json::as_array).into_iter().flatten();
+    requests.map(|one| one.as_array().into_iter().flatten().map(wanted_message).collect()).collect()
+}
+
+/// A message of the record, with errors and JSON in a form that can be compared.
+fn wanted_message(message: &Json) -> Json {
+    let field = |name: &str| message.get(name).and_then(Json::as_str).unwrap_or_default();
+    let text = field("content");
+    match field("role") {
+        "tool" => {
+            let failed = text.to_lowercase().starts_with("tool error");
+            result_shown(field("tool_call_id"), failed, text)
+        }
+        "ai" => {
+            let confidential = message.get("confidential").is_some_and(|flag| flag == true);
+            json!({"role": "ai", "text": text, "confidential": confidential})
+        }
+        role => json!({"role": role, "text": text}),
+    }
+}
+
+fn shown(message: &Message) -> Json {
+    match message {
+        Message::System { content } => json!({"role": "system", "text": text_of(content)}),
+        Message::User { content } => json!({"role": "human", "text": text_of(content)}),
+        Message::Assistant(assistant) => json!({
+            "role": "ai", "text": assistant.text(), "confidential": assistant.confidential
+        }),
+        Message::Tool(ToolResult { call_id, error, .. }) if error.is_some() => {
+            result_shown(call_id, true, "")
+        }
+        Message::Tool(result) => result_shown(&result.call_id, false, &result.to_text()),
+    }
+}
+
+fn text_of(content: &[Content]) -> String {
+    content.iter().filter_map(Content::as_text).collect()
+}
+
+fn result_shown(id: &str, failed: bool, text: &str) -> Json {
+    // In place of a result that went to the user there is a sentence, which is ours here and theirs there.
+    if text.contains("shown") && text.contains("user") {
+        return json!({"role": "tool", "id": id, "shown": true});
+    }
+    if failed {
+        return json!({"role": "tool", "id": id, "failed": true});
+    }
+    let value = serde_json::from_str(text).unwrap_or_else(|_| Json::from(text));
+    json!({"role": "tool", "id": id, "value": value})
+}
+
+/// Gives the answers of the record, and keeps what it was asked.
+struct Recorded {
+    answers: ScriptedModel,
+    requests: Mutex<Vec<Vec<Json>>>,
+}
+
+impl Recorded {
+    fn new(vector: &Json) -> Self {
+        let script = vector.get("script").and_then(Json::as_array).into_iter().flatten();
+        Recorded { answers: ScriptedModel::new(script.map(reply)), requests: Mutex::default() }
+    }
+
+    fn requests(&self) -> Vec<Vec<Json>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn reply(answer: &Json) -> Reply {
+    let text =
+        |value: &Json, name: &str| value.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+    let mut reply = Reply::text(text(answer, "content"));
+    for call in answer.get("tool_calls").and_then(Json::as_array).into_iter().flatten() {
+        let arguments = call.get("args").cloned().unwrap_or_default();
+        reply.calls.push(ScriptedCall { tool: text(call, "name"), arguments, id: Some(text(call, "id")) });
+    }
+    reply
+}
+
+impl Model for Recorded {
+    fn name(&self) -> &str {
+        self.answers.name()
+    }
+
+    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let messages = request.messages.iter().map(shown).collect();
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(messages);
+        self.answers.generate(request)
+    }
+}
+
+/// Approves the calls that the record approves, and keeps which it was asked about.
+#[derive(Clone)]
+struct Asked {
+    approved: Arc<[String]>,
+    ids: Arc<Mutex<Vec<String>>>,
+}
+
+impl Asked {
+    fn new(vector: &Json) -> Self {
+        let approved = vector.get("approve").and_then(Json::as_array).into_iter().flatten();
+        let approved = approved.filter_map(Json::as_str).map(str::to_owned).collect();
+        Asked { approved, ids: Arc::default() }
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Approver for Asked {
+    fn name(&self) -> &str {
+        "record"
+    }
+
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        let id = request.call.id.to_string();
+        let fine = self.approved.contains(&id);
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        Box::pin(async move {
+            if fine { Decision::Approve } else { Decision::reject("execution canceled by user") }
+        })
+    }
+}
