@@ -13,10 +13,6 @@ use crate::output::Content;
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "messages live in lists that are read far more often than moved"
-)]
 pub enum Message {
     /// Instructions for the model.
     System {
