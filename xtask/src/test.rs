@@ -20,6 +20,9 @@ pub fn run(rest: &[&str]) -> Result<()> {
             eprintln!("the tests that need `{name}` will be skipped by name: {error:#}");
         }
     }
+    if let Err(error) = engines() {
+        eprintln!("the tests that need a container engine will be skipped by name: {error:#}");
+    }
     // Documentation examples first: the last line printed is then that of the test runner.
     if rest.is_empty() {
         cargo(&["test", "--workspace", "--doc", "--quiet"])?;
@@ -30,6 +33,17 @@ pub fn run(rest: &[&str]) -> Result<()> {
     } else {
         cargo(&[&["test", "--workspace", "--all-targets", "--no-fail-fast"], rest].concat())
     }
+}
+
+/// Container engines that tests start by themselves; only root can install or start them.
+fn engines() -> Result<()> {
+    let there =
+        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
+    if ["docker", "dockerd", "podman", "runc"].into_iter().all(there) {
+        return Ok(());
+    }
+    let packages = ["install", "-y", "--no-install-recommends", "docker.io", "podman", "runc"];
+    check(Command::new("apt-get").args(packages).stdout(std::process::Stdio::null()))
 }
 
 /// Has the vendors' own clients read the requests we make.

@@ -37,6 +37,7 @@ mod probe;
 mod rlimit;
 mod sys;
 
+pub use backend::engine::EngineSandbox;
 pub use backend::local::LocalSandbox;
 pub use backend::process::ProcessSandbox;
 pub use layer::seccomp;

@@ -76,6 +76,9 @@ pub struct Policy {
     pub mask: Vec<PathBuf>,
     /// Files and folders (those with a final `/`) of the workspace that cannot be changed, or made when absent.
     pub protect: Vec<PathBuf>,
+    /// The image of a container, for the backends that have containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// What can be reached over the network.
     pub network: Network,
     /// What programs find in their environment.
@@ -95,6 +98,7 @@ impl Default for Policy {
             write: Vec::new(),
             mask: MASKED.iter().map(PathBuf::from).collect(),
             protect: PROTECTED.iter().map(PathBuf::from).collect(),
+            image: None,
             network: Network::Off,
             env: EnvPolicy::default(),
             limits: Limits::default(),

@@ -159,7 +159,8 @@ async fn drain(mut from: pipe::Receiver, take: &mut impl FnMut(&[u8])) {
     }
 }
 
-/// Runs a command and turns the outcome into a result or one of the expected errors.
+/// Runs a command and turns the outcome into a result or one of the expected errors. `skip` tells how much of a
+/// piece of standard error is not the command's own.
 pub(crate) async fn command(
     session: &Session,
     job: &Job,
@@ -167,12 +168,13 @@ pub(crate) async fn command(
     timeout: Option<Duration>,
     sink: Option<&dyn OutputSink>,
     layers: &[String],
+    mut skip: impl FnMut(&[u8]) -> usize,
 ) -> Result<ExecResult, ToolError> {
     let mut stdout = Capture::new(MAX_EXEC_OUTPUT);
     let mut stderr = Capture::new(MAX_EXEC_OUTPUT);
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let tell = |stream, bytes: &[u8]| {
-        if let Some(sink) = sink {
+        if let Some(sink) = sink.filter(|_| !bytes.is_empty()) {
             sink.output(stream, bytes);
         }
     };
@@ -186,6 +188,8 @@ pub(crate) async fn command(
             tell(OutputStream::Stdout, bytes);
         },
         |bytes| {
+            let own = skip(bytes);
+            let bytes = bytes.get(own..).unwrap_or_default();
             stderr.push(bytes);
             tell(OutputStream::Stderr, bytes);
         },

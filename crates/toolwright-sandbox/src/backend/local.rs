@@ -45,7 +45,8 @@ impl LocalSandbox {
         };
         let setup = Setup {
             mode: Mode::Local,
-            policy: policy.clone(),
+            // Where nothing is isolated nothing can be protected.
+            policy: Policy { protect: Vec::new(), ..policy.clone() },
             workspace: workspace.clone(),
             without: Vec::new(),
         };

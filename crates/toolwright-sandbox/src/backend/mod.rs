@@ -1,5 +1,6 @@
 //! The places a command can run in, one file each. They share one path for starting, watching and stopping.
 
+pub(crate) mod engine;
 pub(crate) mod exec;
 pub(crate) mod local;
 pub(crate) mod process;

@@ -18,7 +18,7 @@ use crate::launcher::wire::{Job, Setup, Work};
 use crate::policy::Policy;
 
 /// How long reading or writing a file may take.
-const FILE_PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const FILE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// A started launcher with the names it goes by inside.
 #[derive(Debug, Clone)]
@@ -40,25 +40,17 @@ impl Seat {
             .map_err(|error| unavailable("the start was interrupted").with_source(error))?
     }
 
-    fn job(&self, request: &ExecRequest, look_up: impl Fn(&str) -> Option<String>) -> Result<Job, ToolError> {
+    pub(crate) fn job(
+        &self,
+        request: &ExecRequest,
+        look_up: impl Fn(&str) -> Option<String>,
+    ) -> Result<Job, ToolError> {
         if let Some(user) = request.user.as_deref().filter(|user| *user != self.user) {
             let message =
                 format!("cannot run as `{}`: there is only the user `{}`", user.escape_debug(), self.user);
             return Err(ToolError::of(ErrorKind::Permission, message));
         }
-        if request.command.is_empty() {
-            return Err(ToolError::invalid("the command is empty"));
-        }
-        let texts = request.command.iter().chain(request.env.keys()).chain(request.env.values());
-        if texts.chain(&request.cwd).any(|text| text.contains('\0')) {
-            return Err(ToolError::invalid("a command, variable or folder cannot contain a NUL byte"));
-        }
-        if let Some(name) = request.env.keys().find(|name| name.is_empty() || name.contains('=')) {
-            return Err(ToolError::invalid(format!(
-                "`{}` is not the name of a variable",
-                name.escape_debug()
-            )));
-        }
+        validate(request)?;
         let env = env::build(&self.policy.env, &request.env, &self.home, &self.user, look_up);
         Ok(Job {
             work: Work::Exec { command: request.command.clone() },
@@ -66,6 +58,7 @@ impl Seat {
             env: env.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
             terminal: None,
             announce: false,
+            grace: 0,
         })
     }
 
@@ -82,7 +75,8 @@ impl Seat {
     ) -> Result<ExecResult, ToolError> {
         let job = self.job(&request, look_up)?;
         let timeout = self.timeout(request.timeout);
-        exec::command(&self.session, &job, request.input.as_deref(), timeout, sink, &self.layers).await
+        let input = request.input.as_deref();
+        exec::command(&self.session, &job, input, timeout, sink, &self.layers, |_| 0).await
     }
 
     pub(crate) async fn spawn(&self, request: SpawnRequest) -> Result<SandboxProcess, ToolError> {
@@ -102,6 +96,7 @@ impl Seat {
             env: Vec::new(),
             terminal: None,
             announce: false,
+            grace: 0,
         })
     }
 
@@ -149,8 +144,25 @@ fn file_failure(job: &Job, finish: Finish) -> ToolError {
     }
 }
 
+/// Refuses a request that no system could run as it stands.
+pub(crate) fn validate(request: &ExecRequest) -> Result<(), ToolError> {
+    if request.command.is_empty() {
+        return Err(ToolError::invalid("the command is empty"));
+    }
+    let texts = request.command.iter().chain(request.env.keys()).chain(request.env.values());
+    if texts.chain(&request.cwd).chain(&request.user).any(|text| text.contains('\0')) {
+        return Err(ToolError::invalid("a command, variable, folder or user cannot contain a NUL byte"));
+    }
+    match request.env.keys().find(|name| name.is_empty() || name.contains('=')) {
+        Some(name) => {
+            Err(ToolError::invalid(format!("`{}` is not the name of a variable", name.escape_debug())))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The one place where a backend reads the caller's environment, name by name.
-fn look_up(name: &str) -> Option<String> {
+pub(crate) fn look_up(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
@@ -172,10 +184,15 @@ pub(crate) fn layer_names(session: &Session) -> Vec<String> {
 
 /// A workspace path without links, so that inside and outside agree on its name.
 pub(crate) fn real(path: &Path) -> Result<PathBuf, ToolError> {
-    let path = std::fs::canonicalize(path)
-        .map_err(|error| unavailable(format!("`{}` cannot be used", path.display())).with_source(error))?;
+    let path = exists(path)?;
     if path.is_dir() {
         return Ok(path);
     }
     Err(unavailable(format!("`{}` is not a folder", path.display())))
+}
+
+/// A path without links to something that exists.
+pub(crate) fn exists(path: &Path) -> Result<PathBuf, ToolError> {
+    std::fs::canonicalize(path)
+        .map_err(|error| unavailable(format!("`{}` cannot be used", path.display())).with_source(error))
 }

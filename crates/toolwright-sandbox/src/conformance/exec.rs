@@ -157,8 +157,9 @@ check!(BROKEN_TEXT_IS_REPLACED, "broken_text_is_replaced", |sandbox| {
 });
 
 check!(FILES_STAY_BETWEEN_COMMANDS, "files_stay_between_commands", |sandbox| {
-    shell(sandbox, "echo kept > staying; echo temporary > /tmp/toolwright-staying").await?;
-    let result = shell(sandbox, "cat staying /tmp/toolwright-staying; rm /tmp/toolwright-staying").await?;
+    let temporary = format!("/tmp/toolwright-{:016x}", crate::sys::random_u64());
+    shell(sandbox, &format!("echo kept > staying; echo temporary > {temporary}")).await?;
+    let result = shell(sandbox, &format!("cat staying {temporary}; rm {temporary}")).await?;
     equal(result.stdout.as_str(), "kept\ntemporary\n")
 });
 

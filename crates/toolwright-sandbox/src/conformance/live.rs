@@ -136,8 +136,9 @@ check!(A_PROCESS_CAN_HAVE_A_TERMINAL, "a_process_can_have_a_terminal", |sandbox|
     say(&mut process, "tty\n").await?;
     expect(&mut process, "/dev/pts/").await?;
     process.handle.resize(TerminalSize { rows: 50, columns: 100 })?;
-    say(&mut process, "stty size\n").await?;
-    expect(&mut process, "50 100").await?;
+    // A terminal far away learns of its size a little later.
+    say(&mut process, "until stty size | grep '50 100'; do sleep 0.1; done\n").await?;
+    expect(&mut process, "50 100\r\n").await?;
     let job =
         "sh -c 'trap \"echo inter\"rupted\"; exit\" INT; echo wait\"ing\"; while :; do sleep 0.1; done'\n";
     say(&mut process, job).await?;

@@ -92,7 +92,8 @@ fn start(keeper: &Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<Running
         let _ = socket::send(line.as_fd(), &Event::Started.encode(), &fds);
     }
     let alone = keeper.on(Layer::PidNamespace);
-    Ok(Running { main, children, outcome, terminal, alone, ended: None })
+    let grace = Duration::from_millis(job.grace);
+    Ok(Running { main, children, outcome, terminal, alone, grace, ended: None })
 }
 
 fn receive(line: BorrowedFd<'_>) -> io::Result<Job> {
@@ -188,6 +189,7 @@ struct Running {
     terminal: Option<OwnedFd>,
     /// In a pid namespace of its own, where "everybody" means this job.
     alone: bool,
+    grace: Duration,
     ended: Option<i32>,
 }
 
@@ -213,7 +215,23 @@ impl Running {
                 }
             }
         }
+        if !self.grace.is_zero() {
+            // What may end by itself is not waited for before the report.
+            self.report(line);
+            self.wait_for_all();
+            self.destroy(STUBBORN_PATIENCE);
+            return;
+        }
         let all_dead = self.destroy(KILL_PATIENCE);
+        self.report(line);
+        // In a namespace of its own the rest dies with this process. Outside one, leaving would set it free.
+        if !all_dead && !self.alone {
+            self.destroy(STUBBORN_PATIENCE);
+        }
+    }
+
+    /// Tells how the program ended, or that it never ran.
+    fn report(&self, line: &OwnedFd) {
         let mut failure = [0; Event::SIZE];
         let event = match sys::set_nonblocking(self.outcome.as_fd(), true)
             .and_then(|()| sys::read_exact(self.outcome.as_fd(), &mut failure))
@@ -222,10 +240,6 @@ impl Running {
             Err(_) => Event::Ended(self.ended.unwrap_or(-libc::SIGKILL)).encode(),
         };
         let _ = socket::send(line.as_fd(), &event, &[]);
-        // In a namespace of its own the rest dies with this process. Outside one, leaving would set it free.
-        if !all_dead && !self.alone {
-            self.destroy(STUBBORN_PATIENCE);
-        }
     }
 
     /// Carries out complete orders; true means stop.
@@ -255,6 +269,15 @@ impl Running {
                 Ok(Waited::NoneYet) => return false,
                 Ok(Waited::NoChildren) | Err(_) => return true,
             }
+        }
+    }
+
+    /// Lets everything end by itself for as long as it was promised.
+    fn wait_for_all(&mut self) {
+        let patience = Instant::now() + self.grace;
+        while Instant::now() < patience && !self.reap() {
+            let _ = sys::poll([(self.children.as_fd(), libc::POLLIN)], Some(20));
+            let _ = sys::read(self.children.as_fd(), &mut [0; 128 * 4]);
         }
     }
 

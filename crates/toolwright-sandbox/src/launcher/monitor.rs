@@ -60,6 +60,11 @@ fn watch_runtime() -> Option<OwnedFd> {
 }
 
 fn local(setup: Setup, control: OwnedFd) -> i32 {
+    // A container engine shows the placeholders; the monitor sees to it that they go, even if the runtime is killed.
+    let guards = match Guards::prepare(&setup.workspace, &setup.policy.protect) {
+        Ok(guards) => guards,
+        Err(message) => fail(control.as_fd(), &message),
+    };
     reply(control.as_fd(), &SetupReply::Ready { layers: Vec::new(), missing: Vec::new() });
     let keeper = Keeper {
         limits: setup.policy.limits.clone(),
@@ -70,6 +75,7 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
         filter: Vec::new(),
     };
     keeper.serve(&control, watch_runtime().as_ref());
+    drop(guards);
     // The runtime removes its private folder itself, unless it was killed.
     if setup.policy.workspace.is_none() {
         let _ = fs::remove_dir_all(&setup.workspace);

@@ -60,6 +60,8 @@ pub(crate) struct Job {
     pub(crate) terminal: Option<TerminalSize>,
     /// Report the start. Without it only the end is reported, which spares two wake-ups.
     pub(crate) announce: bool,
+    /// How many milliseconds everything gets to end by itself before it is killed. Not for what is not trusted.
+    pub(crate) grace: u64,
 }
 
 /// What a job does.

@@ -143,12 +143,17 @@ pub(crate) fn new_session() -> io::Result<()> {
     check(unsafe { libc::setsid() }.into()).map(drop)
 }
 
-/// Sets soft and hard limit of one resource, never raising the hard one.
-pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+/// The most this process may ask for of one resource.
+pub(crate) fn hard_limit(resource: libc::__rlimit_resource_t) -> io::Result<u64> {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to one `rlimit`.
     check(unsafe { libc::getrlimit(resource, &raw mut now) }.into())?;
-    let value = value.min(now.rlim_max);
+    Ok(now.rlim_max)
+}
+
+/// Sets soft and hard limit of one resource, never raising the hard one.
+pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+    let value = value.min(hard_limit(resource)?);
     let wanted = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: the pointer is to one `rlimit`.
     check(unsafe { libc::setrlimit(resource, &raw const wanted) }.into()).map(drop)

@@ -9,27 +9,21 @@ use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
 use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
 
 use crate::processes::{daemon_script, running};
-use crate::support::{Case, check, descendants, descendants_of, equal, exe, text, wait_until};
+use crate::support::{Case, alone, check, descendants, descendants_of, equal, exe, text, wait_until};
 
 pub(crate) fn cases() -> Vec<Case> {
     // Memory and descriptors are those of the whole process, so each of these has a process to itself.
     vec![
-        Case::new("load::a_flood_is_drained_in_bounded_memory", || alone("flood")).once(),
-        Case::new("load::many_floods_at_once_are_too", || alone("floods")).once(),
-        Case::new("load::cancelled_calls_leave_nothing", || alone("leaks")),
-        Case::new("load::a_killed_runtime_leaves_nothing", || alone("kills")),
-        Case::new("load::many_sessions_live_at_once", || alone("sessions")).once(),
+        Case::new("load::a_flood_is_drained_in_bounded_memory", || alone("load", "flood")).once(),
+        Case::new("load::many_floods_at_once_are_too", || alone("load", "floods")).once(),
+        Case::new("load::cancelled_calls_leave_nothing", || alone("load", "leaks")),
+        Case::new("load::a_killed_runtime_leaves_nothing", || alone("load", "kills")),
+        Case::new("load::many_sessions_live_at_once", || alone("load", "sessions")).once(),
     ]
 }
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
-
-async fn alone(what: &str) -> Result<(), String> {
-    let output = Command::new(exe()).args(["load", what]).output().map_err(|error| error.to_string())?;
-    print!("{}", String::from_utf8_lossy(&output.stdout));
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
 /// The other end of [`alone`].

@@ -11,6 +11,7 @@
 
 mod attacks;
 mod conformance;
+mod engine;
 mod files;
 mod layers;
 mod load;
@@ -37,9 +38,10 @@ fn main() -> ExitCode {
         probe::main(name);
     }
     if let [first, name] = words.as_slice()
-        && first == "load"
+        && ["load", "engine"].contains(&first.as_str())
     {
-        return match block_on(load::main(name)) {
+        let work = async { if first == "load" { load::main(name).await } else { engine::main(name).await } };
+        return match block_on(work) {
             Ok(()) => ExitCode::SUCCESS,
             Err(reason) => {
                 eprintln!("{reason}");
@@ -73,5 +75,6 @@ fn cases() -> Vec<Case> {
     cases.extend(files::cases());
     cases.extend(layers::cases());
     cases.extend(load::cases());
+    cases.extend(engine::cases());
     cases
 }

@@ -87,6 +87,13 @@ pub(crate) fn exe() -> PathBuf {
     std::env::current_exe().expect("the path of this program")
 }
 
+/// Runs a piece of work in a process of its own.
+pub(crate) async fn alone(family: &str, what: &str) -> Result<(), String> {
+    let output = Command::new(exe()).args([family, what]).output().map_err(|error| error.to_string())?;
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
 /// A new folder for one test.
 pub(crate) fn folder(what: &str) -> PathBuf {
     static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);

@@ -1,0 +1,147 @@
+//! From a policy to the arguments that start its container.
+
+use std::path::{Path, PathBuf};
+
+use toolwright_core::ToolError;
+
+use super::{Engine, INIT, SWEEP};
+use crate::launcher::client::unavailable;
+use crate::layer::guard::Guard;
+use crate::layer::identity::{HOME, INSIDE};
+use crate::policy::{Network, Policy};
+use crate::sys;
+
+/// The client's words. The workspace is a path of the host as well unless it is a private one.
+pub(super) fn run(
+    engine: Engine,
+    policy: &Policy,
+    workspace: &Path,
+    guards: &[Guard],
+    name: &str,
+) -> Result<Vec<String>, ToolError> {
+    let program = engine.program();
+    let image = policy.image.as_deref().filter(|image| !image.is_empty() && !image.starts_with('-'));
+    let image = image.ok_or_else(|| {
+        unavailable(format!("the `{program}` sandbox needs an image"))
+            .hint(format!("name one: `{program}:debian:12`, or `image` in the policy"))
+    })?;
+    if let Network::Allow(_) = policy.network {
+        return Err(unavailable(format!("the `{program}` sandbox has no network access to chosen hosts"))
+            .hint("use `network: off`, or the `process` sandbox"));
+    }
+    let mut words = Words(vec![program.to_owned()]);
+    words.all(["run", "--rm", "--interactive", "--pull", "never", "--name", name, "--hostname", "sandbox"]);
+    words.all(["--label", "toolwright.sandbox", "--network", "none", "--read-only", "--ipc", "private"]);
+    words.all(["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]);
+    let owner = match &policy.workspace {
+        Some(folder) => owner(folder)?,
+        None => (INSIDE, INSIDE),
+    };
+    words.pair("--user", format!("{}:{}", owner.0, owner.1));
+    if engine == Engine::Podman && sys::effective_ids().0 != 0 {
+        // Without root, a user inside is another one outside unless told otherwise.
+        words.all(["--userns", "keep-id"]);
+    }
+
+    let limits = &policy.limits;
+    for (name, limit) in
+        [("--memory", limits.memory), ("--memory-swap", limits.memory), ("--pids-limit", limits.processes)]
+    {
+        if let Some(limit) = limit {
+            words.pair(name, limit);
+        }
+    }
+    for (name, limit) in
+        [("cpu", limits.cpu_seconds), ("fsize", limits.file_size), ("nofile", limits.open_files)]
+    {
+        if let Some(limit) = limit {
+            words.pair("--ulimit", format!("{name}={limit}:{limit}"));
+        }
+    }
+    words.all(["--ulimit", "core=0:0"]);
+    if engine == Engine::Podman {
+        // Its own default is more than many a machine lets it ask for.
+        let most = sys::process::hard_limit(libc::RLIMIT_NPROC).unwrap_or(4096).min(32_768);
+        words.pair("--ulimit", format!("nproc={most}:{most}"));
+    }
+    words.pair("--shm-size", limits.scratch);
+    let private: &[&str] = if policy.workspace.is_none() { &[super::PRIVATE_WORKSPACE] } else { &[] };
+    for place in ["/tmp", HOME].iter().chain(private) {
+        // An engine may give a folder the mode it has in the image; with Docker the owner can be said too.
+        let owned = match engine {
+            Engine::Docker => format!(",uid={},gid={}", owner.0, owner.1),
+            Engine::Podman => String::new(),
+        };
+        let size = limits.scratch;
+        words.pair("--tmpfs", format!("{place}:rw,exec,nosuid,nodev,size={size},mode=1777{owned}"));
+    }
+
+    let mut shown: Vec<(PathBuf, bool)> = Vec::new();
+    for (paths, writable) in [(&policy.read, false), (&policy.write, true)] {
+        for path in paths {
+            shown.push((super::super::shared::exists(path)?, writable));
+        }
+    }
+    shown.extend(policy.workspace.iter().map(|folder| (folder.clone(), true)));
+    shown.sort_by_key(|(path, _)| path.components().count());
+    for (path, writable) in &shown {
+        words.bind(path, path, *writable)?;
+    }
+    for guard in guards {
+        let path = workspace.join(&guard.path);
+        words.bind(&path, &path, guard.pin)?;
+    }
+    for path in &policy.mask {
+        let path = workspace.join(path);
+        // What the image itself has is no secret of this machine.
+        if !shown.iter().any(|(folder, _)| path.starts_with(folder)) {
+            continue;
+        }
+        match std::fs::symlink_metadata(&path) {
+            Ok(about) if about.is_dir() => {
+                words.pair("--tmpfs", format!("{}:ro,size=4096,mode=0555", plain(&path)?))
+            }
+            Ok(about) if about.is_symlink() => {
+                return Err(unavailable(format!("`{}` is a link and cannot be masked", path.display())));
+            }
+            Ok(_) => words.bind(Path::new("/dev/null"), &path, false)?,
+            Err(_) => {}
+        }
+    }
+    words.all(["--entrypoint", "/bin/sh", image, "-c"]);
+    words.0.push(format!("{SWEEP}\n{INIT}"));
+    Ok(words.0)
+}
+
+struct Words(Vec<String>);
+
+impl Words {
+    fn all<const N: usize>(&mut self, words: [&str; N]) {
+        self.0.extend(words.map(str::to_owned));
+    }
+
+    fn pair(&mut self, name: &str, value: impl ToString) {
+        self.0.extend([name.to_owned(), value.to_string()]);
+    }
+
+    fn bind(&mut self, source: &Path, target: &Path, writable: bool) -> Result<(), ToolError> {
+        let readonly = if writable { "" } else { ",readonly" };
+        let (source, target) = (plain(source)?, plain(target)?);
+        self.pair("--mount", format!("type=bind,source={source},target={target}{readonly}"));
+        Ok(())
+    }
+}
+
+/// A path that means the same in the client's little languages.
+fn plain(path: &Path) -> Result<&str, ToolError> {
+    path.to_str()
+        .filter(|text| !text.contains([',', ':', '"', '\n', '\r']))
+        .ok_or_else(|| unavailable(format!("`{}` cannot be given to a container engine", path.display())))
+}
+
+fn owner(folder: &Path) -> Result<(u32, u32), ToolError> {
+    use std::os::unix::fs::MetadataExt;
+    let about = std::fs::metadata(folder)
+        .map_err(|error| unavailable(format!("`{}` cannot be used", folder.display())).with_source(error))?;
+    Ok((about.uid(), about.gid()))
+}

@@ -1,0 +1,543 @@
+//! The `docker` and `podman` sandboxes: one container for each sandbox, driven through the engine's command line.
+//!
+//! The engine's client runs under our own launcher like any other program, so starting, draining and stopping it is the
+//! path all backends share. Process 1 of the container lives on the client's input: when the runtime goes, however it
+//! goes, the client does, the input ends, and the engine removes the container. Commands enter with the client's `exec`
+//! and tell with a first line of their own whether they start; what they leave behind is killed by process 1.
+
+mod arguments;
+mod clerk;
+mod process;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use toolwright_core::{
+    BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, MAX_READ_FILE, OutputSink, Sandbox,
+    SandboxProcess, SpawnRequest, ToolError, ToolOutput,
+};
+
+use self::clerk::Clerk;
+use super::exec::{self, Finish};
+use super::shared::{FILE_PATIENCE, Seat, look_up};
+use crate::env;
+use crate::launcher::client::unavailable;
+use crate::launcher::wire::{Job, Mode, Setup};
+use crate::layer::guard::Guards;
+use crate::layer::identity::{HOME, NAME};
+use crate::layer::view::PRIVATE_WORKSPACE;
+use crate::policy::{EnvPolicy, Layer, Policy};
+use crate::sys;
+
+const SWEEP: &str = include_str!("sweep.sh");
+const INIT: &str = include_str!("init.sh");
+const ENTER: &str = include_str!("enter.sh");
+const READ: &str = include_str!("read.sh");
+const WRITE: &str = include_str!("write.sh");
+
+/// How long the end of what a command left behind is waited for.
+const SWEEP_PATIENCE: Duration = Duration::from_millis(450);
+/// How many milliseconds an engine without a daemon may take to clear up after a container or a command: the processes
+/// that do it are descendants of its client.
+const GRACE: u64 = 5_000;
+/// When a command that may not have started yet is looked for again.
+const SECOND_LOOKS: [Duration; 3] =
+    [Duration::from_millis(150), Duration::from_millis(800), Duration::from_secs(3)];
+/// What the engine's client finds of the caller's environment.
+const CLIENT_VARIABLES: [&str; 10] = [
+    "PATH",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "DOCKER_TLS_VERIFY",
+    "DOCKER_CERT_PATH",
+    "CONTAINER_HOST",
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "XDG_RUNTIME_DIR",
+];
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Docker,
+    Podman,
+}
+
+impl Engine {
+    fn program(self) -> &'static str {
+        match self {
+            Engine::Docker => "docker",
+            Engine::Podman => "podman",
+        }
+    }
+}
+
+/// A sandbox in a container of Docker or Podman. The image needs `sh` and the usual small tools, nothing of ours.
+#[derive(Debug, Clone)]
+pub struct EngineSandbox {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    engine: Engine,
+    /// Where the client runs.
+    client: Seat,
+    /// The container.
+    name: String,
+    policy: Policy,
+    workspace: PathBuf,
+    layers: Vec<String>,
+    clerk: Clerk,
+    /// Held by the monitor too, which outlives a runtime that is killed.
+    _guards: Guards,
+}
+
+impl EngineSandbox {
+    /// Starts a container of the policy's image with Docker.
+    pub async fn docker(policy: Policy) -> Result<Self, ToolError> {
+        Self::open(Engine::Docker, policy).await
+    }
+
+    /// Starts a container of the policy's image with Podman.
+    pub async fn podman(policy: Policy) -> Result<Self, ToolError> {
+        Self::open(Engine::Podman, policy).await
+    }
+
+    async fn open(engine: Engine, mut policy: Policy) -> Result<Self, ToolError> {
+        policy.check()?;
+        let folder = policy.workspace.as_deref().map(super::shared::real).transpose()?;
+        let protect = match &folder {
+            Some(_) => policy.protect.clone(),
+            None => Vec::new(),
+        };
+        let pass = CLIENT_VARIABLES.map(str::to_owned).to_vec();
+        let host = Policy {
+            workspace: Some(folder.clone().unwrap_or_else(|| PathBuf::from("/"))),
+            protect,
+            env: EnvPolicy { pass, ..EnvPolicy::default() },
+            ..Policy::default()
+        };
+        let at = host.workspace.clone().unwrap_or_default();
+        let setup =
+            Setup { mode: Mode::Local, policy: host.clone(), workspace: at.clone(), without: Vec::new() };
+        let client = Seat {
+            session: Arc::new(Seat::start(setup).await?),
+            home: std::env::var("HOME").unwrap_or_else(|_| "/".to_owned()),
+            user: sys::effective_ids().0.to_string(),
+            layers: Vec::new(),
+            workspace: at.clone(),
+            policy: host,
+        };
+        let guards = Guards::prepare(&at, &client.policy.protect).map_err(unavailable)?;
+        policy.workspace = folder;
+        let workspace = policy.workspace.clone().unwrap_or_else(|| PRIVATE_WORKSPACE.into());
+        let name = format!("toolwright-{:016x}", sys::random_u64());
+        let start = arguments::run(engine, &policy, &workspace, &guards.list, &name)?;
+        let (clerk, layers) = Clerk::start(&client, start).await?;
+        require(&policy, &layers)?;
+        let layers = layers.iter().map(|layer| layer.as_str().to_owned()).collect();
+        let inner = Inner { engine, client, name, policy, workspace, layers, clerk, _guards: guards };
+        Ok(EngineSandbox { inner: Arc::new(inner) })
+    }
+
+    /// The workspace as commands see it.
+    pub fn workspace(&self) -> &Path {
+        &self.inner.workspace
+    }
+}
+
+/// A policy that does not say what it requires gets what a container can give; one that does gets that or nothing.
+fn require(policy: &Policy, layers: &[Layer]) -> Result<(), ToolError> {
+    let said = policy.require != Layer::DEFAULT_REQUIRED;
+    let ordinary = |layer: &&Layer| said || !matches!(layer, Layer::UserNamespace);
+    match policy.require.iter().filter(ordinary).find(|layer| !layers.contains(layer)) {
+        Some(layer) => {
+            Err(unavailable(format!("the policy requires `{layer}`, which the container does not have")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A command on its way through the container. Dropping it kills what there is of the command.
+struct Running {
+    inner: Arc<Inner>,
+    mark: u64,
+    /// The word that only the entering script knows.
+    word: String,
+    user: Option<String>,
+    /// The command's first process inside, once it is known.
+    root: AtomicI32,
+    swept: bool,
+}
+
+impl Running {
+    fn new(inner: &Arc<Inner>, user: Option<String>) -> Self {
+        let word = format!("{:016x}", sys::random_u64());
+        let (inner, mark) = (inner.clone(), inner.clerk.begin());
+        Running { inner, mark, word, user, root: AtomicI32::new(0), swept: false }
+    }
+
+    fn root(&self) -> i32 {
+        self.root.load(Ordering::Acquire)
+    }
+
+    /// Has a command end with its first process: the client listens for as long as anybody holds the output.
+    async fn watch<T>(&self, work: impl Future<Output = T>) -> T {
+        let clear = async {
+            self.inner.clerk.outlive(|| self.root()).await;
+            sweep(self.inner.clone(), self.mark, self.root(), self.user.clone()).await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = clear => std::future::pending().await,
+        }
+    }
+
+    /// Kills what is left and waits until it is gone, but not for ever.
+    async fn end(mut self) {
+        self.swept = true;
+        self.inner.clerk.end(self.mark);
+        let sweep = sweep(self.inner.clone(), self.mark, self.root(), self.user.clone());
+        let _ = tokio::time::timeout(SWEEP_PATIENCE, sweep).await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.swept {
+            return;
+        }
+        self.inner.clerk.end(self.mark);
+        let (inner, mark, root, user) = (self.inner.clone(), self.mark, self.root(), self.user.take());
+        // Without a runtime to run this on, the client goes as well, and the container with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                sweep(inner.clone(), mark, root, user.clone()).await;
+                for wait in SECOND_LOOKS.into_iter().filter(|_| root == 0) {
+                    tokio::time::sleep(wait).await;
+                    sweep(inner.clone(), mark, root, user.clone()).await;
+                }
+            });
+        }
+    }
+}
+
+async fn sweep(inner: Arc<Inner>, mark: u64, root: i32, user: Option<String>) {
+    let Some(user) = user else { return inner.clerk.sweep(mark, root).await };
+    // Process 1 may not kill another user's processes; that user may.
+    let order = inner.clerk.order(mark, root);
+    let script = format!("{SWEEP}\n\"$@\"");
+    let mut command = inner.client_words(["exec", "--user", &user]);
+    command.extend([inner.name.clone(), "/bin/sh".into(), "-c".into(), script, "sh".into()]);
+    command.extend(order.splitn(5, ' ').map(str::to_owned));
+    if let Ok(job) = inner.client.job(&ExecRequest::new(command), look_up) {
+        let _ = exec::run(&inner.client.session, &job, None, None, |_| {}, |_| {}).await;
+    }
+}
+
+/// How the entering script's first line was understood.
+enum Entered {
+    /// Nothing heard yet.
+    Waiting(Vec<u8>),
+    Started,
+    Refused(String),
+}
+
+impl Entered {
+    /// Takes the first line out of what was read and hands the rest on.
+    fn take<'a>(&mut self, running: &Running, bytes: &'a [u8]) -> &'a [u8] {
+        let Entered::Waiting(heard) = self else { return bytes };
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let (line, rest) = match end {
+            Some(end) => bytes.split_at(end + 1),
+            None => (bytes, &[][..]),
+        };
+        // A client that has something to say says it in a few lines.
+        let room = 4096usize.saturating_sub(heard.len()).min(line.len());
+        heard.extend_from_slice(line.get(..room).unwrap_or_default());
+        if end.is_none() {
+            return rest;
+        }
+        let text = String::from_utf8_lossy(heard).into_owned();
+        match text.trim_end().strip_prefix(running.word.as_str()).map(str::trim_start) {
+            Some(answer) => match answer.strip_prefix("start ").map(|pid| pid.parse::<i32>()) {
+                Some(Ok(pid)) => {
+                    running.root.store(pid, Ordering::Release);
+                    *self = Entered::Started;
+                }
+                _ => *self = Entered::Refused(answer.to_owned()),
+            },
+            // The client's own words; they are kept for the error.
+            None => return rest_of_words(heard, rest),
+        }
+        rest
+    }
+
+    /// Why the command did not start, if it did not.
+    fn failure(self, subject: &str, folder: &Path, user: Option<&str>) -> Option<ToolError> {
+        let (kind, message) = match self {
+            Entered::Started => return None,
+            Entered::Refused(word) => match word.as_str() {
+                "folder" => (ErrorKind::FileNotFound, format!("`{}` does not exist", folder.display())),
+                "missing" => (ErrorKind::FileNotFound, format!("{subject} does not exist")),
+                "directory" => (ErrorKind::IsADirectory, format!("{subject} is a folder")),
+                "special" => (ErrorKind::Permission, format!("{subject} is not a regular file")),
+                _ => (ErrorKind::Permission, format!("{subject} is not permitted")),
+            },
+            Entered::Waiting(heard) => {
+                let text = String::from_utf8_lossy(&heard).trim().to_owned();
+                match user {
+                    Some(user) if text.contains("user") => {
+                        (ErrorKind::Permission, format!("cannot run as `{}`: {text}", user.escape_debug()))
+                    }
+                    _ => (
+                        ErrorKind::SandboxUnavailable,
+                        format!("the container did not take the command: {text}"),
+                    ),
+                }
+            }
+        };
+        Some(ToolError::of(kind, message))
+    }
+}
+
+fn rest_of_words<'a>(heard: &mut Vec<u8>, rest: &'a [u8]) -> &'a [u8] {
+    let room = 4096usize.saturating_sub(heard.len()).min(rest.len());
+    heard.extend_from_slice(rest.get(..room).unwrap_or_default());
+    &[]
+}
+
+/// A client tells of a signal as shells do; we say minus its number.
+fn code(code: i32) -> i32 {
+    if (129..=192).contains(&code) { 128 - code } else { code }
+}
+
+fn shown(text: &str) -> String {
+    format!("`{}`", text.chars().take(200).collect::<String>().escape_debug())
+}
+
+impl Inner {
+    fn client_words<const N: usize>(&self, words: [&str; N]) -> Vec<String> {
+        std::iter::once(self.engine.program()).chain(words).map(str::to_owned).collect()
+    }
+
+    /// The client's job that enters the container.
+    fn enter(
+        &self,
+        running: &Running,
+        options: &[&str],
+        values: BTreeMap<String, String>,
+        script: Vec<String>,
+    ) -> Result<Job, ToolError> {
+        let mark = format!("TOOLWRIGHT_JOB={}", running.mark);
+        let mut command = self.client_words(["exec", "--env", &mark]);
+        command.extend(options.iter().map(|&option| option.to_owned()));
+        if let Some(user) = &running.user {
+            if user.is_empty() || user.starts_with('-') {
+                return Err(ToolError::of(ErrorKind::Permission, format!("cannot run as {}", shown(user))));
+            }
+            command.extend(["--user".to_owned(), user.clone()]);
+        }
+        let mut request = ExecRequest::new(Vec::<String>::new());
+        for (name, value) in values {
+            // Only the name is an argument: arguments can be seen by every user of the machine.
+            command.extend(["--env".to_owned(), name.clone()]);
+            request.env.insert(name, value);
+        }
+        command.extend([self.name.clone(), "/bin/sh".to_owned(), "-c".to_owned()]);
+        command.extend(script);
+        request.command = command;
+        let mut job = self.client.job(&request, look_up)?;
+        if self.engine == Engine::Podman {
+            job.grace = GRACE;
+        }
+        Ok(job)
+    }
+
+    /// The job of a command, and the folder it runs in.
+    fn command(
+        &self,
+        running: &Running,
+        request: &ExecRequest,
+        options: &[&str],
+        size: (u16, u16),
+    ) -> Result<(Job, PathBuf), ToolError> {
+        super::shared::validate(request)?;
+        let policy = &self.policy.env;
+        let mut variables = env::build(policy, &request.env, HOME, NAME, look_up);
+        if ![policy.set.contains_key("PATH"), request.env.contains_key("PATH")].contains(&true) {
+            // Images know best where their programs are.
+            variables.remove("PATH");
+        }
+        let plain = |name: &str| {
+            name.chars().all(|one| one == '_' || one.is_ascii_alphanumeric())
+                && !name.starts_with(|one: char| one.is_ascii_digit())
+        };
+        if let Some(name) = variables.keys().find(|name| !plain(name)) {
+            return Err(ToolError::invalid(format!("{} cannot be set by a shell", shown(name))));
+        }
+        let folder = request.cwd.as_ref().map_or(self.workspace.clone(), |cwd| self.workspace.join(cwd));
+        let mut script = vec![ENTER.to_owned(), "sh".to_owned(), running.word.clone()];
+        script.push(folder.to_string_lossy().into_owned());
+        let input = u8::from(request.input.is_some()).to_string();
+        script.extend([size.0.to_string(), size.1.to_string(), input, variables.len().to_string()]);
+        script.extend(variables.keys().cloned());
+        script.extend(request.command.iter().cloned());
+        let count = variables.len();
+        let values = variables
+            .into_values()
+            .enumerate()
+            .map(|(at, value)| (format!("TOOLWRIGHT_VALUE_{}", count - at), value))
+            .collect();
+        Ok((self.enter(running, options, values, script)?, folder))
+    }
+
+    fn timeout(&self, asked: Option<Duration>) -> Option<Duration> {
+        let most = self.policy.limits.timeout_seconds.map(Duration::from_secs);
+        [asked, most].into_iter().flatten().min()
+    }
+}
+
+impl EngineSandbox {
+    async fn run(
+        &self,
+        request: ExecRequest,
+        sink: Option<&dyn OutputSink>,
+    ) -> Result<ExecResult, ToolError> {
+        let inner = &self.inner;
+        let running = Running::new(inner, request.user.clone());
+        let input: &[&str] = if request.input.is_some() { &["--interactive"] } else { &[] };
+        let (job, folder) = inner.command(&running, &request, input, (0, 0))?;
+        let mut entered = Entered::Waiting(Vec::new());
+        let timeout = inner.timeout(request.timeout);
+        let result = {
+            let skip = |bytes: &[u8]| bytes.len() - entered.take(&running, bytes).len();
+            let input = request.input.as_deref();
+            let session = &inner.client.session;
+            running.watch(exec::command(session, &job, input, timeout, sink, &inner.layers, skip)).await
+        };
+        let timed_out = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Timeout);
+        running.end().await;
+        let name = shown(request.command.first().map(String::as_str).unwrap_or_default());
+        match entered.failure(&name, &folder, request.user.as_deref()) {
+            Some(failure) if !timed_out => Err(failure),
+            _ => result.map(|mut result| {
+                result.code = code(result.code);
+                result
+            }),
+        }
+    }
+
+    /// Runs one of the scripts that move files.
+    async fn file(
+        &self,
+        script: &str,
+        path: &str,
+        size: usize,
+        input: Option<&[u8]>,
+        take: impl FnMut(&[u8]),
+    ) -> Result<i32, ToolError> {
+        if path.is_empty() || path.contains('\0') {
+            return Err(ToolError::invalid("a path cannot be empty or contain a NUL byte"));
+        }
+        let inner = &self.inner;
+        let running = Running::new(inner, None);
+        let full = inner.workspace.join(path).to_string_lossy().into_owned();
+        let words = [script, "sh", &running.word, &full, &size.to_string()].map(str::to_owned);
+        let options: &[&str] = if input.is_some() { &["--interactive"] } else { &[] };
+        let job = inner.enter(&running, options, BTreeMap::new(), words.to_vec())?;
+        let mut entered = Entered::Waiting(Vec::new());
+        let deadline = Some(tokio::time::Instant::now() + FILE_PATIENCE);
+        let hear = |bytes: &[u8]| {
+            entered.take(&running, bytes);
+        };
+        let finish = exec::run(&inner.client.session, &job, input, deadline, take, hear).await?;
+        running.end().await;
+        match (finish, entered.failure(&shown(path), &inner.workspace, None)) {
+            (Finish::TimedOut, _) => {
+                Err(ToolError::of(ErrorKind::Timeout, "reading or writing the file took too long"))
+            }
+            (_, Some(failure)) => Err(failure),
+            (Finish::Ended(code), None) => Ok(code),
+            (Finish::Failed(stage, errno), None) => Err(exec::failure(&job, stage, errno)),
+        }
+    }
+
+    async fn write(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
+        match self.file(WRITE, path, contents.len(), Some(contents), |_| {}).await? {
+            0 => Ok(()),
+            3 | 4 => Err(ToolError::of(
+                ErrorKind::Limit,
+                format!("{} does not fit: the space of the sandbox is used up", shown(path)),
+            )),
+            _ => Err(ToolError::of(ErrorKind::Permission, format!("{} cannot be replaced", shown(path)))),
+        }
+    }
+
+    async fn read(&self, path: &str) -> Result<Vec<u8>, ToolError> {
+        let mut contents = Vec::new();
+        let take = |bytes: &[u8]| {
+            let room = (MAX_READ_FILE + 1).saturating_sub(contents.len());
+            contents.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        };
+        let code = self.file(READ, path, MAX_READ_FILE + 1, None, take).await?;
+        if contents.len() > MAX_READ_FILE {
+            contents.truncate(1024 * 1024);
+            let partial = ToolOutput::text(String::from_utf8_lossy(&contents));
+            let message = format!("{} is larger than may be read", shown(path));
+            return Err(ToolError::of(ErrorKind::OutputLimit, message).with_partial(partial));
+        }
+        match code {
+            0 => Ok(contents),
+            _ => Err(ToolError::of(ErrorKind::Permission, format!("{} cannot be read", shown(path)))),
+        }
+    }
+}
+
+impl Sandbox for EngineSandbox {
+    fn kind(&self) -> &str {
+        self.inner.engine.program()
+    }
+
+    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        Box::pin(self.run(command, None))
+    }
+
+    fn exec_live<'a>(
+        &'a self,
+        command: ExecRequest,
+        sink: &'a dyn OutputSink,
+    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        Box::pin(self.run(command, Some(sink)))
+    }
+
+    fn spawn<'a>(&'a self, command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
+        Box::pin(process::spawn(&self.inner, command))
+    }
+
+    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.write(path, contents))
+    }
+
+    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        Box::pin(self.read(path))
+    }
+
+    fn connection<'a>(
+        &'a self,
+        user: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Connection>, ToolError>> {
+        let user = user.map(|user| format!(" --user '{}'", user.replace('\'', "'\\''"))).unwrap_or_default();
+        let command =
+            format!("{} exec --interactive --tty{user} {} sh", self.inner.engine.program(), self.inner.name);
+        let kind = self.kind().to_owned();
+        Box::pin(async move { Ok(Some(Connection { kind, command })) })
+    }
+}
