@@ -23,6 +23,9 @@ pub fn run(rest: &[&str]) -> Result<()> {
     if let Err(error) = engines() {
         eprintln!("the tests that need a container engine will be skipped by name: {error:#}");
     }
+    if let Err(error) = chromium() {
+        eprintln!("the tests that need a browser will be skipped by name: {error:#}");
+    }
     // Documentation examples first: the last line printed is then that of the test runner.
     if rest.is_empty() {
         cargo(&["test", "--workspace", "--doc", "--quiet"])?;
@@ -44,6 +47,17 @@ fn engines() -> Result<()> {
     }
     let packages = ["install", "-y", "--no-install-recommends", "docker.io", "podman", "runc"];
     check(Command::new("apt-get").args(packages).stdout(std::process::Stdio::null()))
+}
+
+/// A browser for the tests of pages: the one that is there, or Debian's.
+fn chromium() -> Result<()> {
+    let there = ["chromium", "chromium-browser", "google-chrome"]
+        .iter()
+        .any(|name| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success()));
+    if there {
+        return Ok(());
+    }
+    check(Command::new("apt-get").args(["install", "--yes", "--quiet", "chromium"]))
 }
 
 /// Has the vendors' own clients read the requests we make.

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 /// Tools for language models: written once, called safely.
 #[derive(Parser)]
-#[command(name = "toolwright", version, propagate_version = true, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "toolwright", version = crate::version::LONG, propagate_version = true, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -26,6 +26,7 @@ Examples:
   toolwright mcp list -- COMMAND         the tools of an MCP server
   toolwright call bash command='ls -la'  a command, in a sandbox that may only read this folder
   toolwright init; toolwright check      write a file of your own tools, and check it
+  toolwright runs; toolwright view       what happened in earlier runs, here or in a browser
   toolwright doctor                      what works here, and how to get the rest
 
 Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
@@ -55,6 +56,20 @@ pub enum Command {
     /// List, call and lock the tools of an MCP server.
     #[command(subcommand)]
     Mcp(Mcp),
+    /// List, filter and show recorded runs.
+    #[command(after_help = RUNS_EXAMPLES, args_conflicts_with_subcommands = true)]
+    Runs(Runs),
+    /// Look at recorded runs in a browser, also while they go on.
+    #[command(after_help = VIEW_HELP)]
+    View(View),
+    /// Run a recorded run again, offline: the model's and the tools' answers come from the record.
+    #[command(after_help = REPLAY_HELP)]
+    Replay(Replay),
+    /// Compare two recorded runs: what was said, called, decided and given back.
+    #[command(
+        after_help = "The exit code is 0 when they are the same and 1 when they differ.\n\nExample:\n  toolwright diff last~1 last"
+    )]
+    Diff(DiffRuns),
     /// Show what a sandbox lets through.
     Sandbox(SandboxCommand),
     /// Say what works on this machine, and how to get the rest.
@@ -110,9 +125,8 @@ pub struct RunFile {
     /// Go on with the next input when one fails; the exit code is still 1.
     #[arg(long)]
     pub keep_going: bool,
-    /// Record everything that happens in this file.
-    #[arg(long, value_name = "FILE")]
-    pub transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub record: RecordArgs,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
 }
@@ -250,9 +264,8 @@ pub struct Ask {
     /// Approval rules (YAML); left out, tools that change nothing are approved and the rest is asked about.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Record everything that happens in this file.
-    #[arg(long, value_name = "FILE")]
-    pub transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub record: RecordArgs,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
 }
@@ -279,11 +292,133 @@ pub struct Call {
     /// Save pictures and other files of the result here.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub save_to: PathBuf,
-    /// Record everything that happens in this file.
-    #[arg(long, value_name = "FILE")]
-    pub transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub record: RecordArgs,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+}
+
+/// Where the run is recorded. Left alone, in the user's folder of runs; `toolwright runs` lists them.
+#[derive(clap::Args)]
+pub struct RecordArgs {
+    /// Record everything that happens in this file instead of the folder of runs.
+    #[arg(long, value_name = "FILE", conflicts_with = "no_record")]
+    pub transcript: Option<PathBuf>,
+    /// Record nothing.
+    #[arg(long)]
+    pub no_record: bool,
+}
+
+const RUNS_EXAMPLES: &str = "\
+A run is named by `last`, `last~1` (the one before), a part of its id, or the path of a transcript.
+
+Runs are kept in $XDG_DATA_HOME/toolwright/runs (~/.local/share/toolwright/runs), readable by you alone, without your
+keys; TOOLWRIGHT_RUNS names another folder. The newest 1000 are kept; TOOLWRIGHT_KEEP_RUNS sets another number.
+
+Examples:
+  toolwright runs                     the newest 20
+  toolwright runs --failed --tool bash
+  toolwright runs --search 'no such file' --all
+  toolwright runs show last
+  toolwright runs remove last~3";
+
+const VIEW_HELP: &str = "\
+Prints the address of a page on this machine: runs, a timeline of messages and calls, arguments, results, pictures,
+errors, approvals, tokens and cost. Nobody else can reach it: it listens on 127.0.0.1, and the address holds a random word.
+
+Examples:
+  toolwright view
+  toolwright view last
+  toolwright view run.jsonl --port 8765";
+
+#[derive(clap::Args)]
+pub struct View {
+    /// The run to begin with; left out, the newest.
+    pub run: Option<String>,
+    /// Listen on this port; 0 takes any that is free.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+}
+
+const REPLAY_HELP: &str = "\
+Nothing is run and nobody is asked: every call goes through today's tools, schemas and policy, and where it would be
+run, the recorded answer is given. So a replay shows what a change of a tool, a file or a policy would have done to a
+run that happened. The exit code is 0 when nothing differs and 1 when something does.
+
+Examples:
+  toolwright replay last
+  toolwright replay last --policy stricter.yaml
+  toolwright replay last -f tools.yaml";
+
+#[derive(clap::Args)]
+pub struct Runs {
+    #[command(subcommand)]
+    pub what: Option<RunsWhat>,
+    /// Show at most so many.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// Show all.
+    #[arg(long)]
+    pub all: bool,
+    /// Only runs of this command, such as `ask` or `chat`.
+    #[arg(long, value_name = "COMMAND")]
+    pub command: Option<String>,
+    /// Only runs that did not end well, or in which a call failed.
+    #[arg(long)]
+    pub failed: bool,
+    /// Only runs that called this tool.
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Only runs in which this text appears, whatever its case.
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub enum RunsWhat {
+    /// Show one run from its first message to its end; with --json, its events as they were recorded.
+    Show {
+        /// The run.
+        #[arg(default_value = "last")]
+        run: String,
+        /// Show whole arguments and results.
+        #[arg(long)]
+        full: bool,
+    },
+    /// Print where a run is kept.
+    Path {
+        /// The run.
+        #[arg(default_value = "last")]
+        run: String,
+    },
+    /// Remove runs.
+    Remove {
+        /// The runs.
+        #[arg(required = true)]
+        runs: Vec<String>,
+    },
+}
+
+#[derive(clap::Args)]
+pub struct Replay {
+    /// The run.
+    #[arg(default_value = "last")]
+    pub run: String,
+    /// Use the tools of this file instead of the one the run used.
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Decide by these rules instead of as it was decided.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub struct DiffRuns {
+    /// The earlier run.
+    pub a: String,
+    /// The later run.
+    #[arg(default_value = "last")]
+    pub b: String,
 }
 
 /// Where tools that need a sandbox work.

@@ -8,8 +8,11 @@ mod demo;
 mod files;
 mod prompt;
 mod report;
+mod runs;
 mod sandboxes;
 mod toolbox;
+mod version;
+mod view;
 
 use std::process::ExitCode;
 
@@ -40,6 +43,8 @@ fn run(args: Args) -> anyhow::Result<()> {
         Command::Check(what) => return commands::check::run(&what, args.json),
         Command::Eval(what) => return commands::eval::run(&what, args.json),
         Command::Init(what) => return commands::init::run(&what),
+        Command::Runs(what) => return commands::runs::run(&what, args.json),
+        Command::Diff(what) => return commands::diff::run(&what, args.json),
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -52,11 +57,15 @@ fn run(args: Args) -> anyhow::Result<()> {
             Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
             Command::Doctor => commands::doctor::run(args.json).await,
             Command::Run(what) => commands::run::run(what).await,
+            Command::View(what) => commands::view::run(what).await,
+            Command::Replay(what) => commands::replay::run(what, args.json).await,
             Command::Completions(_)
             | Command::Tools(_)
             | Command::Check(_)
             | Command::Eval(_)
-            | Command::Init(_) => Ok(()),
+            | Command::Init(_)
+            | Command::Runs(_)
+            | Command::Diff(_) => Ok(()),
         }
     });
     // Work that was abandoned on a time-out or a Ctrl-C must not keep the program alive.

@@ -3,6 +3,7 @@
 //! Calls are told apart by their span, a number no other call of the run has, because models reuse call ids. Every
 //! span that is opened by [`EventKind::CallStarted`] is closed by exactly one [`EventKind::CallFinished`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -41,6 +42,9 @@ pub enum EventKind {
         version: u32,
         /// The run.
         run_id: Arc<str>,
+        /// What the run is about, for whoever looks through runs: the command, the folder.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        labels: BTreeMap<String, String>,
         /// The tools it offers.
         tools: Vec<ToolStamp>,
     },
@@ -103,18 +107,19 @@ pub enum EventKind {
     CallFinished {
         /// The call's number.
         span: u64,
-        /// What went back; absent when the call was cut off.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        result: Option<ToolResult>,
-        /// Why it failed, fatal errors included.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<ErrorInfo>,
         /// How long it took.
         #[serde(with = "time::micros", rename = "duration_us")]
         duration: Duration,
         /// True when the run ended, or the caller went away, before the call did.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,
+        /// Why it failed, fatal errors included.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorInfo>,
+        /// What went back; absent when the call was cut off. It comes last, so that a reader who only wants to know how
+        /// the call went need not read on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<ToolResult>,
     },
     /// A limit of the run was reached.
     LimitHit {

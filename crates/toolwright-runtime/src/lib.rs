@@ -53,6 +53,6 @@ pub use redact::{REDACTED, Redactor, is_secret_name};
 pub use render::DEFAULT_MAX_OUTPUT;
 pub use run::{DEFAULT_MAX_DEPTH, Run, RunBuilder, RunEnd};
 pub use state::{RunState, STATE_VERSION};
-pub use time::utc_date;
+pub use time::{format_time, parse_time, utc_date};
 pub use transcript::{Durability, Transcript, TranscriptError, TranscriptWriter};
 pub use turn::{Loop, LoopOutcome, RunError, ToolCalls, completion};

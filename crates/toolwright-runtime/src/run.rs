@@ -1,6 +1,6 @@
 //! A run: tools, policy, limits, state and record, built once and shared by all its calls.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -108,6 +108,7 @@ impl Run {
             executor: Arc::new(LocalExecutor),
             sinks: Vec::new(),
             deltas: Vec::new(),
+            labels: BTreeMap::new(),
             transcript: None,
             cancel: CancelToken::new(),
             strictness: Strictness::default(),
@@ -408,6 +409,7 @@ pub struct RunBuilder {
     executor: Arc<dyn Executor>,
     sinks: Vec<Arc<dyn EventSink>>,
     deltas: Vec<DeltaListener>,
+    labels: BTreeMap<String, String>,
     transcript: Option<TranscriptWriter>,
     cancel: CancelToken,
     strictness: Strictness,
@@ -421,6 +423,11 @@ impl RunBuilder {
     pub fn id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.scope.run_id = id.into();
         self
+    }
+
+    /// The id the run will have.
+    pub fn run_id(&self) -> &Arc<str> {
+        &self.scope.run_id
     }
 
     /// Adds tools that are found at run time.
@@ -498,6 +505,13 @@ impl RunBuilder {
     #[must_use]
     pub fn on_delta(mut self, listener: impl Fn(ModelDelta<'_>) + Send + Sync + 'static) -> Self {
         self.deltas.push(Arc::new(listener));
+        self
+    }
+
+    /// Says in the record what the run is about, for whoever looks through runs.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
         self
     }
 
@@ -588,6 +602,7 @@ impl RunBuilder {
         inner.events.emit(EventKind::RunStarted {
             version: FORMAT_VERSION,
             run_id: inner.scope.run_id.clone(),
+            labels: self.labels,
             tools: stamps.collect(),
         })?;
         Ok(Run { inner })

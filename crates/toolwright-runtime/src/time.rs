@@ -33,6 +33,16 @@ pub fn utc_date(since_1970: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
+/// Reads a time as events have it: `2026-01-31T12:00:00.000000Z`.
+pub fn parse_time(text: &str) -> Option<SystemTime> {
+    parse(text)
+}
+
+/// A time as events have it.
+pub fn format_time(time: SystemTime) -> String {
+    format(time)
+}
+
 pub(crate) fn format(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, rest) = (since.as_secs() / 86_400, since.as_secs() % 86_400);

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use toolwright::vendor::VENDORS;
 use toolwright::{
-    Conversation, Durability, Event, EventKind, Limits, Message, Model, ModelDelta, ModelSettings, Policy,
-    Run, RunEnd, ScriptedModel, ToolCall, call_text, completion, connect, text,
+    Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, ModelSettings, Policy, Run, RunEnd,
+    ScriptedModel, ToolCall, call_text, completion, connect, text,
 };
 
 use crate::args::Ask;
 use crate::prompt::{Terminal, printable};
-use crate::report::{self, Usage};
+use crate::report::Usage;
+use crate::runs::record::{About, record};
 use crate::{commands, demo, files, sandboxes, toolbox};
 
 pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
@@ -36,9 +37,9 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
     if let Some(terminal) = Terminal::if_there() {
         builder = builder.approver(terminal);
     }
-    if let Some(path) = &what.transcript {
-        builder = builder.transcript(path, [], Durability::Process).map_err(report::unusable)?;
-    }
+    let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
+    let about = About { command: "ask", file: what.file.as_deref() };
+    let (mut builder, recorded) = record(builder, &what.record, &about, secrets)?;
     let screen = Screen { streams: !json && std::io::stdout().is_terminal(), ..Screen::default() };
     let screen = Arc::new(screen);
     if !json {
@@ -83,6 +84,9 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
         writeln!(out, "{answer}")?;
     } else if !screen.streams {
         writeln!(out, "{}", completion(&messages))?;
+    }
+    if let Some(id) = recorded.filter(|_| !json) {
+        eprintln!("\nrecorded as {id}: `toolwright view` shows it, `toolwright runs show` prints it");
     }
     match end {
         RunEnd::Done => Ok(()),

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Map, Value};
 use toolwright::{
-    CallNote, Content, Durability, Event, EventKind, Media, Run, RunEnd, ToolCall, ToolDef, ToolResult,
-    Toolset,
+    CallNote, Content, Event, EventKind, Media, Run, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
 };
 
 use crate::args::Call;
 use crate::report::{self, Failed, Usage};
+use crate::runs::record::{About, record};
 use crate::{files, prompt, sandboxes, toolbox};
 
 pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
@@ -40,9 +40,8 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     if !json {
         builder = builder.on_event(|event: &Event| show(&event.kind));
     }
-    if let Some(path) = &what.transcript {
-        builder = builder.transcript(path, secrets, Durability::Process).map_err(report::unusable)?;
-    }
+    let about = About { command: "call", file: what.file.as_deref() };
+    let (builder, _) = record(builder, &what.record, &about, secrets)?;
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
     let result = tokio::select! {

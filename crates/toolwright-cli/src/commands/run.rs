@@ -3,11 +3,12 @@
 use std::io::{BufRead as _, Write as _};
 
 use toolwright::lang::Cli;
-use toolwright::{CallNote, Durability, Event, EventKind, Run};
+use toolwright::{CallNote, Event, EventKind, Run};
 
 use crate::args::RunFile;
 use crate::prompt::printable;
 use crate::report::{self, Usage};
+use crate::runs::record::{About, record};
 use crate::{files, sandboxes};
 
 pub async fn run(what: RunFile) -> anyhow::Result<()> {
@@ -22,10 +23,8 @@ pub async fn run(what: RunFile) -> anyhow::Result<()> {
     if let Ok(Some(sandbox)) = sandboxes::open(&what.sandbox).await {
         builder = builder.sandbox("default", sandbox);
     }
-    if let Some(path) = &what.transcript {
-        let secrets = loaded.secrets().to_vec();
-        builder = builder.transcript(path, secrets, Durability::Process).map_err(report::unusable)?;
-    }
+    let about = About { command: "run", file: Some(&what.file) };
+    let (builder, _) = record(builder, &what.record, &about, loaded.secrets().to_vec())?;
     let run = builder.build()?;
     let inputs = cli.inputs(inputs(&what.inputs)?);
     let work = one_after_another(cli, &run, inputs, what.keep_going);

@@ -1,15 +1,22 @@
 //! The program as a person meets it: command, stdout, stderr, exit code.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "these are tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "these are tests")]
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+mod browser;
 mod mcp;
 mod mistakes;
 mod pages;
+mod pictures;
+mod recorded;
 mod sandboxed;
+mod view;
+
+/// What ids of runs look like.
+const RUN_ID: &str = r"\b[0-9a-f]{13}-[0-9a-f]+-[0-9a-f]+\b";
 
 /// Runs the program in an empty folder and shows everything it printed.
 fn show(args: &[&str]) -> String {
@@ -114,6 +121,7 @@ fn the_demo_model_tells_its_story() {
     for part in together {
         assert!(shown.contains(part), "{part} is missing from {shown}");
     }
+    let shown = regex::Regex::new(RUN_ID).unwrap().replace_all(&shown, "[run]").into_owned();
     let story: Vec<&str> =
         shown.lines().filter(|line| !together.iter().any(|part| line.starts_with(part))).collect();
     insta::assert_snapshot!(story.join("\n"));
@@ -155,7 +163,7 @@ fn a_limit_ends_a_run_with_exit_1() {
     let script = "- calls: [{tool: add, arguments: {x: 1, y: 1}}]\n".repeat(5);
     std::fs::write(folder.path().join("replies.yaml"), script).unwrap();
     let args = ["ask", "go", "--model", "scripted/replies.yaml", "--max-turns", "2"];
-    insta::assert_snapshot!(show_in(folder.path(), &args, ""));
+    insta::assert_snapshot!(show_in(folder.path(), &[&args[..], &["--no-record"]].concat(), ""));
 }
 
 #[test]

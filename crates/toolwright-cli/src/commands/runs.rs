@@ -1,0 +1,234 @@
+//! `toolwright runs`: what happened in earlier runs.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use toolwright::{CallNote, EventKind, ToolCall, call_text, text};
+
+use crate::args::{Runs, RunsWhat};
+use crate::prompt::printable;
+use crate::report;
+use crate::runs::index::{Index, Item, Kind, State};
+use crate::runs::source::{Source, Whole};
+use crate::runs::{self, story};
+
+pub fn run(what: &Runs, json: bool) -> anyhow::Result<()> {
+    match &what.what {
+        None => list(what, json),
+        Some(RunsWhat::Show { run, full }) => show(&runs::find(run)?, *full, json),
+        Some(RunsWhat::Path { run }) => Ok(report::line(runs::find(run)?.display())?),
+        Some(RunsWhat::Remove { runs: names }) => {
+            let paths = names.iter().map(|name| runs::find(name)).collect::<anyhow::Result<Vec<_>>>()?;
+            for path in paths {
+                runs::remove(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
+                eprintln!("removed {}", runs::id_of(&path));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn list(what: &Runs, json: bool) -> anyhow::Result<()> {
+    let most = if what.all { usize::MAX } else { what.limit };
+    let mut out = std::io::stdout().lock();
+    let mut shown = 0;
+    for path in runs::list() {
+        if shown >= most {
+            break;
+        }
+        let Ok(source) = Source::open(&path) else { continue };
+        if !wanted(what, &source)? {
+            continue;
+        }
+        shown += 1;
+        if json {
+            writeln!(out, "{}", summary(&path, &source.index))?;
+        } else {
+            writeln!(out, "{}", line(&path, &source.index))?;
+        }
+    }
+    if shown == 0 && !json {
+        eprintln!("no run matches; `toolwright ask 'What can you do?'` makes one");
+    }
+    Ok(())
+}
+
+fn wanted(what: &Runs, source: &Source) -> anyhow::Result<bool> {
+    let index = &source.index;
+    let command = what.command.as_ref();
+    if command.is_some_and(|command| index.labels.get("command") != Some(command)) {
+        return Ok(false);
+    }
+    if what.failed && index.errors == 0 && matches!(index.state(), "done" | "running") {
+        return Ok(false);
+    }
+    if let Some(tool) = &what.tool {
+        let calls = index.items.iter().filter_map(|item| item.call.as_ref());
+        if !calls.into_iter().any(|call| index.name_of(call.tool) == tool) {
+            return Ok(false);
+        }
+    }
+    match &what.search {
+        Some(text) => Ok(!source.search(text, 1)?.is_empty()),
+        None => Ok(true),
+    }
+}
+
+/// One run as a program reads it.
+pub fn summary(path: &Path, index: &Index) -> Value {
+    json!({
+        "run": runs::id_of(path), "path": path, "command": index.labels.get("command"), "labels": index.labels,
+        "started": moment(index.started), "duration_us": index.last.saturating_sub(index.started),
+        "status": index.state(), "models": index.models(), "prompt": index.prompt, "turns": index.replies.len(),
+        "calls": index.calls, "errors": index.errors, "usage": index.usage, "cost": index.cost,
+        "bytes": index.bytes, "broken_lines": index.broken_lines,
+    })
+}
+
+fn line(path: &Path, index: &Index) -> String {
+    let command = index.labels.get("command").map_or("", String::as_str);
+    let about = match index.prompt.as_str() {
+        "" => {
+            index.items.iter().find_map(|item| item.call.as_ref()).map_or("", |call| index.name_of(call.tool))
+        }
+        prompt => prompt,
+    };
+    let errors = if index.errors > 0 { format!(", {} failed", index.errors) } else { String::new() };
+    let line = format!(
+        "{}  {}  {command:<4}  {:<8} {:>8}  {} calls{errors}  {}",
+        runs::id_of(path),
+        day_and_time(index.started),
+        index.state(),
+        span(index.last.saturating_sub(index.started)),
+        index.calls,
+        text::clip(&about.replace('\n', " "), 60),
+    );
+    printable(line.trim_end())
+}
+
+fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        let mut file =
+            std::fs::File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        std::io::copy(&mut file, &mut out)?;
+        return Ok(());
+    }
+    let source = Source::open(path)?;
+    let index = &source.index;
+    let command = index.labels.get("command").map_or("run", String::as_str);
+    let took = span(index.last.saturating_sub(index.started));
+    writeln!(out, "{command} {}: {}, {took}", runs::id_of(path), index.state())?;
+    writeln!(out, "{}", facts(index))?;
+    if let Some(folder) = index.labels.get("folder") {
+        writeln!(out, "in {}", printable(folder))?;
+    }
+    for item in &index.items {
+        let whole = match source.whole(item) {
+            Ok(whole) => whole,
+            Err(error) => {
+                writeln!(out, "\n(an event cannot be shown: {error})")?;
+                continue;
+            }
+        };
+        writeln!(out, "{}", printable(&shown(index, item, &whole, full)).trim_end())?;
+    }
+    if index.broken_lines > 0 {
+        writeln!(out, "\n{} lines of the file are no events", index.broken_lines)?;
+    }
+    Ok(())
+}
+
+/// When, which model, how much.
+fn facts(index: &Index) -> String {
+    let models = index.models();
+    let model = if models.is_empty() { String::new() } else { format!(", {}", models.join(", ")) };
+    let cost = if index.cost > 0.0 { format!(", ${:.4}", index.cost) } else { String::new() };
+    format!(
+        "{}{model}, {} turns, {} calls ({} failed), {} tokens{cost}",
+        day_and_time(index.started),
+        index.replies.len(),
+        index.calls,
+        index.errors,
+        index.usage.total(),
+    )
+}
+
+/// One item as text.
+fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
+    let most = |short: usize| if full { usize::MAX } else { short };
+    if let Some(message) = whole.message() {
+        let who = match item.kind {
+            Kind::System => "system",
+            Kind::User => "user",
+            _ => "assistant",
+        };
+        let reply = item.reply.and_then(|number| index.replies.get(number as usize));
+        let figures = reply.map_or(String::new(), |reply| {
+            let usage = &reply.usage;
+            let time = span(reply.duration_us);
+            format!("  ({time}, {} in, {} out)", usage.input_tokens, usage.output_tokens)
+        });
+        let said = text::clip(&message.text(), most(2000)).replace('\n', "\n  ");
+        let said = if said.is_empty() { said } else { format!("\n  {said}") };
+        return format!("\n{who}{figures}{said}");
+    }
+    match (&whole.event, &item.call) {
+        (EventKind::CallStarted { call_id, tool, arguments, .. }, Some(call)) => {
+            let indent = "  ".repeat(usize::from(call.depth) + 1);
+            let asked = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
+            let took = match call.state {
+                State::Running => "still running".to_owned(),
+                State::Interrupted => "interrupted".to_owned(),
+                _ => span(call.duration_us),
+            };
+            let mut out = format!("{indent}⏺ {}  {took}", text::clip(&call_text(&asked), most(200)));
+            for note in &whole.notes {
+                if let CallNote::Hint { text } = note {
+                    out = format!("{out}\n{indent}  {}", text::clip(text, most(200)));
+                }
+            }
+            if let Some(EventKind::CallDecided { approver, decision, reason, .. }) = &whole.decided
+                && (decision != "approve" || approver != "policy")
+            {
+                let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                out = format!("{out}\n{indent}  {approver}: {decision}{reason}");
+            }
+            let given = match (whole.result(), &whole.finished) {
+                (Some(result), _) => result.to_text(),
+                (None, Some(EventKind::CallFinished { error: Some(error), .. })) => error.message.clone(),
+                _ => String::new(),
+            };
+            if !given.is_empty() {
+                let given = text::clip(given.trim_end(), most(500));
+                out = format!("{out}\n{indent}  └ {}", given.replace('\n', &format!("\n{indent}    ")));
+            }
+            out
+        }
+        (EventKind::LimitHit { limit }, _) => format!("\n{limit}"),
+        (EventKind::RunFinished { end }, _) => format!("\nend: {}", story::end_text(end)),
+        _ => String::new(),
+    }
+}
+
+/// `2026-01-31 12:00:00`, in UTC.
+fn day_and_time(micros: u64) -> String {
+    moment(micros).get(..19).unwrap_or_default().replace('T', " ")
+}
+
+pub fn moment(micros: u64) -> String {
+    toolwright::format_time(UNIX_EPOCH + Duration::from_micros(micros))
+}
+
+/// A time span as a person says it.
+pub fn span(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        1_000_000..60_000_000 => format!("{:.1} s", micros as f64 / 1e6),
+        _ => format!("{} min {} s", micros / 60_000_000, micros / 1_000_000 % 60),
+    }
+}

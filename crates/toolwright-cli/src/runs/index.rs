@@ -1,0 +1,310 @@
+//! An index of one transcript: where each message and call stands, how it went, how long it took.
+//!
+//! Building it reads the file once and keeps a few dozen bytes per item, so a transcript of a gigabyte opens at the
+//! speed of the disk, and a growing one is only read where it grew. The index of a large transcript is kept beside it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toolwright::Usage;
+
+use super::head::Head;
+
+/// Transcripts from this size on have their index kept beside them.
+const KEPT_FROM: u64 = 32 << 20;
+
+/// The longest line that is looked at; a longer one is counted as broken.
+const MAX_LINE: u64 = 256 << 20;
+
+/// The version of a kept index.
+const VERSION: u32 = 1;
+
+/// What stands where in a transcript.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub struct Index {
+    version: u32,
+    pub run_id: String,
+    pub labels: BTreeMap<String, String>,
+    /// How it ended; empty while it goes on.
+    pub status: String,
+    /// Microseconds since 1970.
+    pub started: u64,
+    pub last: u64,
+    /// What the user said first.
+    pub prompt: String,
+    pub items: Vec<Item>,
+    pub replies: Vec<Reply>,
+    /// Names of tools and models, which items and replies refer to.
+    pub names: Vec<String>,
+    pub usage: Usage,
+    pub cost: f64,
+    pub calls: u64,
+    pub errors: u64,
+    pub events: u64,
+    pub broken_lines: u64,
+    /// How much of the file is in the index.
+    pub bytes: u64,
+    /// The items of calls that have begun and not ended.
+    open: HashMap<u64, usize>,
+    /// The reply that the next message of the model belongs to.
+    pending_reply: Option<u32>,
+}
+
+/// One thing on the timeline.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Item {
+    pub kind: Kind,
+    /// Where its line is.
+    pub at: Place,
+    pub time: u64,
+    /// The reply that made this message of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallItem>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    System,
+    User,
+    Assistant,
+    Call,
+    Limit,
+    End,
+}
+
+/// How a call went.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CallItem {
+    pub tool: u32,
+    pub span: u64,
+    pub depth: u16,
+    pub state: State,
+    pub duration_us: u64,
+    /// Where its last line is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Place>,
+    /// Where the decision about it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Place>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Running,
+    Ok,
+    Error,
+    Refused,
+    Interrupted,
+}
+
+/// A line of the file: where it begins, and its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place(pub u64, pub u64);
+
+/// One answer of a model.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reply {
+    pub model: u32,
+    pub time: u64,
+    pub duration_us: u64,
+    pub usage: Usage,
+    pub cost: f64,
+}
+
+impl Index {
+    /// The index of a transcript: the kept one, brought up to date, or a new one.
+    pub fn open(path: &Path) -> std::io::Result<Index> {
+        let kept = std::fs::read(sidecar(path)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let mut index = kept.filter(|index: &Index| index.version == VERSION).unwrap_or_default();
+        index.version = VERSION;
+        let before = index.bytes;
+        index.update(path)?;
+        if index.bytes >= KEPT_FROM && index.bytes > before {
+            // An index that cannot be kept is made again next time.
+            let _ = keep(path, &index);
+        }
+        Ok(index)
+    }
+
+    /// Takes in what was added to the file. True when there was something.
+    pub fn update(&mut self, path: &Path) -> std::io::Result<bool> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        if length < self.bytes {
+            *self = Index { version: VERSION, ..Index::default() };
+        }
+        if length == self.bytes {
+            return Ok(false);
+        }
+        file.seek(SeekFrom::Start(self.bytes))?;
+        let mut reader = BufReader::with_capacity(1 << 20, file);
+        let mut line = Vec::new();
+        let before = self.bytes;
+        loop {
+            line.clear();
+            let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line)? as u64;
+            if read == 0 || (line.last() != Some(&b'\n') && read < MAX_LINE) {
+                // The end, or a line that is still being written.
+                break;
+            }
+            let place = Place(self.bytes, read);
+            self.bytes += read;
+            self.events += 1;
+            match Head::read(&line) {
+                Some(head) => self.take(head, place),
+                None => self.broken_lines += 1,
+            }
+        }
+        Ok(self.bytes > before)
+    }
+
+    fn take(&mut self, head: Head, at: Place) {
+        let time = toolwright::parse_time(&head.time)
+            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
+            .map_or(self.last, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
+        self.last = self.last.max(time);
+        match head.event.as_str() {
+            "run_started" => {
+                if self.run_id.is_empty() {
+                    (self.run_id, self.labels, self.started) = (head.run_id, head.labels, time);
+                }
+                self.status.clear();
+            }
+            "message_added" => {
+                let kind = match head.role.as_str() {
+                    "system" => Kind::System,
+                    "user" => Kind::User,
+                    "assistant" => Kind::Assistant,
+                    // The result of a call is shown with the call.
+                    _ => return,
+                };
+                if kind == Kind::User && self.prompt.is_empty() {
+                    self.prompt = head.said;
+                }
+                let reply = if kind == Kind::Assistant { self.pending_reply.take() } else { None };
+                self.items.push(Item { kind, at, time, reply, call: None });
+            }
+            "model_replied" => {
+                self.usage += head.usage;
+                self.cost += head.cost;
+                self.pending_reply = u32::try_from(self.replies.len()).ok();
+                let model = self.name(&head.model);
+                let duration_us = head.duration_us.unwrap_or_default();
+                self.replies.push(Reply { model, time, duration_us, usage: head.usage, cost: head.cost });
+            }
+            "call_started" => self.call_started(head, at, time),
+            "call_decided" => {
+                if let Some(call) = self.open_call(head.span) {
+                    call.decided = Some(at);
+                    if matches!(head.decision.as_str(), "reject" | "terminate" | "escalate") {
+                        call.state = State::Refused;
+                    }
+                }
+            }
+            "call_finished" => self.call_finished(&head, at),
+            "limit_hit" => {
+                self.items.push(Item { kind: Kind::Limit, at, time, reply: None, call: None });
+            }
+            "run_finished" => {
+                self.status = head.status;
+                self.items.push(Item { kind: Kind::End, at, time, reply: None, call: None });
+            }
+            _ => {}
+        }
+    }
+
+    fn call_started(&mut self, head: Head, at: Place, time: u64) {
+        let Some(span) = head.span else { return };
+        let parent = head.parent.and_then(|parent| self.open.get(&parent)).and_then(|&at| self.items.get(at));
+        let depth = parent.and_then(|item| item.call.as_ref()).map_or(0, |call| call.depth.saturating_add(1));
+        if depth == 0 {
+            self.calls += 1;
+        }
+        let tool = self.name(&head.tool);
+        let call =
+            CallItem { tool, span, depth, state: State::Running, duration_us: 0, end: None, decided: None };
+        self.open.insert(span, self.items.len());
+        self.items.push(Item { kind: Kind::Call, at, time, reply: None, call: Some(call) });
+    }
+
+    fn call_finished(&mut self, head: &Head, at: Place) {
+        let failed = head.error.is_some();
+        let mut top = false;
+        if let Some(call) = self.open_call(head.span) {
+            top = call.depth == 0;
+            call.end = Some(at);
+            call.duration_us = head.duration_us.unwrap_or_default();
+            call.state = match (call.state, failed) {
+                (State::Refused, _) => State::Refused,
+                _ if head.interrupted => State::Interrupted,
+                (_, true) => State::Error,
+                (_, false) => State::Ok,
+            };
+        }
+        self.errors += u64::from(failed && top);
+        if let Some(span) = head.span {
+            self.open.remove(&span);
+        }
+    }
+
+    fn open_call(&mut self, span: Option<u64>) -> Option<&mut CallItem> {
+        let at = *self.open.get(&span?)?;
+        self.items.get_mut(at)?.call.as_mut()
+    }
+
+    fn name(&mut self, name: &str) -> u32 {
+        let known = self.names.iter().position(|known| known == name);
+        let at = known.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
+    /// The name a number stands for.
+    pub fn name_of(&self, number: u32) -> &str {
+        self.names.get(number as usize).map_or("", String::as_str)
+    }
+
+    /// The models that answered.
+    pub fn models(&self) -> Vec<&str> {
+        let mut models: Vec<&str> = self.replies.iter().map(|reply| self.name_of(reply.model)).collect();
+        models.sort_unstable();
+        models.dedup();
+        models
+    }
+
+    /// How the run stands: `done`, `failed` and so on, `running`, or `cut off` when its process is gone.
+    pub fn state(&self) -> &str {
+        if !self.status.is_empty() {
+            return &self.status;
+        }
+        // The second part of an id is the process, in hexadecimal.
+        let process = self.run_id.split('-').nth(1).and_then(|text| u32::from_str_radix(text, 16).ok());
+        match process {
+            Some(process) if Path::new(&format!("/proc/{process}")).exists() => "running",
+            _ => "cut off",
+        }
+    }
+}
+
+/// Where the index of a large transcript is kept.
+pub fn sidecar(path: &Path) -> PathBuf {
+    path.with_extension("index")
+}
+
+fn keep(path: &Path, index: &Index) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(sidecar(path))?;
+    serde_json::to_writer(std::io::BufWriter::new(file), index).map_err(std::io::Error::from)
+}

@@ -1,0 +1,77 @@
+//! Recording the runs of commands, unless somebody says no.
+
+use std::path::Path;
+
+use toolwright::vendor::VENDORS;
+use toolwright::{Durability, RunBuilder, Secret};
+
+use crate::args::RecordArgs;
+use crate::report;
+
+/// What is said about a run in its record.
+pub struct About<'a> {
+    /// The command that made it.
+    pub command: &'a str,
+    /// The file of tools it used.
+    pub file: Option<&'a Path>,
+}
+
+/// Makes a run be recorded. Gives back its id when it went to the user's folder of runs.
+///
+/// A file that was named must be writable. The folder of runs need not be: then nothing is recorded, and that is said.
+pub fn record(
+    builder: RunBuilder,
+    args: &RecordArgs,
+    about: &About<'_>,
+    secrets: impl IntoIterator<Item = Secret>,
+) -> anyhow::Result<(RunBuilder, Option<String>)> {
+    let mut builder = builder.label("command", about.command).label("program", crate::version::SHORT);
+    if let Ok(folder) = std::env::current_dir() {
+        builder = builder.label("folder", folder.to_string_lossy());
+    }
+    if let Some(file) = about.file {
+        builder = builder.label("file", std::path::absolute(file)?.to_string_lossy());
+    }
+    let secrets: Vec<Secret> = secrets.into_iter().chain(keys()).collect();
+    if let Some(path) = &args.transcript {
+        return Ok((builder.transcript(path, secrets, Durability::Process).map_err(report::unusable)?, None));
+    }
+    if args.no_record {
+        return Ok((builder, None));
+    }
+    let Some(folder) = super::folder() else {
+        eprintln!("not recorded: HOME is not set (--no-record says this is meant)");
+        return Ok((builder, None));
+    };
+    if let Err(error) = make(&folder) {
+        eprintln!(
+            "not recorded: cannot use `{}`: {error} (--no-record says this is meant)",
+            folder.display()
+        );
+        return Ok((builder, None));
+    }
+    super::prune();
+    let id = builder.run_id().to_string();
+    let path = folder.join(format!("{id}.jsonl"));
+    let recorded = builder.transcript(&path, secrets, Durability::Process).map_err(report::unusable)?;
+    Ok((recorded, Some(id)))
+}
+
+/// The folder, for its owner only.
+fn make(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    // Only writing tells whether a folder can be written in.
+    let probe = folder.join(format!(".probe-{}", std::process::id()));
+    std::fs::write(&probe, b"")?;
+    std::fs::remove_file(probe)
+}
+
+/// The vendors' keys: a tool may print its environment, and the record must not keep them.
+fn keys() -> impl Iterator<Item = Secret> {
+    let names = VENDORS.iter().flat_map(|vendor| vendor.key_variables.iter());
+    names.filter_map(|name| std::env::var(name).ok()).filter(|key| !key.is_empty()).map(Secret::new)
+}

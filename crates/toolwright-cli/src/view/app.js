@@ -1,0 +1,367 @@
+// The page of `toolwright view`. Everything from a transcript is shown with textContent: it is text, never markup.
+'use strict';
+
+const ROW = 28;        // the height of a row, as in style.css
+const PAGE = 100;      // rows fetched at once
+const TALLEST = 8e6;   // browsers stop at some tens of millions of pixels; beyond this, rows are reached by scale
+
+const $ = (id) => document.getElementById(id);
+const make = (tag, name, text) => {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  if (text !== undefined) element.textContent = text;
+  return element;
+};
+const get = async (path) => {
+  const answer = await fetch('api/' + path);
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer.json();
+};
+const span = (us) => us < 1e3 ? us + ' µs' : us < 1e6 ? (us / 1e3).toFixed(1) + ' ms' : us < 6e7 ? (us / 1e6).toFixed(1) + ' s'
+  : Math.floor(us / 6e7) + ' min ' + Math.floor(us / 1e6 % 60) + ' s';
+const count = (number) => number.toLocaleString('en-US');
+
+let run = null;        // the run that is shown: its summary
+let shown = null;      // numbers of the items that match the filter; null means all
+let rows = new Map();  // rows that were fetched, by page
+let selected = -1;     // place of the selected row
+let stream = null;     // news of a run that goes on
+let offset = 0;        // runs listed so far
+
+const total = () => shown ? shown.length : run ? run.items : 0;
+
+// ---- the list of runs
+
+async function listRuns(fresh) {
+  if (fresh) { offset = 0; $('runs').replaceChildren(); }
+  const answer = await get('runs?offset=' + offset);
+  for (const summary of answer.runs) {
+    const item = make('li');
+    item.dataset.id = summary.run;
+    item.append(make('div', '', summary.prompt || summary.about || summary.run),
+      make('div', 'soft', [summary.command, summary.started.slice(0, 16).replace('T', ' '), summary.calls + ' calls'].join(' · ')));
+    item.lastChild.append(make('span', summary.status === 'done' ? 'ok' : summary.status === 'running' ? 'running' : 'error', ' ' + summary.status));
+    item.addEventListener('click', () => { location.hash = summary.run; });
+    if (run && run.run === summary.run) item.setAttribute('aria-current', 'true');
+    $('runs').append(item);
+  }
+  offset += answer.runs.length;
+  $('more').hidden = offset >= answer.all;
+  filterRuns();
+  return answer.runs[0];
+}
+
+function filterRuns() {
+  const text = $('filter').value.toLowerCase();
+  for (const item of $('runs').children) item.hidden = !item.textContent.toLowerCase().includes(text);
+}
+
+// ---- one run
+
+async function openRun(id) {
+  if (stream) { stream.close(); stream = null; }
+  run = await get('run/' + encodeURIComponent(id));
+  [shown, rows, selected] = [null, new Map(), -1];
+  $('detail').hidden = true;
+  for (const item of $('runs').children) item.setAttribute('aria-current', String(item.dataset.id === id));
+  drawFacts();
+  $('timeline').scrollTop = 0;
+  await narrow();
+  if (run.status === 'running') follow(id);
+}
+
+function follow(id) {
+  stream = new EventSource('api/run/' + encodeURIComponent(id) + '/live');
+  $('live').hidden = false;
+  stream.onmessage = async () => {
+    if (!run || run.run !== id) return;
+    const box = $('timeline');
+    const atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 2 * ROW;
+    run = await get('run/' + encodeURIComponent(id));
+    rows = new Map();
+    drawFacts();
+    await narrow();
+    if (atEnd) { box.scrollTop = box.scrollHeight; await draw(); }
+    if (run.status !== 'running') { stream.close(); stream = null; $('live').hidden = true; listRuns(true); }
+  };
+}
+
+function drawFacts() {
+  const facts = $('facts');
+  const fact = (name, value, kind) => {
+    const box = make('span', '');
+    box.append(make('span', 'soft', name + ' '), make('b', kind, value));
+    facts.append(box);
+  };
+  facts.replaceChildren();
+  fact('run', run.run);
+  fact('status', run.status, run.status === 'done' ? 'ok' : run.status === 'running' ? 'running' : 'error');
+  fact('took', span(run.duration_us));
+  if (run.models.length) fact('model', run.models.join(', '));
+  fact('turns', count(run.turns));
+  fact('calls', count(run.calls) + (run.errors ? ' (' + count(run.errors) + ' failed)' : ''));
+  fact('tokens', count(run.usage.input_tokens) + ' in, ' + count(run.usage.output_tokens) + ' out');
+  if (run.cost) fact('cost', '$' + run.cost.toFixed(4));
+  $('live').hidden = run.status !== 'running';
+  const tools = $('tool');
+  const chosen = tools.value;
+  tools.replaceChildren(new Option('every tool', ''));
+  for (const tool of run.tools) tools.append(new Option(tool.name + ' (' + tool.calls + ')', tool.name));
+  tools.value = run.tools.some((tool) => tool.name === chosen) ? chosen : '';
+  drawCharts();
+}
+
+const svg = (tag, attributes, text) => {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+};
+
+function figure(caption, drawing) {
+  const box = make('figure');
+  box.append(drawing, make('figcaption', '', caption));
+  $('charts').append(box);
+}
+
+function drawCharts() {
+  $('charts').replaceChildren();
+  const [width, height] = [320, 64];
+  const turns = run.chart;
+  if (turns.some((turn) => turn.input + turn.output > 0)) {
+    const most = Math.max(...turns.map((turn) => turn.input + turn.output));
+    const drawing = svg('svg', { width, height, class: 'chart', role: 'img' });
+    const step = width / turns.length;
+    turns.forEach((turn, at) => {
+      const low = turn.input / most * height, high = turn.output / most * height;
+      const x = at * step, wide = Math.max(1, step - 1);
+      drawing.append(svg('rect', { class: 'c-in', x, y: height - low, width: wide, height: low }),
+        svg('rect', { class: 'c-out', x, y: height - low - high, width: wide, height: high }));
+    });
+    figure('tokens per turn: in, out (most ' + count(most) + ')', drawing);
+  }
+  if (run.cost > 0) {
+    const drawing = svg('svg', { width, height, class: 'chart', role: 'img' });
+    let sum = 0;
+    const points = turns.map((turn, at) => {
+      sum += turn.cost;
+      return (turns.length > 1 ? at / (turns.length - 1) * width : width) + ',' + (height - 2 - sum / run.cost * (height - 4));
+    });
+    drawing.append(svg('polyline', { class: 'c-cost', points: ['0,' + (height - 2), ...points].join(' ') }));
+    figure('cost, summed: $' + run.cost.toFixed(4), drawing);
+  }
+  const tools = [...run.tools].sort((a, b) => b.total_us - a.total_us).slice(0, 4);
+  if (tools.length) {
+    const drawing = svg('svg', { width, height, class: 'chart', role: 'img' });
+    const most = Math.max(1, ...tools.map((tool) => tool.total_us));
+    tools.forEach((tool, at) => {
+      const wide = Math.max(2, tool.total_us / most * 110);
+      drawing.append(svg('rect', { class: tool.errors ? 'c-bad' : 'c-bar', x: 0, y: at * 16 + 2, width: wide, height: 12 }),
+        svg('text', { x: wide + 6, y: at * 16 + 12 }, tool.name + '  ' + count(tool.calls) + ' calls, ' + span(tool.total_us)));
+    });
+    figure('time spent in tools (red: some failed)', drawing);
+  }
+}
+
+// ---- the timeline: only what is seen is there
+
+async function narrow() {
+  const [text, tool, failed] = [$('search').value.trim(), $('tool').value, $('failed').checked];
+  if (text || tool || failed) {
+    const query = new URLSearchParams({ q: text, tool, failed: failed ? '1' : '' });
+    const answer = await get('run/' + encodeURIComponent(run.run) + '/filter?' + query);
+    shown = answer.items;
+    $('found').textContent = count(shown.length) + (answer.more ? '+' : '') + ' found';
+  } else {
+    shown = null;
+    $('found').textContent = '';
+  }
+  rows = new Map();
+  await draw();
+}
+
+async function page(number) {
+  if (!rows.has(number)) {
+    const from = number * PAGE;
+    const query = shown ? 'list=' + shown.slice(from, from + PAGE).join(',') : 'from=' + from + '&count=' + PAGE;
+    rows.set(number, get('run/' + encodeURIComponent(run.run) + '/items?' + query));
+    if (rows.size > 30) rows.delete(rows.keys().next().value);
+  }
+  return rows.get(number);
+}
+
+let drawing = 0;
+
+async function draw() {
+  const ticket = ++drawing;
+  const box = $('timeline');
+  const height = Math.min(total() * ROW, TALLEST);
+  $('space').style.height = height + 'px';
+  const scale = total() * ROW / Math.max(1, height);
+  const seen = Math.ceil(box.clientHeight / ROW) + 1;
+  const first = Math.max(0, Math.min(Math.floor(box.scrollTop * scale / ROW), total() - seen + 1));
+  const last = Math.min(total(), first + seen);
+  const found = [];
+  for (let number = Math.floor(first / PAGE); number * PAGE < last; number++) {
+    const part = await page(number);
+    part.forEach((row, at) => {
+      const place = number * PAGE + at;
+      if (place >= first && place < last) found.push([place, row]);
+    });
+  }
+  if (ticket !== drawing) return;
+  $('rows').style.top = (scale === 1 ? first * ROW : box.scrollTop) + 'px';
+  $('rows').replaceChildren(...found.map(([place, row]) => drawRow(place, row)));
+}
+
+function drawRow(place, row) {
+  const line = make('div', 'row ' + row.kind);
+  line.setAttribute('role', 'option');
+  line.setAttribute('aria-selected', String(place === selected));
+  line.dataset.place = place;
+  line.append(make('span', 'what', row.kind === 'call' ? row.tool : row.kind));
+  const text = make('span', 'text', row.text);
+  text.style.paddingLeft = (row.depth || 0) * 18 + 'px';
+  line.append(text);
+  if (row.kind === 'call') {
+    line.append(make('span', row.state, row.state === 'ok' ? '' : row.state));
+    const lane = make('span', 'lane');
+    const bar = make('i');
+    const whole = Math.max(1, run.duration_us);
+    bar.style.left = Math.min(99, (row.time - run.started_us) / whole * 100) + '%';
+    bar.style.width = Math.min(100, row.duration_us / whole * 100) + '%';
+    lane.append(bar);
+    line.append(lane);
+  }
+  line.append(make('span', 'took', row.state === 'running' ? '…' : row.duration_us ? span(row.duration_us) : ''));
+  line.addEventListener('click', () => select(place));
+  return line;
+}
+
+async function select(place) {
+  if (place < 0 || place >= total()) return;
+  selected = place;
+  const part = await page(Math.floor(place / PAGE));
+  await showDetail(part[place % PAGE].number);
+  const box = $('timeline');
+  if (total() * ROW <= TALLEST) {
+    if (place * ROW < box.scrollTop) box.scrollTop = place * ROW;
+    if ((place + 1) * ROW > box.scrollTop + box.clientHeight) box.scrollTop = (place + 1) * ROW - box.clientHeight;
+  }
+  await draw();
+}
+
+// ---- details of one item
+
+async function showDetail(number) {
+  const whole = await get('run/' + encodeURIComponent(run.run) + '/item/' + number);
+  const side = $('detail');
+  side.replaceChildren();
+  side.hidden = false;
+  const close = make('button', 'close', '✕');
+  close.addEventListener('click', () => { side.hidden = true; });
+  side.append(close);
+  const part = (name, text) => { side.append(make('h3', '', name)); side.append(marked(text)); };
+  const json = (value) => JSON.stringify(value, null, 2);
+  const event = whole.event;
+  if (event.event === 'message_added') {
+    const message = event.message;
+    side.append(make('h2', '', message.role));
+    blocks(side, message.content || []);
+    for (const call of message.tool_calls || []) part('asks for ' + call.name, json(call.arguments));
+    return;
+  }
+  if (event.event !== 'call_started') {
+    side.append(make('h2', '', event.event.replace('_', ' ')), marked(json(event)));
+    return;
+  }
+  side.append(make('h2', '', event.tool));
+  part('arguments', json(event.arguments));
+  if (whole.decided) {
+    const decided = whole.decided;
+    part('decision', decided.decision + ' by ' + decided.approver + (decided.reason ? ': ' + decided.reason : ''));
+    if (decided.arguments !== undefined) part('arguments used', json(decided.arguments));
+  }
+  const notes = whole.notes.map((note) => note.text || note.message || json(note));
+  if (notes.length) part('while it ran', notes.join('\n'));
+  const finished = whole.finished;
+  if (!finished) { part('result', 'still running'); return; }
+  part('took', span(finished.duration_us) + (finished.interrupted ? ', interrupted' : ''));
+  if (finished.error) part('error: ' + finished.error.type, finished.error.message + (finished.error.hint ? '\n\n' + finished.error.hint : ''));
+  if (finished.result) {
+    const result = finished.result;
+    if ((result.content || []).length) { side.append(make('h3', '', 'result')); blocks(side, result.content); }
+    if (result.structured !== undefined) part('structured', json(result.structured));
+    if (result.metadata) part('beside it', json(result.metadata));
+    if (result.truncated) part('cut', 'of ' + count(result.truncated.original) + ' bytes, ' + count(result.truncated.limit) + ' may be given');
+  }
+}
+
+function blocks(side, content) {
+  for (const block of content) {
+    if (block.type === 'text') side.append(marked(block.text));
+    else if (block.type === 'json') side.append(marked(JSON.stringify(block.value, null, 2)));
+    else if (block.type === 'reasoning') side.append(make('h3', '', 'reasoning'), marked(block.text));
+    else if (block.type === 'image' && block.data && /^image\/(png|jpeg|gif|webp|svg\+xml)$/.test(block.mime_type)) {
+      const image = make('img');
+      image.alt = 'a picture of the transcript';
+      image.src = 'data:' + block.mime_type + ';base64,' + block.data;
+      side.append(image);
+    } else side.append(marked('(' + [block.type, block.mime_type, block.name, block.uri || block.url].filter(Boolean).join(' ') + ')'));
+  }
+}
+
+// Text with what is searched for marked.
+function marked(text) {
+  const box = make('pre');
+  const wanted = $('search').value.trim();
+  if (!wanted) { box.textContent = text; return box; }
+  const plain = text.toLowerCase(), needle = wanted.toLowerCase();
+  let from = 0;
+  for (let at = plain.indexOf(needle), hits = 0; at >= 0 && hits < 500; at = plain.indexOf(needle, from), hits++) {
+    box.append(text.slice(from, at), make('mark', '', text.slice(at, at + needle.length)));
+    from = at + needle.length;
+  }
+  box.append(text.slice(from));
+  return box;
+}
+
+// ---- start
+
+const fail = (error) => { $('facts').replaceChildren(make('span', 'error', String(error.message || error))); };
+const soon = (work, wait) => {
+  let timer;
+  return () => { clearTimeout(timer); timer = setTimeout(() => Promise.resolve(work()).catch(fail), wait); };
+};
+
+$('timeline').addEventListener('scroll', () => draw().catch(fail));
+addEventListener('resize', () => draw().catch(fail));
+$('search').addEventListener('input', soon(narrow, 200));
+$('tool').addEventListener('change', soon(narrow, 0));
+$('failed').addEventListener('change', soon(narrow, 0));
+$('filter').addEventListener('input', filterRuns);
+$('more').addEventListener('click', () => listRuns(false).catch(fail));
+addEventListener('hashchange', () => openRun(decodeURIComponent(location.hash.slice(1))).catch(fail));
+addEventListener('keydown', (event) => {
+  if (event.target.matches('input, select')) { if (event.key === 'Escape') event.target.blur(); return; }
+  if (event.key === '/') { event.preventDefault(); $('search').focus(); }
+  else if (event.key === 'Escape') $('detail').hidden = true;
+  else if (event.key === 'ArrowDown' || event.key === 'j') { event.preventDefault(); select(selected + 1).catch(fail); }
+  else if (event.key === 'ArrowUp' || event.key === 'k') { event.preventDefault(); select(selected - 1).catch(fail); }
+});
+const themed = (theme) => { document.documentElement.dataset.theme = theme; };
+if (localStorage.theme) themed(localStorage.theme);
+$('theme').addEventListener('click', () => {
+  const dark = getComputedStyle(document.documentElement).colorScheme === 'dark'
+    || (!localStorage.theme && matchMedia('(prefers-color-scheme: dark)').matches);
+  localStorage.theme = dark ? 'light' : 'dark';
+  themed(localStorage.theme);
+});
+
+(async () => {
+  const newest = await listRuns(true);
+  if (location.hash) await openRun(decodeURIComponent(location.hash.slice(1)));
+  else if (newest) location.hash = newest.run;
+  else fail(new Error('No run is recorded yet: try `toolwright ask`.'));
+  setInterval(() => { if (!document.hidden && !$('filter').value && offset <= 50) listRuns(true).catch(() => {}); }, 4000);
+})().catch(fail);

@@ -1,0 +1,203 @@
+//! Recorded runs: kept by default, listed, shown, compared and run again.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::show_in;
+
+const REPLIES: &str = "\
+- {text: I keep a note., calls: [{tool: remember, arguments: {note: hi}}]}
+- {calls: [{tool: add, arguments: {x: 1}}]}
+- text: Done.
+";
+
+/// A folder with a script that makes one call that is refused and one that is wrong.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("replies.yaml"), REPLIES).unwrap();
+    folder
+}
+
+const ASK: &[&str] = &["ask", "Remember hi", "--model", "scripted/replies.yaml"];
+
+fn runs(folder: &Path) -> Vec<PathBuf> {
+    let found =
+        std::fs::read_dir(folder.join(".local/share/toolwright/runs")).into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> = found.map(|entry| entry.path()).collect();
+    runs.sort();
+    runs
+}
+
+/// What was printed, without ids, times and folders.
+fn calm(folder: &Path, shown: &str) -> String {
+    let shown = shown.replace(&folder.to_string_lossy().into_owned(), "[folder]");
+    let mut out = shown;
+    for (pattern, text) in [
+        (crate::RUN_ID, "[run]"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "[time]"),
+        (r"( +|\()\d+(\.\d+)? (µs|ms|s)\b", "$1[span]"),
+        (r" +\[span\]", " [span]"),
+    ] {
+        out = regex::Regex::new(pattern).unwrap().replace_all(&out, text).into_owned();
+    }
+    out
+}
+
+#[test]
+fn a_run_is_recorded_for_its_owner_alone_and_can_be_looked_at() {
+    let folder = folder();
+    let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));
+    insta::assert_snapshot!(here(ASK));
+    let files = runs(folder.path());
+    assert_eq!(files.len(), 1);
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&files[0]), mode(files[0].parent().unwrap())), (0o600, 0o700));
+    insta::assert_snapshot!(here(&["runs"]));
+    insta::assert_snapshot!(here(&["runs", "show"]));
+    for (args, count) in [
+        (&["runs", "--failed"][..], 1),
+        (&["runs", "--tool", "remember"], 1),
+        (&["runs", "--tool", "bash"], 0),
+        (&["runs", "--command", "call"], 0),
+        (&["runs", "--search", "KEEP a note"], 1),
+        (&["runs", "--search", "nothing like this"], 0),
+    ] {
+        assert_eq!(here(args).matches("[run]").count(), count, "{args:?}");
+    }
+    let line = here(&["runs", "--json"]);
+    let summary: serde_json::Value =
+        serde_json::from_str(line.lines().find(|line| line.starts_with('{')).unwrap()).unwrap();
+    assert_eq!(
+        (&summary["calls"], &summary["errors"], &summary["status"]),
+        (&2.into(), &2.into(), &"done".into())
+    );
+}
+
+#[test]
+fn no_record_leaves_nothing_behind_and_a_folder_that_cannot_be_used_is_no_obstacle() {
+    let folder = folder();
+    show_in(folder.path(), &[ASK, &["--no-record"]].concat(), "");
+    assert!(runs(folder.path()).is_empty());
+    std::fs::write(folder.path().join(".local"), "in the way").unwrap();
+    let shown = show_in(folder.path(), ASK, "");
+    assert!(shown.contains("not recorded: ") && shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
+#[test]
+fn a_replay_is_the_same_until_something_changed() {
+    let folder = folder();
+    let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));
+    show_in(folder.path(), ASK, "");
+    insta::assert_snapshot!(here(&["replay"]));
+    std::fs::write(folder.path().join("open.yaml"), "- {tools: '*', decision: approve}\n").unwrap();
+    insta::assert_snapshot!(here(&["replay", "last", "--policy", "open.yaml"]));
+    // A call that a person made has no conversation, and is replayed all the same.
+    show_in(folder.path(), &["call", "countdown", "seconds=1"], "");
+    assert!(here(&["replay"]).contains("no difference"));
+}
+
+#[test]
+fn two_runs_are_compared_by_what_happened() {
+    let folder = folder();
+    let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));
+    show_in(folder.path(), ASK, "");
+    show_in(folder.path(), ASK, "");
+    assert!(here(&["diff", "last~1"]).ends_with("no difference\n--- exit 0\n"));
+    std::fs::write(folder.path().join("replies.yaml"), REPLIES.replace("{x: 1}", "{x: 1, y: 2}")).unwrap();
+    show_in(folder.path(), ASK, "");
+    insta::assert_snapshot!(here(&["diff", "last~1", "last"]));
+}
+
+#[test]
+fn a_run_is_found_by_what_a_person_types() {
+    let folder = folder();
+    let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));
+    insta::assert_snapshot!(here(&["runs", "show"]));
+    show_in(folder.path(), ASK, "");
+    show_in(folder.path(), ASK, "");
+    insta::assert_snapshot!(here(&["runs", "show", "nope"]));
+    insta::assert_snapshot!(here(&["runs", "path", "last~9"]));
+    let id = runs(folder.path())[0].file_stem().unwrap().to_string_lossy().into_owned();
+    assert!(here(&["runs", "path", &id.chars().skip(4).collect::<String>()]).contains("--- exit 0"));
+    assert!(here(&["runs", "remove", &id]).contains("removed"));
+    assert_eq!(runs(folder.path()).len(), 1);
+}
+
+#[test]
+fn the_oldest_runs_go_when_there_are_too_many() {
+    let folder = folder();
+    let store = folder.path().join(".local/share/toolwright/runs");
+    std::fs::create_dir_all(&store).unwrap();
+    for number in 0..1005 {
+        std::fs::write(store.join(format!("{number:013x}-1-0.jsonl")), "").unwrap();
+    }
+    show_in(folder.path(), ASK, "");
+    let left = runs(folder.path());
+    assert_eq!(left.len(), 1001);
+    assert!(!left.iter().any(|path| path.ends_with("0000000000000-1-0.jsonl")));
+}
+
+#[test]
+fn keys_do_not_reach_the_record() {
+    let folder = folder();
+    let key = "sk-a-key-that-nobody-may-see";
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["call", "word_count", &format!("text=the key is {key}")])
+        .env_clear()
+        .env("HOME", folder.path())
+        .env("OPENAI_API_KEY", key)
+        .output()
+        .unwrap();
+    assert!(status.status.success());
+    let record = std::fs::read_to_string(&runs(folder.path())[0]).unwrap();
+    assert!(record.contains("[redacted]") && !record.contains(key), "{record}");
+}
+
+/// A cut-off or foreign file is shown as far as it goes; nothing of it reaches the terminal raw.
+#[test]
+fn hostile_transcripts_are_shown_without_harm() {
+    let folder = folder();
+    show_in(folder.path(), ASK, "");
+    let file = runs(folder.path())[0].clone();
+    let mut record = std::fs::OpenOptions::new().append(true).open(&file).unwrap();
+    let evil = r#"{"seq":99,"time":"2026-01-01T00:00:00.000000Z","event":"message_added","message":{"role":"user","content":[{"type":"text","text":"\u001b[2J\u001b]0;owned\u0007"}]}}"#;
+    writeln!(record, "{evil}\nnot an event\n{{\"event\": 5}}").unwrap();
+    write!(record, "{{\"seq\":100,\"torn").unwrap();
+    let shown = show_in(folder.path(), &["runs", "show"], "");
+    assert!(shown.contains("2 lines of the file are no events") && !shown.contains('\u{1b}'), "{shown}");
+}
+
+/// `TOOLWRIGHT_BIG=1` makes it a gigabyte, as it is measured; always, the index must not hold the contents.
+#[test]
+fn a_large_transcript_opens_by_its_index() {
+    let folder = folder();
+    let megabytes = if std::env::var_os("TOOLWRIGHT_BIG").is_some() { 1024 } else { 40 };
+    let path = folder.path().join("big.jsonl");
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+    let text = "word ".repeat(20_000);
+    writeln!(file, r#"{{"seq":0,"time":"2026-01-01T00:00:00.000000Z","event":"run_started","version":1,"run_id":"0-1-0","tools":[]}}"#).unwrap();
+    for number in 0..megabytes * 10 {
+        writeln!(file, r#"{{"seq":{},"time":"2026-01-01T00:00:00.000000Z","event":"call_started","span":{number},"call_id":"c","tool":"read_file","arguments":{{"n":{number}}}}}"#, number * 2 + 1).unwrap();
+        writeln!(file, r#"{{"seq":{},"time":"2026-01-01T00:00:01.000000Z","event":"call_finished","span":{number},"duration_us":1000000,"result":{{"call_id":"c","name":"read_file","content":[{{"type":"text","text":"{text}"}}]}}}}"#, number * 2 + 2).unwrap();
+    }
+    file.into_inner().unwrap().sync_all().unwrap();
+    for _ in 0..2 {
+        let start = std::time::Instant::now();
+        let shown = show_in(folder.path(), &["diff", "--help"], "");
+        let base = start.elapsed();
+        assert!(shown.contains("exit 0"));
+        let start = std::time::Instant::now();
+        let listed = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"))
+            .args(["runs", "--json"])
+            .env_clear()
+            .env("TOOLWRIGHT_RUNS", folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+        assert!(text.contains(&format!("\"calls\":{}", megabytes * 10)), "{text}");
+        eprintln!("{megabytes} MB opened in {:?} (starting takes {base:?})", start.elapsed());
+    }
+    let index = std::fs::metadata(path.with_extension("index")).unwrap().len();
+    assert!(index < 200 * megabytes * 10 + 10_000, "the index has {index} bytes");
+}

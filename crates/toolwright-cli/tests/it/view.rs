@@ -1,0 +1,190 @@
+//! The page of `toolwright view`, in a real browser.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::browser::Page;
+use crate::show_in;
+
+/// `toolwright view` at work, and the address it printed.
+pub struct Served {
+    process: Child,
+    pub address: String,
+}
+
+impl Served {
+    pub fn start(home: &Path) -> Served {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+            .arg("view")
+            .env_clear()
+            .env("HOME", home)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        Served { process, address: address.trim().to_owned() }
+    }
+
+    /// The whole answer to a request, as bytes on the wire.
+    fn get(&self, path: &str, host: Option<&str>) -> String {
+        let place = self.address.strip_prefix("http://").unwrap();
+        let (name, token) = place.split_once('/').unwrap();
+        let mut stream = std::net::TcpStream::connect(name).unwrap();
+        let path = path.replace("TOKEN/", token);
+        let host = host.unwrap_or(name);
+        write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A folder with recorded runs: a picture, a hostile text, a failure.
+fn recorded() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+- text: "Hello <img src=x onerror='document.title=\"owned\"'>"
+  usage: {input_tokens: 120, output_tokens: 30}
+  calls:
+    - {tool: chart, arguments: {values: [1, 3, 2]}}
+- calls: [{tool: add, arguments: {x: 1}}]
+  usage: {input_tokens: 200, output_tokens: 12}
+- text: "<script>document.title='owned'</script> needle in the answer"
+  usage: {input_tokens: 260, output_tokens: 44}
+"#;
+    std::fs::write(folder.path().join("replies.yaml"), script).unwrap();
+    let shown =
+        show_in(folder.path(), &["ask", "Draw <b>three</b> bars", "--model", "scripted/replies.yaml"], "");
+    assert!(shown.ends_with("exit 0\n"), "{shown}");
+    folder
+}
+
+#[test]
+fn only_this_machine_with_the_right_address_gets_an_answer() {
+    let folder = recorded();
+    let served = Served::start(folder.path());
+    let page = served.get("TOKEN/", None);
+    assert!(
+        page.starts_with("HTTP/1.1 200") && page.contains("content-security-policy: default-src 'none'"),
+        "{page}"
+    );
+    assert!(served.get("TOKEN/api/runs", None).contains("Draw <b>three</b> bars"));
+    assert!(served.get("", None).starts_with("HTTP/1.1 404"));
+    assert!(served.get("0123456789abcdef0123456789abcdef/api/runs", None).starts_with("HTTP/1.1 404"));
+    assert!(served.get("TOKEN/", Some("evil.example:80")).starts_with("HTTP/1.1 403"));
+    assert!(served.get("TOKEN/api/run/..%2F..%2Freplies", None).starts_with("HTTP/1.1 404"));
+    assert!(served.get("TOKEN/api/run/nope/live", None).ends_with("0\r\n\r\n"));
+}
+
+#[test]
+fn a_run_is_shown_searched_and_looked_into() {
+    let folder = recorded();
+    let served = Served::start(folder.path());
+    let Some(mut page) = Page::open(&served.address) else { return };
+    page.wait("document.querySelectorAll('.row').length >= 6");
+    assert_eq!(page.value("document.title"), "Toolwright runs");
+    assert_eq!(page.value("document.querySelectorAll('#rows img, #rows script, #rows b').length"), 0);
+    let facts = page.value("document.getElementById('facts').innerText").as_str().unwrap().to_owned();
+    assert!(facts.contains("scripted/replies.yaml") && facts.contains("580 in, 86 out"), "{facts}");
+    assert_eq!(page.value("document.querySelectorAll('#charts .c-in').length"), 3);
+    // The picture of the first call.
+    page.value("[...document.querySelectorAll('.row.call')][0].click()");
+    page.wait("document.querySelector('#detail img')?.naturalWidth > 0");
+    // The failure of the second.
+    page.value("[...document.querySelectorAll('.row.call')][1].click()");
+    page.wait("document.getElementById('detail').innerText.includes('`y` is missing')");
+    // Searching.
+    let search = |text: &str| {
+        format!(
+            "(() => {{ const box = document.getElementById('search'); box.value = {text:?}; box.dispatchEvent(new Event('input')); }})()"
+        )
+    };
+    page.value(&search("NEEDLE in"));
+    page.wait("document.getElementById('found').textContent === '1 found' && document.querySelectorAll('.row').length === 1");
+    page.value("document.querySelector('.row').click()");
+    page.wait("document.querySelector('#detail mark')?.textContent === 'needle in'");
+    page.value(&search(""));
+    page.value("document.getElementById('failed').click()");
+    page.wait("document.getElementById('found').textContent === '1 found' && document.querySelector('.row').innerText.includes('add')");
+    // Dark and light.
+    let back = "getComputedStyle(document.body).backgroundColor";
+    let before = page.value(back);
+    page.value("document.getElementById('theme').click()");
+    assert_ne!(page.value(back), before);
+    assert_eq!(page.value("document.title"), "Toolwright runs");
+}
+
+#[test]
+fn a_run_is_followed_while_it_goes_on() {
+    let folder = recorded();
+    let served = Served::start(folder.path());
+    let Some(mut page) = Page::open(&served.address) else { return };
+    page.wait("document.querySelectorAll('.row').length >= 6");
+    let script = "- calls: [{tool: countdown, arguments: {seconds: 3}}]\n- text: It is over.\n";
+    std::fs::write(folder.path().join("slow.yaml"), script).unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["ask", "Count", "--model", "scripted/slow.yaml"])
+        .current_dir(folder.path())
+        .env_clear()
+        .env("HOME", folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The list notices it by itself.
+    page.wait("document.querySelectorAll('#runs li').length === 2");
+    page.value("document.querySelector('#runs li').click()");
+    page.wait("document.querySelector('.row.call')");
+    assert!(run.wait().unwrap().success());
+    page.wait("document.getElementById('facts').innerText.includes('done') && document.getElementById('live').hidden");
+    page.wait("document.getElementById('rows').innerText.includes('It is over.')");
+}
+
+#[test]
+fn ten_thousand_calls_stay_light() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join(".local/share/toolwright/runs");
+    std::fs::create_dir_all(&store).unwrap();
+    let mut file =
+        std::io::BufWriter::new(std::fs::File::create(store.join("0000000000001-1-0.jsonl")).unwrap());
+    let time = "2026-01-01T00:00:00.000000Z";
+    writeln!(
+        file,
+        r#"{{"seq":0,"time":"{time}","event":"run_started","version":1,"run_id":"0-1-0","tools":[]}}"#
+    )
+    .unwrap();
+    for span in 0..10_000 {
+        writeln!(file, r#"{{"seq":1,"time":"{time}","event":"call_started","span":{span},"call_id":"c","tool":"read_file","arguments":{{"path":"file-{span}"}}}}"#).unwrap();
+        writeln!(file, r#"{{"seq":2,"time":"{time}","event":"call_finished","span":{span},"duration_us":5,"result":{{"call_id":"c","name":"read_file","content":[{{"type":"text","text":"text {span}"}}]}}}}"#).unwrap();
+    }
+    drop(file.into_inner().unwrap());
+    let served = Served::start(folder.path());
+    let Some(mut page) = Page::open(&served.address) else { return };
+    page.wait("document.querySelectorAll('.row').length > 10");
+    // The page holds what is seen, not what there is.
+    assert!(page.value("document.querySelectorAll('.row').length").as_u64().unwrap() < 80);
+    page.value("document.getElementById('timeline').scrollTop = 5000 * 28");
+    page.wait("document.getElementById('rows').innerText.includes('file-5000')");
+    page.value("document.getElementById('timeline').scrollTop = 1e9");
+    page.wait("document.getElementById('rows').innerText.includes('file-9999')");
+    // A jump, drawing included, in the time of the page itself.
+    let took = page.value(
+        "(async () => { const box = document.getElementById('timeline'); const start = performance.now();
+          for (let step = 0; step < 50; step++) { box.scrollTop = (step * 7919 % 9900) * 28; await draw(); }
+          return (performance.now() - start) / 50; })()",
+    );
+    eprintln!("a jump in 10,000 calls takes {took} ms");
+    assert!(took.as_f64().unwrap() < 1000.0, "{took} ms");
+    page.value("(() => { const box = document.getElementById('search'); box.value = 'file-7777'; box.dispatchEvent(new Event('input')); })()");
+    page.wait("document.getElementById('found').textContent === '1 found'");
+}
