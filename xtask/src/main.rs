@@ -1,6 +1,8 @@
 //! Everything the repository does to itself: tests, vectors, benchmarks.
 
 mod bench;
+mod conformance;
+mod npm;
 mod seeds;
 mod test;
 mod vectors;
@@ -13,6 +15,7 @@ use anyhow::{Result, bail};
 const HELP: &str = "\
 cargo xtask test                     install what the tests need, and run them all
 cargo xtask checks                   format, lints, docs, licences
+cargo xtask conformance              MCP's own suite against our server and client
 cargo xtask oracle                   have the vendors' own clients read our requests
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
@@ -35,6 +38,7 @@ fn run() -> Result<()> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["test", rest @ ..] => test::run(rest),
         ["checks"] => test::checks(),
+        ["conformance"] => conformance::run(),
         ["oracle"] => test::oracle(),
         ["vectors", family, files @ ..] => {
             vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())

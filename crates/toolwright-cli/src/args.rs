@@ -139,11 +139,20 @@ pub struct Init {
 }
 
 const SERVE_HELP: &str = "\
-Tools that change nothing are approved; all others are refused unless a policy approves them, because nobody is there to
-be asked. Every call is validated, approved, bounded and recorded like a model's.
+Tools that change nothing are approved. About all others the person at the client is asked, where the client can do that;
+where it cannot, they are refused unless a policy approves them. Every call is validated, approved, bounded and recorded
+like a model's.
 
-A client is told to start `toolwright serve`. For many of them that is:
-  {\"mcpServers\": {\"toolwright\": {\"command\": \"toolwright\", \"args\": [\"serve\"]}}}";
+A client is told to start `toolwright serve` (`toolwright mcp install` writes that for many of them):
+  {\"mcpServers\": {\"toolwright\": {\"command\": \"toolwright\", \"args\": [\"serve\"]}}}
+
+Over HTTP the endpoint is /mcp, and /health says whether the server is up. Requests for other host names, and from pages
+of other sites, are refused. An address that other machines can reach needs a token.
+
+Examples:
+  toolwright serve tools.yaml
+  toolwright serve tools.yaml --http 127.0.0.1:3000
+  TOKEN=... toolwright serve --http 0.0.0.0:3000 --allow-host tools.example.com --token-env TOKEN --rate 20";
 
 #[derive(clap::Args)]
 pub struct Serve {
@@ -158,6 +167,40 @@ pub struct Serve {
     /// Record everything that happens in this file.
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub http: ServeHttp,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
+
+/// How to serve over HTTP.
+#[derive(clap::Args)]
+#[command(next_help_heading = "HTTP")]
+pub struct ServeHttp {
+    /// Listen on this address instead of stdin; port 0 picks one, which is printed.
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<std::net::SocketAddr>,
+    /// A host name under which the server is reached, beside this machine's own.
+    #[arg(long, value_name = "HOST", requires = "http")]
+    pub allow_host: Vec<String>,
+    /// Let pages of this origin use the server, such as https://app.example.com.
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    pub allow_origin: Vec<String>,
+    /// Ask for the token in this variable.
+    #[arg(long, value_name = "VARIABLE", requires = "http")]
+    pub token_env: Option<String>,
+    /// Ask for no token, though other machines can reach the address.
+    #[arg(long, requires = "http", conflicts_with = "token_env")]
+    pub open: bool,
+    /// How many requests a second each client may make.
+    #[arg(long, value_name = "N", requires = "http")]
+    pub rate: Option<u32>,
+    /// The longest request, in bytes.
+    #[arg(long, value_name = "BYTES", requires = "http", default_value_t = 4 * 1024 * 1024)]
+    pub max_body: usize,
+    /// The variable with the key (32 bytes or more) that instances behind one load balancer share.
+    #[arg(long, value_name = "VARIABLE", requires = "http")]
+    pub state_key_env: Option<String>,
 }
 
 #[derive(Subcommand)]

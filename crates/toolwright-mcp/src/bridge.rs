@@ -3,6 +3,8 @@
 //! From a server: text, images, sounds, embedded resources, links and structured content each become one of our
 //! blocks; a kind this crate does not know is kept as JSON. To a client: what MCP has no word for travels in `_meta`.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use toolwright_core::{Citation, Content, Media, MediaSource, ToolError, ToolOutput, ToolResult, ToolSpec};
 
@@ -78,6 +80,13 @@ fn read_block(block: Value) -> Content {
 fn read_resource(resource: &Value) -> Option<Content> {
     let member = |key: &str| resource.get(key).and_then(Value::as_str).map(str::to_owned);
     let uri = member("uri")?;
+    if let Some(text) = member("text")
+        && let Some(name) = uri.strip_prefix(RESOURCE_SCHEME)
+    {
+        // A text file of ours stays a file.
+        let mime_type = member("mimeType").unwrap_or_else(|| "text/plain".to_owned());
+        return Some(Content::document(mime_type, name, text.as_bytes()));
+    }
     if let Some(text) = member("text") {
         let citations = vec![Citation { url: uri, title: member("name"), quote: None }];
         return Some(Content::Text { text, citations });
@@ -144,7 +153,7 @@ fn structured(result: &ToolResult, spec: &ToolSpec) -> Option<Value> {
     }
 }
 
-fn write_block(block: Content) -> Value {
+pub(crate) fn write_block(block: Content) -> Value {
     match block {
         Content::Text { text, citations } if citations.is_empty() => json!({"type": "text", "text": text}),
         Content::Text { text, citations } => {
@@ -177,11 +186,24 @@ fn write_media(kind: &str, media: Media) -> Value {
             json!({"type": "resource_link", "uri": uri, "name": name, "mimeType": media.mime_type})
         }
         (MediaSource::Data(blob), "resource") => {
-            let uri = format!("{RESOURCE_SCHEME}{name}");
-            json!({"type": "resource", "resource": {"uri": uri, "mimeType": media.mime_type, "blob": blob}})
+            let uri = if name.contains("://") { name } else { format!("{RESOURCE_SCHEME}{name}") };
+            let text = media.mime_type.starts_with("text/").then(|| as_text(&blob)).flatten();
+            let mut resource = json!({"uri": uri, "mimeType": media.mime_type});
+            if let Value::Object(members) = &mut resource {
+                match text {
+                    Some(text) => members.insert("text".to_owned(), text.into()),
+                    None => members.insert("blob".to_owned(), blob.into()),
+                };
+            }
+            json!({"type": "resource", "resource": resource})
         }
         (MediaSource::Data(data), _) => json!({"type": kind, "data": data, "mimeType": media.mime_type}),
     }
+}
+
+/// The text that Base64 stands for, when it is one.
+fn as_text(blob: &str) -> Option<String> {
+    String::from_utf8(STANDARD.decode(blob).ok()?).ok()
 }
 
 #[cfg(test)]

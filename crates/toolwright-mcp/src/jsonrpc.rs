@@ -22,6 +22,12 @@ pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const INTERNAL_ERROR: i64 = -32603;
 /// More calls at once than the server takes.
 pub(crate) const BUSY: i64 = -32000;
+/// A resource that does not exist, in the revisions with sessions.
+pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
+/// A header says something other than the body (2026-07-28).
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
+/// The client lacks something the request needs (2026-07-28).
+pub(crate) const MISSING_CAPABILITY: i64 = -32021;
 /// The revision asked for is not spoken here (2026-07-28).
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 

@@ -42,6 +42,10 @@ pub use lock::{
 pub use protocol::{
     Hints, Implementation, LATEST_SESSION_VERSION, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition,
 };
-pub use server::Server;
+pub use server::{
+    Changes, ClientApprover, CompletionRequest, Completions, HttpOptions, HttpServer, LogLevel, Peer, Prompt,
+    PromptArgument, PromptMessage, PromptResult, Prompts, Question, Reply, Resource, ResourceBody,
+    ResourceContents, ResourceTemplate, Resources, Role, Server, StateKey, TaskSupport,
+};
 pub use source::{DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus};
 pub use transport::stdio::{DEFAULT_ENVIRONMENT, ServerCommand};

@@ -20,6 +20,14 @@ pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
 pub(crate) const CLIENT_CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(crate) const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
+/// The least important log messages a request wants.
+pub(crate) const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+/// Which stream a notification belongs to.
+pub(crate) const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
+/// The name of the tasks extension.
+pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+/// The key of a parameter's schema that names the header its value is repeated in.
+pub(crate) const PARAMETER_HEADER: &str = "x-mcp-header";
 /// Facts beside the content, which MCP has no place for.
 pub(crate) const METADATA_KEY: &str = "toolwright/metadata";
 /// Where a text comes from, which MCP has no place for.

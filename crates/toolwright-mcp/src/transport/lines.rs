@@ -38,6 +38,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
+    /// True when more input has arrived already.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.input.buffer().is_empty()
+    }
+
     /// The next line. Line ends may be `\n` or `\r\n`; a byte order mark is no part of the line. What stands at the end
     /// without a line end is a line too.
     pub(crate) async fn next(&mut self) -> std::io::Result<Line<'_>> {

@@ -11,6 +11,7 @@
 )]
 
 mod hostile;
+mod http;
 mod peers;
 mod pinning;
 mod pipes;

@@ -1,0 +1,189 @@
+//! `tools/call`: one call through the run's door, with progress, questions, cancelling and tasks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use toolwright_core::{CallNote, CancelToken, ToolCall, ToolResult, ToolSpec, Watch, text};
+
+use super::rounds::Rounds;
+use super::tasks::{TaskSupport, needs_extension};
+use super::{CANCEL_GRACE, Era, Inner, Outcome, Outlet, Peer, Request};
+use crate::bridge;
+use crate::jsonrpc::{self, BUSY, INTERNAL_ERROR, INVALID_PARAMS, RpcError};
+use crate::protocol::TASKS_EXTENSION;
+
+/// Counts the calls of this process, so that each has an id of its own.
+static CALLS: AtomicU64 = AtomicU64::new(1);
+
+/// A call that passed the checks.
+struct Ready {
+    server: Arc<Inner>,
+    peer: Peer,
+    tools: Arc<Vec<ToolSpec>>,
+    at: usize,
+    arguments: Value,
+    token: Option<Value>,
+}
+
+pub(super) async fn answer(server: &Arc<Inner>, request: Request, params: Value) -> Outcome {
+    match ready(server, request, params) {
+        Ok(ready) => ready.answer().await,
+        Err(error) => Some(Err(error)),
+    }
+}
+
+fn ready(server: &Arc<Inner>, request: Request, mut params: Value) -> Result<Ready, RpcError> {
+    let invalid = |message: &str| RpcError::new(INVALID_PARAMS, message);
+    let name = params.get("name").and_then(Value::as_str).ok_or_else(|| invalid("`name` is missing"))?;
+    let Some((tools, at)) = server.tool(name) else {
+        return Err(invalid(&format!("there is no tool `{}`", text::clip(name, 200))));
+    };
+    let name = name.to_owned();
+    let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
+    let token = token.filter(|token| token.is_string() || token.is_number());
+    let arguments = match params.get_mut("arguments").map(Value::take) {
+        None | Some(Value::Null) => json!({}),
+        Some(arguments @ Value::Object(_)) => arguments,
+        Some(_) => return Err(invalid("`arguments` must be an object")),
+    };
+    let rounds = Rounds::open(&server.state_key, &request, ("tools/call", &name, &arguments), &params)?;
+    let peer = Peer::new(request, rounds);
+    Ok(Ready { server: server.clone(), peer, tools, at, arguments, token })
+}
+
+impl Ready {
+    async fn answer(self) -> Outcome {
+        let (server, request) = (self.server.clone(), self.peer.request().clone());
+        let support = self.tools.get(self.at).and_then(|spec| server.task_support(&spec.name));
+        let support = support.filter(|_| request.era.is_stateless());
+        match support {
+            None => self.run(request.cancel).await,
+            Some(support) if !request.client_has_extension(TASKS_EXTENSION) => match support {
+                TaskSupport::Required => Some(Err(needs_extension())),
+                TaskSupport::After(_) | TaskSupport::Always => self.run(request.cancel).await,
+            },
+            Some(support) => self.run_as_task(support).await,
+        }
+    }
+
+    /// Runs the call to its end, or until it goes on as a task.
+    async fn run_as_task(self, support: TaskSupport) -> Outcome {
+        let (server, request) = (self.server.clone(), self.peer.request().clone());
+        let Some(task) = server.tasks.create(&request) else {
+            return Some(Err(RpcError::new(BUSY, "there are too many tasks")));
+        };
+        let peer = self.peer.clone();
+        if !matches!(support, TaskSupport::After(_)) {
+            peer.goes_on_as(task.clone());
+        }
+        let (cancel, running) = (task.cancel.clone(), task.clone());
+        let (told, outcome) = tokio::sync::oneshot::channel();
+        let work = tokio::spawn(async move {
+            let outcome = self.run(cancel).await;
+            running.ended(outcome.clone());
+            let _ = told.send(outcome);
+        });
+        if let TaskSupport::After(patience) = support {
+            tokio::select! {
+                biased;
+                outcome = outcome => return outcome.unwrap_or_default(),
+                () = request.cancel.cancelled() => {
+                    task.cancel.cancel();
+                    let _ = work.await;
+                    return None;
+                }
+                () = tokio::time::sleep(patience) => peer.goes_on_as(task.clone()),
+            }
+        }
+        Some(Ok(server.finish(task.created(), request.era)))
+    }
+
+    /// Runs the call to its end; `None` when it was cancelled.
+    async fn run(self, cancel: CancelToken) -> Outcome {
+        let Ready { server, peer, tools, at, arguments, token } = self;
+        let Some(spec) = tools.get(at) else {
+            return Some(Err(RpcError::new(INTERNAL_ERROR, "the tool is gone")));
+        };
+        let (era, outlet) = (peer.request().era, peer.request().outlet.clone());
+        let call_id: Arc<str> = format!("mcp-{}", CALLS.fetch_add(1, Ordering::Relaxed)).into();
+        let _entered = peer.enter(call_id.clone());
+        let asked_with = if era.is_stateless() { arguments.clone() } else { Value::Null };
+        let call = ToolCall::new(call_id.clone(), spec.name.clone(), arguments);
+        let dispatch = &server.dispatch;
+        let mut work = match token {
+            Some(token) => dispatch.dispatch_watched(call, progress(outlet, token)),
+            None => dispatch.dispatch(call),
+        };
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut work => outcome,
+            () = cancel.cancelled() => {
+                dispatch.cancel(&call_id);
+                let _ = tokio::time::timeout(CANCEL_GRACE, work).await;
+                return None;
+            }
+        };
+        if let Some(instead) = peer.instead(&server.state_key, ("tools/call", &spec.name, &asked_with)) {
+            return Some(instead.map(|result| server.finish(result, era)));
+        }
+        Some(match outcome {
+            Ok(result) => Ok(server.finish(to_wire(result, spec, era), era)),
+            Err(error) => {
+                server.log(&format!("the call failed: {error}"));
+                Err(RpcError::new(INTERNAL_ERROR, "the tool could not be run; the server's log says why"))
+            }
+        })
+    }
+}
+
+fn to_wire(result: ToolResult, spec: &ToolSpec, era: Era) -> Value {
+    let mut answer = bridge::write_result(result, spec);
+    downgrade(&mut answer, era);
+    answer
+}
+
+/// Sends on how far a call has come. Progress grows, or is not sent; nor is it when the client does not read.
+fn progress(outlet: Outlet, token: Value) -> Watch {
+    let last = Mutex::new(f64::NEG_INFINITY);
+    Arc::new(move |note| {
+        let CallNote::Progress { done, total, message } = note else { return };
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if *done <= *last || !done.is_finite() {
+            return;
+        }
+        *last = *done;
+        let mut params = json!({"progressToken": token, "progress": done});
+        if let Value::Object(members) = &mut params {
+            members.extend(total.map(|total| ("total".to_owned(), json!(total))));
+            members.extend(message.as_ref().map(|text| ("message".to_owned(), json!(text))));
+        }
+        outlet.try_send(jsonrpc::notification("notifications/progress", params));
+    })
+}
+
+/// Says in the words of an older revision what it has no word for.
+fn downgrade(answer: &mut Value, era: Era) {
+    let (no_links, no_sounds) = (era.version < "2025-06-18", era.version < "2025-03-26");
+    if !no_links {
+        return;
+    }
+    let Value::Object(members) = answer else { return };
+    members.shift_remove("structuredContent");
+    let Some(Value::Array(blocks)) = members.get_mut("content") else { return };
+    for block in blocks {
+        let member = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
+        let older = match member("type") {
+            "resource_link" => Some(json!({
+                "type": "text", "text": format!("{}: {}", member("name"), member("uri"))
+            })),
+            "audio" if no_sounds => Some(json!({"type": "resource", "resource": {
+                "uri": "toolwright:///audio", "mimeType": member("mimeType"), "blob": member("data")
+            }})),
+            _ => None,
+        };
+        if let Some(older) = older {
+            *block = older;
+        }
+    }
+}

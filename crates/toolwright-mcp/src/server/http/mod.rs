@@ -1,0 +1,170 @@
+//! The server over streamable HTTP: both eras on one address.
+//!
+//! Requests without a session need nothing that another instance would not have. Whoever asks is looked at before
+//! anything is read: the `Host` and `Origin` headers, the token, the rate. `gate` does that, `endpoint` knows the
+//! methods, `mirror` the headers that repeat the body, `sessions` and `stream` what the older era needs.
+
+mod body;
+mod endpoint;
+mod gate;
+mod mirror;
+mod sessions;
+mod stream;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use toolwright_core::{CancelToken, Secret};
+
+use self::gate::Gate;
+use self::sessions::Sessions;
+use super::Inner;
+
+/// How long a client may take to send the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// How the server behaves over HTTP.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// The path of the endpoint.
+    pub path: String,
+    /// Names under which the server may be reached, beside this machine's own (`localhost` and loopback addresses)
+    /// and the address it listens on. A request for any other host is refused: a page on the web could have made it.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may use the server, such as `https://app.example.com`. Without an entry, only pages the
+    /// server itself would serve may.
+    pub origins: Vec<String>,
+    /// The token clients must present; `None` asks for none.
+    pub token: Option<Secret>,
+    /// The longest request, in bytes.
+    pub max_body: usize,
+    /// How many requests a second each client may make; `None` sets no limit. Bursts of twice as many are fine.
+    pub rate: Option<u32>,
+    /// How many connections may be open at once.
+    pub max_connections: usize,
+    /// How many sessions may be open at once.
+    pub max_sessions: usize,
+    /// How long a request may take to arrive.
+    pub body_time: Duration,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        HttpOptions {
+            path: "/mcp".to_owned(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            token: None,
+            max_body: 4 * 1024 * 1024,
+            rate: None,
+            max_connections: 1024,
+            max_sessions: 1000,
+            body_time: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A server that listens. Dropping it closes the address.
+pub struct HttpServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    site: Arc<Site>,
+}
+
+/// What all connections share.
+struct Site {
+    server: Arc<Inner>,
+    options: HttpOptions,
+    gate: Gate,
+    sessions: Sessions,
+    /// Fires when work that is under way must stop.
+    stop: CancelToken,
+}
+
+impl HttpServer {
+    pub(super) async fn bind(
+        server: Arc<Inner>,
+        address: SocketAddr,
+        options: HttpOptions,
+    ) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let gate = Gate::new(address, &options);
+        let sessions = Sessions::new(options.max_sessions);
+        let site = Site { server, options, gate, sessions, stop: CancelToken::new() };
+        Ok(HttpServer { listener, address, site: Arc::new(site) })
+    }
+
+    /// The address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers clients until `stop` fires. Then no new ones are let in, and what is under way is finished first.
+    pub async fn run(self, stop: CancelToken) {
+        let HttpServer { listener, site, .. } = self;
+        let most = u32::try_from(site.options.max_connections).unwrap_or(u32::MAX).max(1);
+        let places = Arc::new(Semaphore::new(most as usize));
+        loop {
+            let place = tokio::select! {
+                place = places.clone().acquire_owned() => place,
+                () = stop.cancelled() => break,
+            };
+            let Ok(place) = place else { break };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = stop.cancelled() => break,
+            };
+            let Ok((connection, from)) = accepted else {
+                // Out of descriptors, most likely: those that are open will close.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let _ = connection.set_nodelay(true);
+            let (site, stop) = (site.clone(), stop.clone());
+            tokio::spawn(async move {
+                let _place = place;
+                let service = hyper::service::service_fn(|request| {
+                    let site = site.clone();
+                    async move {
+                        Ok::<_, std::convert::Infallible>(endpoint::respond(&site, from.ip(), request).await)
+                    }
+                });
+                let connection = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HEAD_TIME)
+                    .max_buf_size(64 * 1024)
+                    .serve_connection(TokioIo::new(connection), service);
+                let mut connection = std::pin::pin!(connection);
+                tokio::select! {
+                    // What a client does to its own connection concerns nobody else.
+                    _ = connection.as_mut() => return,
+                    () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+                }
+                let _ = connection.await;
+            });
+        }
+        drop(listener);
+        site.sessions.end_streams();
+        let all = places.acquire_many(most);
+        if tokio::time::timeout(site.server.drain, all).await.is_err() {
+            site.stop.cancel();
+            site.sessions.clear();
+            let _ = tokio::time::timeout(super::CANCEL_GRACE * 2, places.acquire_many(most)).await;
+        }
+        site.stop.cancel();
+        site.sessions.clear();
+    }
+}
+
+impl std::fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpServer").field("address", &self.address).finish_non_exhaustive()
+    }
+}

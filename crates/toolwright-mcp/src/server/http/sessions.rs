@@ -1,0 +1,125 @@
+//! The sessions of the older era, by the id each client was given.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use toolwright_core::CancelToken;
+
+use super::stream::Stream;
+use crate::server::rounds::random_name;
+use crate::server::session::Session;
+
+/// How long a session is kept without a request.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// How many streams of one session are kept for a client that may come back.
+const MAX_STREAMS: usize = 64;
+
+pub(super) struct Sessions {
+    known: Mutex<HashMap<String, Arc<HttpSession>>>,
+    most: usize,
+}
+
+pub(super) struct HttpSession {
+    pub(super) session: Arc<Session>,
+    /// Who began it; nobody else may use it.
+    subject: Arc<str>,
+    used: Mutex<Instant>,
+    streams: Mutex<HashMap<u64, Arc<Stream>>>,
+    next_stream: AtomicU64,
+    /// Fires when the streams that never end by themselves are to be closed.
+    pub(super) closing: CancelToken,
+}
+
+impl Sessions {
+    pub(super) fn new(most: usize) -> Self {
+        Sessions { known: Mutex::default(), most }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a new session; `None` when there are too many.
+    pub(super) fn add(&self, session: Arc<Session>, subject: Arc<str>) -> Option<String> {
+        let mut known = self.known();
+        if known.len() >= self.most {
+            known.retain(|_, session| !session.has_expired());
+        }
+        if known.len() >= self.most {
+            return None;
+        }
+        let id = random_name();
+        let session = HttpSession {
+            session,
+            subject,
+            used: Mutex::new(Instant::now()),
+            streams: Mutex::default(),
+            next_stream: AtomicU64::new(1),
+            closing: CancelToken::new(),
+        };
+        known.insert(id.clone(), Arc::new(session));
+        Some(id)
+    }
+
+    /// The session of that id, for the client that began it.
+    pub(super) fn get(&self, id: &str, subject: &Arc<str>) -> Option<Arc<HttpSession>> {
+        let session = self.known().get(id).filter(|session| session.subject == *subject).cloned()?;
+        *session.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        Some(session)
+    }
+
+    /// Ends a session; false when there is none.
+    pub(super) fn end(&self, id: &str, subject: &Arc<str>) -> bool {
+        let mut known = self.known();
+        if known.get(id).is_none_or(|session| session.subject != *subject) {
+            return false;
+        }
+        known.remove(id);
+        true
+    }
+
+    /// Closes the streams on which clients only listen.
+    pub(super) fn end_streams(&self) {
+        self.known().values().for_each(|session| session.closing.cancel());
+    }
+
+    pub(super) fn clear(&self) {
+        self.known().clear();
+    }
+}
+
+impl HttpSession {
+    fn has_expired(&self) -> bool {
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.elapsed() >= IDLE && self.session.calls().is_empty()
+    }
+
+    /// A new stream, which a client that lost its connection finds again.
+    pub(super) fn new_stream(&self) -> Arc<Stream> {
+        let stream = Arc::new(Stream::new(self.next_stream.fetch_add(1, Ordering::Relaxed)));
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        while streams.len() >= MAX_STREAMS {
+            // The oldest that is complete; only when none is, the oldest of all.
+            let oldest =
+                streams.values().min_by_key(|stream| (!stream.is_done(), stream.id())).map(|old| old.id());
+            let Some(oldest) = oldest else { break };
+            streams.remove(&oldest);
+        }
+        streams.insert(stream.id(), stream.clone());
+        stream
+    }
+
+    pub(super) fn stream(&self, id: u64) -> Option<Arc<Stream>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+}
+
+impl Drop for HttpSession {
+    fn drop(&mut self) {
+        self.session.ended.cancel();
+        self.closing.cancel();
+    }
+}

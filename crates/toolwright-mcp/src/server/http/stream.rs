@@ -1,0 +1,125 @@
+//! The events of one request, kept so that a client that lost its connection can go on where it was.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Notify, mpsc};
+use toolwright_core::CancelToken;
+
+use super::body::{self, Body};
+
+/// How many bytes of a stream are kept; the oldest events go first.
+const MAX_BYTES: usize = 20 * 1024 * 1024;
+
+/// How long a client waits before it comes back, in milliseconds.
+const RETRY: u32 = 500;
+
+/// A stream says something at least this often.
+pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+pub(super) struct Stream {
+    id: u64,
+    kept: Mutex<Kept>,
+    grown: Notify,
+}
+
+#[derive(Default)]
+struct Kept {
+    events: VecDeque<(u64, Bytes)>,
+    bytes: usize,
+    next: u64,
+    done: bool,
+}
+
+impl Stream {
+    /// A stream that begins with the event that tells a client from where to go on.
+    pub(super) fn new(id: u64) -> Self {
+        let stream = Stream { id, kept: Mutex::default(), grown: Notify::new() };
+        stream.add(|id| body::priming(id, RETRY));
+        stream
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.kept().done
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, event: impl FnOnce(&str) -> Bytes) {
+        let mut kept = self.kept();
+        let number = kept.next;
+        let event = event(&format!("{}-{number}", self.id));
+        kept.next += 1;
+        kept.bytes += event.len();
+        kept.events.push_back((number, event));
+        while kept.bytes > MAX_BYTES && kept.events.len() > 1 {
+            let gone = kept.events.pop_front().map_or(0, |(_, event)| event.len());
+            kept.bytes -= gone;
+        }
+        drop(kept);
+        self.grown.notify_waiters();
+    }
+
+    pub(super) fn push(&self, message: &[u8]) {
+        self.add(|id| body::event(message, Some(id)));
+    }
+
+    pub(super) fn finish(&self) {
+        self.kept().done = true;
+        self.grown.notify_waiters();
+    }
+
+    /// The events from this one on, as they come, until the stream is done or `hang_up` fires. Clients of older
+    /// revisions do not know the first event, which has no content.
+    pub(super) fn follow(self: Arc<Self>, mut from: u64, hang_up: CancelToken) -> Body {
+        let (frames, read) = mpsc::channel(16);
+        tokio::spawn(async move {
+            loop {
+                let grown = self.grown.notified();
+                tokio::pin!(grown);
+                // Listening begins before looking, so that nothing falls between the two.
+                grown.as_mut().enable();
+                let (ready, done): (Vec<Bytes>, bool) = {
+                    let kept = self.kept();
+                    let ready = kept.events.iter().filter(|(number, _)| *number >= from);
+                    let ready = ready.map(|(_, event)| event.clone()).collect();
+                    from = kept.next;
+                    (ready, kept.done)
+                };
+                for event in ready {
+                    if frames.send(event).await.is_err() {
+                        return;
+                    }
+                }
+                if done || hang_up.is_cancelled() {
+                    return;
+                }
+                tokio::select! {
+                    () = grown => {}
+                    () = hang_up.cancelled() => {}
+                    () = frames.closed() => return,
+                    () = tokio::time::sleep(SIGN_OF_LIFE) => {
+                        if frames.send(body::sign_of_life()).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        });
+        Body::Events { frames: read, _gone: None }
+    }
+}
+
+/// The stream and the event an id of ours names.
+pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, event) = id.split_once('-')?;
+    Some((stream.parse().ok()?, event.parse().ok()?))
+}

@@ -1,0 +1,187 @@
+//! One client over two streams: a message per line, in either era.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+
+use super::answer::introduction;
+use super::session::{Session, UnderWay};
+use super::{CANCEL_GRACE, Era, Inner, Outcome, Outlet, Request, hub};
+use crate::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, Id, Message, PARSE_ERROR, RpcError};
+use crate::protocol::{LATEST_SESSION_VERSION, VERSION_KEY};
+use crate::transport::lines::{Line, LineReader, write_lines};
+
+pub(super) async fn serve(
+    server: &Arc<Inner>,
+    input: impl AsyncRead + Unpin + Send,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+) -> std::io::Result<()> {
+    let (out, lines) = mpsc::channel(256);
+    let mut writer = tokio::spawn(write_lines(lines, output));
+    let session = Arc::new(Session::new());
+    let _end = session.ended.clone().drop_guard();
+    let telling = {
+        let (changes, session, out) = (server.hub.subscribe(), session.clone(), out.clone());
+        tokio::spawn(async move { hub::tell_session(changes, &session, &out).await })
+    };
+    let pipe = Pipe { server: server.clone(), session: session.clone(), out };
+    let read = tokio::select! {
+        read = pipe.read_all(input) => read,
+        // The client no longer reads, so nobody waits for the calls either.
+        written = &mut writer => return written.unwrap_or(Ok(())),
+    };
+    let drained = tokio::time::timeout(server.drain, session.idle()).await;
+    session.ended.cancel();
+    if drained.is_err() {
+        let _ = tokio::time::timeout(CANCEL_GRACE * 2, session.idle()).await;
+    }
+    let _ = telling.await;
+    drop(pipe);
+    let _ = tokio::time::timeout(server.drain, &mut writer).await;
+    writer.abort();
+    read
+}
+
+struct Pipe {
+    server: Arc<Inner>,
+    session: Arc<Session>,
+    out: mpsc::Sender<Vec<u8>>,
+}
+
+impl Pipe {
+    async fn read_all(&self, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
+        let mut lines = LineReader::new(input, jsonrpc::MAX_MESSAGE_BYTES);
+        loop {
+            let message = match lines.next().await? {
+                Line::End => return Ok(()),
+                Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
+                Line::Whole(line) => jsonrpc::parse(line),
+                Line::TooLong => {
+                    let most = jsonrpc::MAX_MESSAGE_BYTES;
+                    let problem = format!("a message has at most {most} bytes");
+                    Err(jsonrpc::Malformed { code: PARSE_ERROR, problem, id: None })
+                }
+            };
+            let reply = match message {
+                // A client that waits for each answer gets it without a detour; one that sends many requests gets
+                // them worked on side by side.
+                Ok(message) => self.take(message, !lines.has_more()).await,
+                Err(malformed) => {
+                    let error = RpcError::new(malformed.code, malformed.problem);
+                    Some(jsonrpc::response(malformed.id.as_ref(), Err(error)))
+                }
+            };
+            if let Some(reply) = reply
+                && self.out.send(reply).await.is_err()
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Deals with one message; what takes time goes on by itself.
+    async fn take(&self, message: Message, at_once: bool) -> Option<Vec<u8>> {
+        match message {
+            Message::Request { id, method, params } => {
+                let outcome = match self.begin(&id, &method, &params) {
+                    Ok(Begun::Answered(result)) => Ok(result),
+                    Ok(Begun::Request(request, under_way)) => {
+                        return self.work(*request, under_way, method, params, at_once).await;
+                    }
+                    Err(error) => Err(error),
+                };
+                Some(jsonrpc::response(Some(&id), outcome))
+            }
+            Message::Notification { method, params } => {
+                self.session.notified(&method, &params);
+                None
+            }
+            Message::Response { id, outcome } => {
+                self.session.answered(&id, outcome);
+                None
+            }
+        }
+    }
+
+    /// Works on a request: here as long as it does not have to wait, then by itself.
+    async fn work(
+        &self,
+        request: Request,
+        under_way: UnderWay,
+        method: String,
+        params: Value,
+        at_once: bool,
+    ) -> Option<Vec<u8>> {
+        let id = request.id.clone();
+        let mut work = Box::pin(self.server.clone().answer(request, method, params));
+        if at_once {
+            let first = std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+            if let Poll::Ready(outcome) = first {
+                return reply(&id, outcome);
+            }
+        }
+        let out = self.out.clone();
+        tokio::spawn(async move {
+            let _under_way = under_way;
+            if let Some(reply) = reply(&id, work.await) {
+                let _ = out.send(reply).await;
+            }
+        });
+        None
+    }
+
+    /// Finds out in which era a request is made.
+    fn begin(&self, id: &Id, method: &str, params: &Value) -> Result<Begun, RpcError> {
+        let stateless = params.get("_meta").is_some_and(|meta| meta.get(VERSION_KEY).is_some());
+        if method == "initialize" && !stateless {
+            return self.session.initialize(&self.server, params).map(Begun::Answered);
+        }
+        let (era, capabilities, log_level, session) = if stateless {
+            let said = introduction(params)?;
+            (Era::STATELESS, said.capabilities, said.log_level, None)
+        } else {
+            match self.session.agreed() {
+                Some(agreed) => {
+                    let era = Era { version: agreed.version };
+                    (era, agreed.capabilities.clone(), None, Some(self.session.clone()))
+                }
+                None if method == "ping" => {
+                    let era = Era { version: LATEST_SESSION_VERSION };
+                    (era, Arc::default(), None, Some(self.session.clone()))
+                }
+                None => return Err(RpcError::new(INVALID_REQUEST, "the session begins with `initialize`")),
+            }
+        };
+        let under_way = self.session.enter(id, self.server.max_calls)?;
+        let request = Request {
+            id: id.clone(),
+            era,
+            capabilities,
+            log_level,
+            session,
+            outlet: Outlet::new(self.out.clone()),
+            cancel: under_way.cancel.clone(),
+            subject: "".into(),
+        };
+        Ok(Begun::Request(Box::new(request), under_way))
+    }
+}
+
+enum Begun {
+    Answered(Value),
+    Request(Box<Request>, UnderWay),
+}
+
+/// The line that answers a request; `None` when who asked wants no answer.
+pub(super) fn reply(id: &Id, outcome: Outcome) -> Option<Vec<u8>> {
+    let line = jsonrpc::response(Some(id), outcome?);
+    if line.len() <= jsonrpc::MAX_MESSAGE_BYTES {
+        return Some(line);
+    }
+    let most = jsonrpc::MAX_MESSAGE_BYTES;
+    let error = RpcError::new(INTERNAL_ERROR, format!("the result is larger than {most} bytes"));
+    Some(jsonrpc::response(Some(id), Err(error)))
+}
