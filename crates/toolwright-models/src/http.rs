@@ -3,12 +3,10 @@
 //! It reads no environment: no proxy variables, no credentials. Redirects are never followed, because they could carry
 //! a key to another host.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use toolwright_core::{ModelError, Secret};
 
 use crate::aws::Signer;
@@ -76,16 +74,8 @@ impl Http {
             let (name, value) = header(name, value)?;
             map.insert(name, value);
         }
-        let client = Client::builder()
-            .connect_timeout(limits.connect)
-            .read_timeout(limits.read)
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .referer(false)
-            .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
-            .tls_backend_preconfigured(tls(base.scheme() == "https")?)
-            .build()
-            .map_err(|cause| error::unavailable("cannot set up HTTP").with_source(cause.without_url()))?;
+        let client = toolwright_net::client(base.scheme() == "https", limits.connect, limits.read);
+        let client = client.map_err(|cause| error::unavailable(cause.to_string()).with_source(cause))?;
         let secrets = headers.iter().map(|(_, value)| value.clone());
         // A bearer header is the key with a word before it; the key alone must not leak either.
         let bare = headers.iter().filter_map(|(_, value)| value.expose().strip_prefix("Bearer "));
@@ -230,20 +220,4 @@ impl Answer {
         }
         body
     }
-}
-
-/// TLS with the system's own trust. A plain connection gets no roots at all: loading them takes time, and a machine
-/// without any can still talk to a server of its own.
-fn tls(wanted: bool) -> Result<rustls::ClientConfig, ModelError> {
-    let failed = |cause: rustls::Error| error::unavailable("cannot set up TLS").with_source(cause);
-    let builder =
-        rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(failed)?;
-    let builder = if wanted {
-        builder.with_platform_verifier().map_err(failed)?
-    } else {
-        builder.with_root_certificates(rustls::RootCertStore::empty())
-    };
-    Ok(builder.with_no_client_auth())
 }

@@ -31,7 +31,6 @@ mod model;
 mod registry;
 pub mod retry;
 mod scripted;
-pub mod sse;
 pub mod vendor;
 pub mod wire;
 

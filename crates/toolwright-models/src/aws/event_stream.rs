@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{ModelError, ModelErrorKind};
 
 use crate::error;
-use crate::sse::SseEvent;
+use toolwright_net::SseEvent;
 
 /// The two lengths and their checksum.
 const PRELUDE: usize = 12;

@@ -15,10 +15,10 @@ mod turns;
 
 use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, ModelError, ModelReply, ModelRequest};
+use toolwright_net::{SseEvent, SseReader};
 
 use crate::aws::event_stream::{EventStreamReader, Frame};
 use crate::error;
-use crate::sse::{SseEvent, SseReader};
 use crate::vendor::Vendor;
 
 /// A vendor-independent shape of requests and replies.
@@ -152,7 +152,7 @@ impl Reader {
     /// Takes the next bytes and gives the events they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, ModelError> {
         match self {
-            Reader::Lines(reader) => reader.push(bytes),
+            Reader::Lines(reader) => reader.push(bytes).map_err(|cause| error::reply(cause.to_string())),
             Reader::Frames(reader) => reader.push(bytes)?.into_iter().map(Frame::into_event).collect(),
         }
     }

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_core::{Message, ModelDelta, ModelError, ModelErrorKind, ModelReply, StopReason};
-use toolwright_models::sse::SseEvent;
 use toolwright_models::wire::Delivery;
+use toolwright_net::SseEvent;
 
 use crate::support::{Conversation, FORMATS, file, stream_bytes, target, vendor};
 

@@ -1,8 +1,24 @@
-//! Server-sent events out of bytes, wherever the bytes are cut. What the events mean belongs to `wire`.
+//! Server-sent events out of bytes, wherever the bytes are cut. What the events mean belongs to others.
 
-use toolwright_core::ModelError;
+use std::time::Duration;
 
-use crate::error;
+/// Why bytes are no events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SseError(String);
+
+impl std::fmt::Display for SseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SseError {}
+
+/// The longest a server may ask a reader to stay away.
+const MAX_RETRY: Duration = Duration::from_secs(60);
+
+/// The longest id of an event that is kept.
+const MAX_ID: usize = 4096;
 
 /// One event: its name, if it has one, and its data lines joined by newlines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +41,8 @@ pub struct SseReader {
     at_start: bool,
     event: SseEvent,
     has_data: bool,
+    last_id: Option<String>,
+    retry: Option<Duration>,
 }
 
 impl SseReader {
@@ -37,11 +55,23 @@ impl SseReader {
             at_start: true,
             event: SseEvent::default(),
             has_data: false,
+            last_id: None,
+            retry: None,
         }
     }
 
+    /// The last id the server gave, to say from where to go on.
+    pub fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long the server asks a reader to wait before it comes back, at most a minute.
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
     /// Takes the next bytes and gives the events they complete.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, ModelError> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, SseError> {
         let mut done = Vec::new();
         let mut rest = bytes;
         while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -67,19 +97,19 @@ impl SseReader {
         self.has_data || !self.line.is_empty()
     }
 
-    fn extend(&mut self, part: &[u8]) -> Result<(), ModelError> {
+    fn extend(&mut self, part: &[u8]) -> Result<(), SseError> {
         let size = self.line.len() + self.event.data.len() + self.event.name.len();
         if size + part.len() > self.max_event {
-            return Err(error::reply(format!("an event of the stream is over {} bytes", self.max_event)));
+            return Err(SseError(format!("an event of the stream is over {} bytes", self.max_event)));
         }
         self.line.extend_from_slice(part);
         Ok(())
     }
 
-    fn end_line(&mut self, done: &mut Vec<SseEvent>) -> Result<(), ModelError> {
+    fn end_line(&mut self, done: &mut Vec<SseEvent>) -> Result<(), SseError> {
         let line = std::mem::take(&mut self.line);
-        let line = String::from_utf8(line)
-            .map_err(|cause| error::reply("the stream is not UTF-8 text").with_source(cause))?;
+        let line =
+            String::from_utf8(line).map_err(|_| SseError("the stream is not UTF-8 text".to_owned()))?;
         let line = if std::mem::take(&mut self.at_start) {
             line.strip_prefix('\u{feff}').unwrap_or(&line)
         } else {
@@ -102,7 +132,12 @@ impl SseReader {
                 }
                 self.event.data.push_str(value);
             }
-            // Comments (an empty field name), ids, retry hints and whatever a server makes up.
+            "id" if value.len() <= MAX_ID && !value.contains('\0') => self.last_id = Some(value.to_owned()),
+            "retry" => {
+                let wait = value.parse().ok().map(|wait| Duration::from_millis(wait).min(MAX_RETRY));
+                self.retry = wait.or(self.retry);
+            }
+            // Comments (an empty field name) and whatever a server makes up.
             _ => {}
         }
         Ok(())
@@ -132,6 +167,15 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
         assert_eq!(read(&bytes), whole);
+    }
+
+    #[test]
+    fn ids_and_waits_are_remembered() {
+        let mut reader = SseReader::new(1000);
+        reader.push(b"id: 1\nretry: 500\ndata: \n\nid: 2\nretry: soon\n\n").unwrap();
+        assert_eq!((reader.last_id(), reader.retry()), (Some("2"), Some(Duration::from_millis(500))));
+        reader.push(b"retry: 99999999999\n").unwrap();
+        assert_eq!(reader.retry(), Some(MAX_RETRY));
     }
 
     #[test]
