@@ -529,6 +529,9 @@ pub struct Check {
     /// A policy to check: a list of approval rules, or Inspect's `approvers`.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Starts the MCP servers that the file imports tools from, so that calls of those tools are checked too.
+    #[arg(long)]
+    pub start_servers: bool,
 }
 
 #[derive(clap::Args)]

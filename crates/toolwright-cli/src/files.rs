@@ -4,13 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::runtime::Handle;
 use toolwright::lang::{
-    Diagnostic, Host, Imports, Loaded, MissingEnv, Severity, find_dotenv, load, parse_dotenv,
+    Diagnostic, Host, Imports, Loaded, MissingEnv, Server, Severity, find_dotenv, load, parse_dotenv,
 };
-use toolwright::{Limits, Policy, RunBuilder, Tool, ToolError};
+use toolwright::mcp::{McpServer, ServerCommand, ServerStatus};
+use toolwright::{Limits, Model, Policy, RunBuilder, Tool, ToolError, ToolSource as _, Toolset};
 
 use crate::report::Usage;
-use crate::{prompt, toolbox};
+use crate::{commands, prompt, toolbox};
 
 /// The file that is used when none is named.
 pub const DEFAULT: &str = "toolwright.yaml";
@@ -34,7 +36,8 @@ pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
     // What is set already wins over the file, as the later entry does here.
     Ok(Host::new()
         .builtins(toolbox::all()?)
-        .imports(ByReference)
+        .imports(Elsewhere)
+        .models(|name| name.contains('/').then(|| model(name)))
         .environment(parse_dotenv(&dotenv))
         .environment(set)
         .missing_env(missing)
@@ -43,6 +46,11 @@ pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
         .variable("CurrentDate", today())
         .variable("WorkDir", folder.to_string_lossy())
         .work_dir(folder.clone()))
+}
+
+fn model(name: &str) -> Result<Arc<dyn Model>, ToolError> {
+    let model = commands::ask::model(Some(name)).map_err(|error| ToolError::new(format!("{error:#}")))?;
+    Ok(Arc::from(model))
 }
 
 /// What a file says about runs in which a model makes the calls: its policy and its limits.
@@ -71,13 +79,31 @@ pub fn refused(problems: &[Diagnostic]) -> Usage {
     Usage::new(format!("{count} found"))
 }
 
-/// Finds tools by the names other systems give them.
-struct ByReference;
+/// Finds tools by the names other systems give them, and asks MCP servers for theirs.
+struct Elsewhere;
 
-impl Imports for ByReference {
+impl Imports for Elsewhere {
     fn tool(&self, reference: &str, _config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
         let tool = toolwright::tools::resolve(reference)?;
         Some(Ok(Arc::new(tool)))
+    }
+
+    /// Starts the server and lists its tools. It ends with the last of them.
+    fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
+        let Server::Stdio { command, args, env } = server else {
+            return Err(ToolError::new(
+                "servers are reached over stdio only; `streamable_http` is not supported",
+            ));
+        };
+        let command = ServerCommand::new(command).args(args);
+        let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
+        let server = McpServer::builder(name, command).build();
+        // Files are read once, before anything else happens, so nobody is kept waiting.
+        let tools = tokio::task::block_in_place(|| Handle::current().block_on(server.tools()))?;
+        match server.state().status {
+            ServerStatus::Failed { why } => Err(ToolError::new(why)),
+            ServerStatus::Configured | ServerStatus::Started { .. } => Ok(tools),
+        }
     }
 }
 

@@ -39,8 +39,6 @@ fn main() -> ExitCode {
 fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Completions(what) => return commands::completions::run(&what),
-        Command::Tools(what) => return commands::tools::run(&what, args.json),
-        Command::Check(what) => return commands::check::run(&what, args.json),
         Command::Eval(what) => return commands::eval::run(&what, args.json),
         Command::Init(what) => return commands::init::run(&what),
         Command::Runs(what) => return commands::runs::run(&what, args.json),
@@ -59,9 +57,10 @@ fn run(args: Args) -> anyhow::Result<()> {
             Command::Run(what) => commands::run::run(what).await,
             Command::View(what) => commands::view::run(what).await,
             Command::Replay(what) => commands::replay::run(what, args.json).await,
+            // They may have to start the servers a file imports tools from.
+            Command::Tools(what) => commands::tools::run(&what, args.json),
+            Command::Check(what) => commands::check::run(&what, args.json),
             Command::Completions(_)
-            | Command::Tools(_)
-            | Command::Check(_)
             | Command::Eval(_)
             | Command::Init(_)
             | Command::Runs(_)

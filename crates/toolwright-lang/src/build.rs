@@ -65,6 +65,8 @@ pub(crate) struct Builder<'b> {
     pub(crate) flows: Vec<FlowInfo>,
     /// All names that will be defined in the scope being built, for hints about order.
     pub(crate) coming: Vec<Arc<str>>,
+    /// Prefixes of tools whose servers were not asked for them.
+    pub(crate) unasked: Vec<String>,
     /// Names of tools that could not be made: whoever calls them is not told that they do not exist.
     pub(crate) broken: Vec<String>,
 }
@@ -87,6 +89,7 @@ impl<'b> Builder<'b> {
             limits: Arc::new(host.limits.clone()),
             flows: Vec::new(),
             coming: Vec::new(),
+            unasked: Vec::new(),
             broken: Vec::new(),
         }
     }
@@ -205,7 +208,7 @@ impl<'b> Builder<'b> {
         let quick = body.is_pure() && !body.loops();
         let (globals, limits) = (self.globals.clone(), self.limits.clone());
         let tool = FlowTool { spec, settings, inputs, body, globals, limits, hint, quick };
-        self.register(Arc::new(tool), takes, name_place, into, scope);
+        self.register(Arc::new(tool), takes, false, name_place, into, scope);
     }
 
     fn inputs(&mut self, node: &Node) -> Vec<Input> {
@@ -275,6 +278,7 @@ impl<'b> Builder<'b> {
         &mut self,
         tool: Arc<dyn Tool>,
         takes: Vec<Arc<str>>,
+        gives_blocks: bool,
         place: Place,
         into: &mut Tools,
         scope: &str,
@@ -297,7 +301,8 @@ impl<'b> Builder<'b> {
         let origin = self.problems.sources.name(place.file);
         match Toolset::new().with_from(tool, &origin) {
             Ok(tools) => {
-                into.insert(name.clone(), Callee { name, tools, takes: takes.into(), place });
+                let callee = Callee { name: name.clone(), tools, takes: takes.into(), place, gives_blocks };
+                into.insert(name, callee);
             }
             Err(error) => self.problems.error(place, error.to_string()),
         }

@@ -81,6 +81,7 @@ pub struct Host {
     pub(crate) work_dir: Option<PathBuf>,
     pub(crate) limits: FlowLimits,
     pub(crate) missing_env: MissingEnv,
+    pub(crate) offline: bool,
 }
 
 /// What to make of a declared variable that is not set.
@@ -163,6 +164,14 @@ impl Host {
     #[must_use]
     pub fn missing_env(mut self, missing: MissingEnv) -> Self {
         self.missing_env = missing;
+        self
+    }
+
+    /// Asks no MCP server for its tools: for looking at a file without running anything. Calls of such tools are not
+    /// checked then, and the tools cannot be called.
+    #[must_use]
+    pub fn offline(mut self) -> Self {
+        self.offline = true;
         self
     }
 

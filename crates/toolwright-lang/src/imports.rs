@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{Entry, Patterns, Tool, ToolSettings, Toolset, nearest};
+use toolwright_core::{
+    Entry, Patterns, Tool, ToolDef, ToolError, ToolOutput, ToolSettings, ToolSpec, Toolset, nearest,
+};
 
 use crate::build::{Builder, Tools, common_settings, text, texts, to_toolset};
-use crate::diag::Place;
+use crate::diag::{Place, Severity};
 use crate::flow::ImportedTool;
 use crate::hint::Hint;
 use crate::llm::{ExtractJson, LlmTool};
@@ -22,7 +24,7 @@ impl Builder<'_> {
             return;
         }
         let Some(tool) = self.imported(&reference, &config, place) else { return };
-        let takes = Vec::new();
+        let (takes, blocks) = (Vec::new(), is_server(&reference));
         let name = text(node, "name");
         let changed =
             ["name", "description", "return_direct", "confidential", "require_confirmation", "ui_hint"]
@@ -30,7 +32,7 @@ impl Builder<'_> {
                 .any(|key| node.get(key).is_some_and(|value| !matches!(value.data, Data::Null)));
         let place = node.get("name").map_or(place, |node| node.place);
         if !changed && config.get("require_confirmation").is_none() {
-            self.register(tool, takes, place, into, scope);
+            self.register(tool, takes, blocks, place, into, scope);
             return;
         }
         let (mut spec, mut settings) = (tool.spec().clone(), tool.settings().clone());
@@ -45,23 +47,34 @@ impl Builder<'_> {
         }
         common_settings(node, &mut settings);
         let hint = self.hint(node);
-        self.register(Arc::new(ImportedTool::new(tool, spec, settings, hint)), takes, place, into, scope);
+        let tool = ImportedTool::new(tool, spec, settings, hint);
+        self.register(Arc::new(tool), takes, blocks, place, into, scope);
     }
 
     /// The tool a reference names. `None` when there is none; the problem has been reported.
     fn imported(&mut self, reference: &str, config: &Json, place: Place) -> Option<Arc<dyn Tool>> {
         if let Some((source, tool)) = reference.rsplit_once('/') {
-            let tools = self.source(source, place)?.filtered([tool]);
+            if self.host.offline && is_server(source) {
+                self.server_tools(source.trim_start_matches("mcp:"), place);
+                return Some(Arc::new(unasked(tool)));
+            }
+            let all = self.source(source, place)?;
+            let tools = all.clone().filtered([tool]);
             let mut found: Vec<&Entry> = tools.iter().collect();
             return match (found.pop(), found.is_empty()) {
                 (Some(entry), true) => Some(entry.tool.clone()),
-                _ => {
-                    let names: Vec<_> = tools.names().collect();
+                (several, _) => {
                     let message = format!(
                         "`{source}` has {} tools that match `{tool}`, and one is wanted",
-                        names.len()
+                        tools.len()
                     );
-                    self.problems.error_hint(place, message, format!("they are: {}", names.join(", ")));
+                    let names: Vec<_> =
+                        if several.is_some() { &tools } else { &all }.names().take(12).collect();
+                    let hint = match nearest(tool, names.iter().copied()).filter(|_| several.is_none()) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("there are: {}", names.join(", ")),
+                    };
+                    self.problems.error_hint(place, message, hint);
                     None
                 }
             };
@@ -148,6 +161,13 @@ impl Builder<'_> {
             self.problems.error_hint(place, message, hint);
             return None;
         };
+        if self.host.offline {
+            let message =
+                format!("the MCP server `{name}` was not started, so calls of its tools are not checked");
+            self.problems.add(Severity::Warning, place, message, None);
+            self.asked.insert(name.to_owned(), None);
+            return None;
+        }
         let tools = match &self.host.imports {
             Some(imports) => imports.server(name, server).map_err(|error| error.to_string()),
             None => Err("this program connects to no servers".to_owned()),
@@ -167,8 +187,12 @@ impl Builder<'_> {
     pub(crate) fn import_tools(&mut self, node: &Node, into: &mut Tools, scope: &str) {
         let Some(reference) = text(node, "import_tools") else { return };
         let place = node.get("import_tools").map_or(node.place, |node| node.place);
-        let Some(tools) = self.source(&reference, place) else { return };
         let prefix = text(node, "prefix").unwrap_or_default();
+        let from_server = is_server(&reference);
+        if self.host.offline && from_server {
+            self.unasked.push(prefix.clone());
+        }
+        let Some(tools) = self.source(&reference, place) else { return };
         let patterns = |key: &str| node.get(key).map(|node| Patterns::new(texts(node)));
         let filter = patterns("filter").unwrap_or_else(|| Patterns::new(["*"]));
         let matches = |patterns: &Option<Patterns>, name: &str| {
@@ -196,19 +220,22 @@ impl Builder<'_> {
                 settings.require_confirmation = Some(false);
             }
             let tool = ImportedTool::new(entry.tool.clone(), spec, settings, hint);
-            self.register(Arc::new(tool), Vec::new(), place, into, scope);
+            self.register(Arc::new(tool), Vec::new(), from_server, place, into, scope);
         }
     }
 
     /// Takes in all tools of a server as `<server>_<tool>`, with hints.
     pub(crate) fn auto_import(&mut self, server: &str, place: Place, into: &mut Tools, scope: &str) {
+        if self.host.offline {
+            self.unasked.push(format!("{server}_"));
+        }
         let Some(tools) = self.server_tools(server, place) else { return };
         for entry in tools.iter() {
             let (mut spec, settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
             spec.name = format!("{server}_{}", spec.name).into();
             let hint = Some(Hint::Calling(Vec::new()));
             let tool = ImportedTool::new(entry.tool.clone(), spec, settings, hint);
-            self.register(Arc::new(tool), Vec::new(), place, into, scope);
+            self.register(Arc::new(tool), Vec::new(), true, place, into, scope);
         }
     }
 
@@ -261,6 +288,19 @@ impl Builder<'_> {
                 Arc::new(ImportedTool::new(tool, spec, settings, Some(hint)))
             }
         };
-        self.register(tool, Vec::new(), place, into, scope);
+        self.register(tool, Vec::new(), false, place, into, scope);
     }
+}
+
+fn is_server(reference: &str) -> bool {
+    reference.starts_with("mcp:")
+}
+
+/// Stands in for a tool whose server was not asked for it: it takes anything, and cannot be called.
+fn unasked(name: &str) -> ToolDef {
+    let mut spec = ToolSpec::new(name, "");
+    spec.parameters = serde_json::json!({"type": "object"});
+    ToolDef::dynamic(spec, |_, _| async {
+        Err::<ToolOutput, _>(ToolError::new("the server of this tool was not started"))
+    })
 }

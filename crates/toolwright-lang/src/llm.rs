@@ -44,7 +44,7 @@ impl LlmTool {
     fn model(&self, context: &ToolContext) -> Result<Arc<dyn Model>, ToolError> {
         match self.models.as_ref().and_then(|models| models(&self.model_name)) {
             Some(model) => model,
-            None if self.model_ref == "default" => context.model(),
+            None if self.model_ref == "default" && context.scope().model.is_some() => context.model(),
             None => Err(ToolError::new(format!("there is no model `{}`", self.model_ref))
                 .hint("name it under `models` in the file, or write `vendor/model`")),
         }

@@ -48,7 +48,7 @@ impl Builder<'_> {
         }
         let wanted = Patterns::new(&words);
         let found: Vec<_> = shared.iter().filter(|(name, _)| wanted.matches(name)).collect();
-        if found.is_empty() {
+        if found.is_empty() && self.unasked.is_empty() {
             self.problems.error(patterns.place, format!("no tool matches {}", words.join(", ")));
         }
         into.extend(found.into_iter().map(|(name, callee)| (name.clone(), callee.clone())));
@@ -60,6 +60,9 @@ impl Builder<'_> {
         place: Place,
         known: impl Iterator<Item = &'n str> + Clone,
     ) {
+        if self.unasked.iter().any(|prefix| name.starts_with(prefix.as_str())) {
+            return;
+        }
         if self.broken.iter().any(|broken| broken == name) {
             let message = format!("`{name}` cannot be called: its definition has problems");
             self.problems.error(place, message);

@@ -138,7 +138,8 @@ impl Builder<'_> {
             let known: Vec<&str> = visible.names().collect();
             self.unknown_tool(&name, name_node.place, known.iter().copied());
             // Nothing stands in its place, so that the params are checked all the same.
-            Callee { name, tools: Toolset::new(), takes: [].into(), place: name_node.place }
+            let (tools, takes, place) = (Toolset::new(), [].into(), name_node.place);
+            Callee { name, tools, takes, place, gives_blocks: false }
         });
         let catch = node.get("catch").filter(|node| !matches!(node.data, Data::Null));
         let catch = catch.map(|node| {

@@ -19,12 +19,13 @@ use crate::runs::record::{About, record};
 use crate::{commands, demo, files, sandboxes, toolbox};
 
 pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
-    let model = model(what.model.as_deref())?;
+    let model: Arc<dyn Model> = Arc::from(model(what.model.as_deref())?);
     let loaded = what.file.as_deref().map(files::open).transpose()?;
     let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
     let tools = commands::tools::chosen(all, &what.tools)?;
     let limits = Limits { turns: Some(what.max_turns), ..Limits::default() };
     let mut builder = Run::builder(tools).limits(limits).policy(policy(what.policy.as_deref())?);
+    builder = builder.model(model.clone());
     if let Some(loaded) = loaded.as_ref().filter(|_| what.policy.is_none()) {
         builder = files::apply(loaded, builder)?;
     }
@@ -97,7 +98,8 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
     }
 }
 
-fn model(name: Option<&str>) -> anyhow::Result<Box<dyn Model>> {
+/// The model of that name.
+pub fn model(name: Option<&str>) -> anyhow::Result<Box<dyn Model>> {
     let Some(name) = name else {
         eprintln!("no model was named, so the built-in demo model answers: a script, not an intelligence");
         return Ok(Box::new(demo::model()));

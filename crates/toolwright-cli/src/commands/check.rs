@@ -15,7 +15,7 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
     let file =
         what.file.as_deref().or_else(|| (what.policy.is_none() && default.exists()).then_some(default));
     if let Some(file) = file {
-        return check_file(file, json);
+        return check_file(file, what.start_servers, json);
     }
     let tools = toolbox::all()?;
     let mut problems: Vec<String> =
@@ -53,8 +53,9 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
 }
 
 /// All problems of a file of tools, its policy and limits included.
-fn check_file(path: &Path, json: bool) -> anyhow::Result<()> {
+fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()> {
     let host = files::host(MissingEnv::Empty)?;
+    let host = if start_servers { host } else { host.offline() };
     let loaded = toolwright::lang::load_all(path, &host);
     let problems = loaded.check();
     let run = files::apply(&loaded, Run::builder(loaded.tools().clone())).map(drop);

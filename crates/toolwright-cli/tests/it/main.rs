@@ -13,6 +13,7 @@ mod pages;
 mod pictures;
 mod recorded;
 mod sandboxed;
+mod servers;
 mod view;
 
 /// What ids of runs look like.
@@ -282,4 +283,25 @@ fn ctrl_c_stops_a_call_at_once() {
     let start = std::time::Instant::now();
     assert_eq!(process.wait().unwrap().code(), Some(1));
     assert!(start.elapsed() < std::time::Duration::from_secs(10));
+}
+
+#[test]
+fn a_flow_asks_the_models_its_file_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "models: {fast: scripted/answers.yaml}
+tools:
+  - {import_tool: build_llm_tool, name: fast, config: {model_ref: fast, extract_json: first}}
+  - {import_tool: build_llm_tool, name: lost, config: {model_ref: slow}}
+  - {name: t, do: [{call: fast, params: {prompt: 'How many?'}}, {eval: 'there are ${_.n + 1}'}]}
+";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    let answers = "- text: |\n    Let me see.\n\n    ```json\n    {\"n\": 4}\n    ```\n  expect: How many?\n";
+    std::fs::write(folder.path().join("answers.yaml"), answers).unwrap();
+    let called = show_in(folder.path(), &["call", "t", "-f", "toolwright.yaml"], "");
+    assert!(called.contains("--- stdout\nthere are 5\n"), "{called}");
+    insta::assert_snapshot!(show_in(
+        folder.path(),
+        &["call", "lost", "prompt=hi", "-f", "toolwright.yaml"],
+        ""
+    ));
 }

@@ -23,6 +23,15 @@ pub(crate) struct Callee {
     pub(crate) takes: Arc<[Arc<str>]>,
     /// Where it was defined.
     pub(crate) place: Place,
+    /// A tool of an MCP server: a flow sees its result as a list of content blocks, as llm-workers has it.
+    pub(crate) gives_blocks: bool,
+}
+
+impl Callee {
+    /// What a flow sees of the tool's output.
+    pub(crate) fn value(&self, output: &ToolOutput) -> Value {
+        if self.gives_blocks { blocks_of(output) } else { value_of(output) }
+    }
 }
 
 /// `call`, `params`, `catch`, `ui_hint`.
@@ -39,7 +48,7 @@ impl Call {
         let (arguments, manner) = self.prepare(flow, frame, locals)?;
         let callee = &self.callee;
         match flow.context.call_in(&callee.tools, &callee.name, Json::Object(arguments), manner).await {
-            Ok(output) => Ok(value_of(&output)),
+            Ok(output) => Ok(callee.value(&output)),
             Err(error) => self.caught(flow, error),
         }
     }
@@ -91,12 +100,25 @@ fn lend(
     if lent.is_empty() { None } else { Some(Arc::new(Lent(lent))) }
 }
 
-/// What a flow sees of a tool's output.
-pub(crate) fn value_of(output: &ToolOutput) -> Value {
+fn value_of(output: &ToolOutput) -> Value {
     match (&output.structured, output.content.as_slice()) {
         (Some(value), _) => Value::from_json(value),
         (None, [Content::Json { value }]) => Value::from_json(value),
         (None, [Content::Text { text, .. }]) => Value::str(text.as_str()),
         _ => Value::from_json(&output.value()),
     }
+}
+
+fn blocks_of(output: &ToolOutput) -> Value {
+    let text = |text: &str| serde_json::json!({"type": "text", "text": text});
+    let block = |content: &Content| match content {
+        Content::Text { text: own, .. } => text(own),
+        Content::Json { value } => text(&value.to_string()),
+        other => serde_json::to_value(other).unwrap_or_default(),
+    };
+    let mut blocks: Vec<Json> = output.content.iter().map(block).collect();
+    if let (true, Some(value)) = (blocks.is_empty(), &output.structured) {
+        blocks.push(text(&value.to_string()));
+    }
+    Value::from_json(&Json::Array(blocks))
 }

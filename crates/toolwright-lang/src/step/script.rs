@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use toolwright_core::{Manner, ToolContext, ToolError};
 use toolwright_expr::{HostArgs, HostError, Limits, NamedFunction, Scope as _, Script, Value};
 
-use super::call::{Callee, value_of};
+use super::call::Callee;
 use crate::diag::Place;
 use crate::error;
 use crate::exec::{Flow, Frame, Locals, Outcome};
@@ -99,7 +99,7 @@ fn function(context: &ToolContext, callee: &Callee) -> Value {
             arguments.named.iter().map(|(name, value)| (name.to_string(), json::from_value(value))).collect();
         let call = context.call_in(&callee.tools, &callee.name, Json::Object(arguments), Manner::default());
         let outcome = tokio::runtime::Handle::current().block_on(call);
-        outcome.map(|output| value_of(&output)).map_err(|error| {
+        outcome.map(|output| callee.value(&output)).map_err(|error| {
             let (class, message) = (error::class_of(&error).to_owned(), error.message().to_owned());
             HostError::new(class, message).with_source(error)
         })

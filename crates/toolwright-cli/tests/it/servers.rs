@@ -1,0 +1,103 @@
+//! Files that import tools from MCP servers: our own `serve`, and one that others wrote.
+
+use std::path::Path;
+
+use crate::show_in;
+
+const US: &str = env!("CARGO_BIN_EXE_toolwright");
+
+/// A folder with a file whose servers are `command args`; the rest of the file is `text`.
+fn folder(command: &str, args: &[&str], text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let args = serde_json::to_string(args).unwrap();
+    let head = format!(
+        "mcp:\n  demo: {{transport: stdio, command: '{command}', args: {args}, auto_import_scope: none}}\n"
+    );
+    std::fs::write(folder.path().join("toolwright.yaml"), head + text).unwrap();
+    folder
+}
+
+fn show(folder: &Path, args: &[&str]) -> String {
+    show_in(folder, args, "").replace(US, "toolwright")
+}
+
+const FLOWS: &str = "
+tools:
+  - import_tool: mcp:demo/add
+    name: plus
+    description: Adds, they say.
+    ui_hint: 'adding ${x} and ${y}'
+  - import_tools: mcp:demo
+    prefix: d_
+    filter: ['word_*']
+    force_require_confirmation_for: ['*']
+  - name: sum
+    input: [{name: x, type: int}]
+    do:
+      - call: plus
+        params: {x: '${x}', y: 1}
+      - eval: '${int(_[0].text) * 2}'
+  - name: scripted
+    do: {starlark: \"result = plus(x=3, y=4)[0]['text']\"}
+";
+
+#[test]
+fn tools_of_a_server_are_called_by_flows() {
+    let folder = folder(US, &["serve"], FLOWS);
+    insta::assert_snapshot!(show(folder.path(), &["tools", "toolwright.yaml"]));
+    insta::assert_snapshot!(show(folder.path(), &["call", "sum", "x=20", "-f", "toolwright.yaml"]));
+    insta::assert_snapshot!(show(folder.path(), &["call", "scripted", "-f", "toolwright.yaml"]));
+    insta::assert_snapshot!(show(folder.path(), &["call", "plus", "x=1", "y=b", "-f", "toolwright.yaml"]));
+}
+
+#[test]
+fn checking_a_file_starts_no_server_unless_told_to() {
+    let text = FLOWS.replace("params: {x: '${x}', y: 1}", "params: {x: '${x}', why: 1}");
+    let marker = tempfile::tempdir().unwrap();
+    let started = marker.path().join("started");
+    let script = format!("touch '{}'; exec '{US}' serve", started.display());
+    let folder = folder("/bin/sh", &["-c", &script], &text);
+    insta::assert_snapshot!(show(folder.path(), &["check"]));
+    assert!(!started.exists());
+    insta::assert_snapshot!(show(folder.path(), &["check", "--start-servers"]));
+    assert!(started.exists());
+}
+
+#[test]
+fn servers_that_are_missing_or_broken_are_told() {
+    let broken = folder("/no/such/program", &[], "tools: [{import_tools: 'mcp:demo', prefix: ''}]\n");
+    insta::assert_snapshot!(show(broken.path(), &["tools", "toolwright.yaml"]));
+    let unknown = folder(
+        US,
+        &["serve"],
+        "tools: [{import_tools: 'mcp:demi', prefix: ''}, {import_tool: mcp:demo/ad}]\n",
+    );
+    insta::assert_snapshot!(show(unknown.path(), &["tools", "toolwright.yaml"]));
+    let unused = folder("/no/such/program", &[], "tools: [{name: t, do: {eval: 1}}]\n");
+    assert!(show(unused.path(), &["call", "t", "-f", "toolwright.yaml"]).contains("--- stdout\n1\n"));
+}
+
+#[test]
+fn a_server_that_others_wrote_is_imported() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = root.join("target/peers/mcp/bin/python");
+    if !python.exists() {
+        eprintln!("skipped: a_server_that_others_wrote_is_imported (no Python peers in target/peers/mcp)");
+        return;
+    }
+    let script = root.join("crates/toolwright-mcp/tests/it/fastmcp_server.py");
+    let text = "
+tools:
+  - {import_tools: 'mcp:demo', prefix: peer_, filter: ['!wait']}
+  - name: t
+    do:
+      - {call: peer_add, params: {x: 2, y: 3}, store_as: sum}
+      - {call: peer_fail, catch: '*', store_as: failed}
+      - eval: ['${sum[0].text}', '${failed.error}', \"${'no such city' in failed.message}\"]
+";
+    let folder = folder(&python.to_string_lossy(), &[&script.to_string_lossy()], text);
+    let shown = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
+    assert!(shown.contains("\"5\",\n  \"unknown\",\n  true"), "{shown}");
+    let listed = show(folder.path(), &["tools", "toolwright.yaml"]);
+    assert!(listed.contains("peer_picture") && !listed.contains("peer_wait"), "{listed}");
+}
