@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolwright::sandbox::{LocalSandbox, Policy, ProcessSandbox};
+use toolwright::sandbox::{LocalSandbox, Network, Policy, ProcessSandbox};
 use toolwright::{
     BoxFuture, Connection, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest,
     ToolError,
@@ -36,6 +36,9 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
             policy.read.push(folder.clone());
         }
     }
+    if !args.allow_net.is_empty() {
+        policy.network = Network::Allow(args.allow_net.clone());
+    }
     Ok(Plan { policy, folder })
 }
 
@@ -43,16 +46,20 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
 pub async fn open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
     let Plan { policy, folder } = plan(args)?;
     let refused = |error: ToolError| Usage::from(error.info());
-    match args.sandbox {
+    match &args.sandbox {
         SandboxKind::None => Ok(None),
         SandboxKind::Process => {
-            let sandbox = ProcessSandbox::open(policy).await.map_err(refused)?;
+            let sandbox = Arc::new(ProcessSandbox::open(policy).await.map_err(refused)?);
+            Ok(Some(Arc::new(Inside { sandbox, folder })))
+        }
+        SandboxKind::Engine(kind) => {
+            let sandbox = toolwright::sandbox::open(Some(kind), policy).await.map_err(refused)?;
             Ok(Some(Arc::new(Inside { sandbox, folder })))
         }
         SandboxKind::Local => {
-            if !args.read.is_empty() || !args.write.is_empty() {
+            if !args.read.is_empty() || !args.write.is_empty() || !args.allow_net.is_empty() {
                 let error = Usage::new(
-                    "the `local` sandbox isolates nothing, so --read and --write mean nothing to it",
+                    "the `local` sandbox isolates nothing, so --read, --write and --allow-net mean nothing to it",
                 );
                 return Err(error.hint("leave them out, or use --sandbox process").into());
             }
@@ -67,12 +74,12 @@ fn real(path: &Path) -> Result<PathBuf, Usage> {
 }
 
 /// A sandbox whose commands and relative paths begin in a folder.
-struct Inside<S> {
-    sandbox: S,
+struct Inside {
+    sandbox: Arc<dyn Sandbox>,
     folder: PathBuf,
 }
 
-impl<S> Inside<S> {
+impl Inside {
     fn here(&self, mut command: ExecRequest) -> ExecRequest {
         command.cwd = Some(self.path(command.cwd.as_deref().unwrap_or_default()));
         command
@@ -85,7 +92,7 @@ impl<S> Inside<S> {
     }
 }
 
-impl<S: Sandbox> Sandbox for Inside<S> {
+impl Sandbox for Inside {
     fn kind(&self) -> &str {
         self.sandbox.kind()
     }

@@ -34,6 +34,7 @@ mod layer;
 mod pick;
 mod policy;
 mod probe;
+mod proxy;
 mod rlimit;
 mod sys;
 
@@ -45,3 +46,4 @@ pub use layer::view::{Access, ViewEntry};
 pub use pick::{BACKENDS, open};
 pub use policy::{EnvPolicy, Layer, Limits, MASKED, Network, PROTECTED, Policy, SYSTEM};
 pub use probe::{Explanation, LayerReport, explain, probe};
+pub use proxy::NetworkEvent;

@@ -9,6 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toolwright_core::{ErrorKind, ToolError};
 
+use crate::proxy::rules::Rules;
+
 /// System folders that programs need; those that exist are shown read-only.
 pub const SYSTEM: [&str; 11] = [
     "/usr",
@@ -148,11 +150,10 @@ impl Policy {
         }
         match &self.network {
             Network::Off | Network::Loopback => Ok(()),
-            Network::Allow(hosts) => Err(ToolError::of(
-                ErrorKind::SandboxUnavailable,
-                format!("network access to chosen hosts ({}) is not available", hosts.len()),
-            )
-            .hint("use `network: off` or `network: loopback`")),
+            Network::Allow(hosts) => Rules::parse(hosts).map(drop).map_err(|why| {
+                refused(format!("not a rule for hosts: {why}"))
+                    .hint("write `example.com`, `*.example.com`, `example.com:8443` or an address")
+            }),
         }
     }
 }
@@ -170,16 +171,62 @@ fn refused(message: impl Into<String>) -> ToolError {
 }
 
 /// What can be reached over the network.
+///
+/// Written as `off`, `loopback`, or a list of hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "Said", into = "Said")]
 pub enum Network {
     /// Nothing: no interface, and no sockets but local ones.
     #[default]
     Off,
     /// Only what listens inside the same sandbox, on a loopback interface of its own.
     Loopback,
-    /// The named hosts, through a filtering proxy. Refused for now: no backend has the proxy yet.
+    /// Beside that the named hosts, through a filtering proxy: `example.com`, `*.example.com`, `example.com:8443`, an
+    /// address. Without a port, 80 and 443 are open. A name that leads to a private address is refused unless the address
+    /// is named too.
     Allow(Vec<String>),
+}
+
+/// A network as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "`off`, `loopback`, or a list of hosts")]
+enum Said {
+    Word(Word),
+    Hosts(Vec<String>),
+    Allow(Allow),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Off,
+    Loopback,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Allow {
+    allow: Vec<String>,
+}
+
+impl From<Said> for Network {
+    fn from(said: Said) -> Self {
+        match said {
+            Said::Word(Word::Off) => Network::Off,
+            Said::Word(Word::Loopback) => Network::Loopback,
+            Said::Hosts(hosts) | Said::Allow(Allow { allow: hosts }) => Network::Allow(hosts),
+        }
+    }
+}
+
+impl From<Network> for Said {
+    fn from(network: Network) -> Self {
+        match network {
+            Network::Off => Said::Word(Word::Off),
+            Network::Loopback => Said::Word(Word::Loopback),
+            Network::Allow(hosts) => Said::Hosts(hosts),
+        }
+    }
 }
 
 /// What programs find in their environment. The caller's own variables are not inherited.
@@ -370,7 +417,8 @@ mod tests {
             policy.check().unwrap_err().kind()
         };
         let refusals = [
-            with(|policy| policy.network = Network::Allow(vec!["example.com".into()])),
+            with(|policy| policy.network = Network::Allow(vec!["*".into()])),
+            with(|policy| policy.network = Network::Allow(vec!["https://example.com".into()])),
             with(|policy| policy.network = Network::Allow(vec![])),
             with(|policy| policy.workspace = Some("/".into())),
             with(|policy| policy.workspace = Some("relative".into())),
@@ -382,6 +430,21 @@ mod tests {
             with(|policy| policy.env.pass = vec!["A=B".into()]),
         ];
         assert!(refusals.iter().all(|kind| *kind == ErrorKind::SandboxUnavailable));
+    }
+
+    #[test]
+    fn a_network_is_a_word_or_a_list() {
+        let hosts = Network::Allow(vec!["example.com".into()]);
+        for json in [r#"{"network": ["example.com"]}"#, r#"{"network": {"allow": ["example.com"]}}"#] {
+            let policy = load(json).unwrap();
+            assert_eq!(policy.network, hosts);
+            policy.check().unwrap();
+        }
+        for (network, json) in
+            [(Network::Off, r#""off""#), (Network::Loopback, r#""loopback""#), (hosts, r#"["example.com"]"#)]
+        {
+            assert_eq!(serde_json::to_string(&network).unwrap(), json);
+        }
     }
 
     #[test]

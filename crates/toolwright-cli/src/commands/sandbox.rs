@@ -26,8 +26,9 @@ pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
 
 async fn explanation(args: &SandboxArgs) -> anyhow::Result<Explanation> {
     if args.sandbox != SandboxKind::Process {
-        let error =
-            Usage::new("only the `process` sandbox has something to explain: the others isolate nothing");
+        let error = Usage::new(
+            "only the `process` sandbox can be explained: what a container sees is up to its image, and `local` sees everything",
+        );
         return Err(error.into());
     }
     let plan = sandboxes::plan(args)?;

@@ -105,3 +105,31 @@ fn what_a_sandbox_lets_through_is_explained() {
     assert!(json.contains("\"kind\": \"process\""), "{json}");
     assert!(show_in(folder.path(), &["doctor"], "").contains("ok      sandbox"));
 }
+
+#[test]
+fn a_host_is_reached_only_when_it_is_named() {
+    use std::io::{Read as _, Write as _};
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes");
+        }
+    });
+    let page = format!(
+        "command=exec 3<>/dev/tcp/127.0.0.1/3128 && printf 'GET http://{host}/ HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n' >&3 && cat <&3"
+    );
+    let named = call(folder.path(), &["bash", &page, "--allow-net", &host]);
+    assert!(named.contains("200 OK") && named.contains("yes"), "{named}");
+    let other = call(folder.path(), &["bash", &page, "--allow-net", "example.com"]);
+    assert!(other.contains("403 Forbidden") && !other.contains("yes"), "{other}");
+    let odd = call(folder.path(), &["bash", "command=true", "--allow-net", "*"]);
+    assert!(odd.contains("not a rule for hosts") && odd.ends_with("--- exit 2\n"), "{odd}");
+    let image = call(folder.path(), &["bash", "command=true", "--sandbox", "docker"]);
+    assert!(image.contains("name the image") && image.ends_with("--- exit 2\n"), "{image}");
+}

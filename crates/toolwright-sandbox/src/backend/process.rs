@@ -8,10 +8,13 @@ use toolwright_core::{
 };
 
 use super::shared::{self, Seat};
+use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Mode, Setup};
 use crate::layer::identity;
 use crate::layer::view::PRIVATE_WORKSPACE;
-use crate::policy::{Layer, Policy};
+use crate::policy::{Layer, Network, Policy};
+use crate::proxy::rules::Rules;
+use crate::proxy::{self, NetworkEvent, Proxy};
 
 /// A sandbox made of kernel features. Files in its private folders last as long as it does; dropping it ends everything
 /// in it.
@@ -29,6 +32,8 @@ use crate::policy::{Layer, Policy};
 #[derive(Debug, Clone)]
 pub struct ProcessSandbox {
     seat: Seat,
+    /// The only way out, if there is one.
+    proxy: Option<Arc<Proxy>>,
 }
 
 impl ProcessSandbox {
@@ -39,7 +44,7 @@ impl ProcessSandbox {
 
     /// A sandbox with some layers left out, to measure what the others hold. The policy must not require them.
     #[doc(hidden)]
-    pub async fn open_without(policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
+    pub async fn open_without(mut policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
         policy.check()?;
         let (workspace, inside) = match &policy.workspace {
             Some(path) => {
@@ -54,8 +59,22 @@ impl ProcessSandbox {
         };
         let setup =
             Setup { mode: Mode::Isolated, policy: policy.clone(), workspace, without: without.to_vec() };
-        let session = Seat::start(setup).await?;
+        let mut session = Seat::start(setup).await?;
         let layers = shared::layer_names(&session);
+        let proxy = match (&policy.network, session.way_out.take()) {
+            (Network::Allow(hosts), Some(listener)) => {
+                let rules = Rules::parse(hosts).map_err(unavailable)?;
+                let started = Proxy::start(listener, rules);
+                Some(Arc::new(started.map_err(|error| unavailable("no proxy").with_source(error))?))
+            }
+            (Network::Allow(_), None) => return Err(unavailable("the proxy's socket did not arrive")),
+            (Network::Off | Network::Loopback, _) => None,
+        };
+        if proxy.is_some() {
+            for (name, value) in proxy::variables() {
+                policy.env.set.entry(name).or_insert(value);
+            }
+        }
         Ok(ProcessSandbox {
             seat: Seat {
                 session: Arc::new(session),
@@ -65,6 +84,7 @@ impl ProcessSandbox {
                 user: identity::NAME.to_owned(),
                 layers,
             },
+            proxy,
         })
     }
 
@@ -76,6 +96,11 @@ impl ProcessSandbox {
     /// The layers that are on.
     pub fn layers(&self) -> &[Layer] {
         &self.seat.session.layers
+    }
+
+    /// What commands asked of the proxy so far, the latest 256 requests.
+    pub fn network_events(&self) -> Vec<NetworkEvent> {
+        self.proxy.as_ref().map(|proxy| proxy.events()).unwrap_or_default()
     }
 
     /// The layers that are not on, and why.

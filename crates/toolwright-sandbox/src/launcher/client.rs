@@ -27,6 +27,8 @@ pub(crate) struct Session {
     child: Mutex<Option<Child>>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) missing: Vec<(Layer, String)>,
+    /// The listening socket of the proxy, in the sandbox's network.
+    pub(crate) way_out: Option<OwnedFd>,
 }
 
 impl Session {
@@ -55,17 +57,19 @@ impl Session {
             child: Mutex::new(Some(child)),
             layers: Vec::new(),
             missing: Vec::new(),
+            way_out: None,
         };
         socket::send(session.control()?, &text, &[]).map_err(|error| broken("reach the launcher", error))?;
         match session.hear() {
-            Ok(SetupReply::Ready { layers, missing }) => {
+            Ok((SetupReply::Ready { layers, missing }, way_out)) => {
                 session.layers = layers;
+                session.way_out = way_out;
                 session.missing = missing;
                 sys::set_nonblocking(session.control()?, true)
                     .map_err(|error| broken("use the socket", error))?;
                 Ok(session)
             }
-            Ok(SetupReply::Failed { message }) => {
+            Ok((SetupReply::Failed { message }, _)) => {
                 Err(unavailable(format!("the sandbox cannot be set up: {message}")))
             }
             Err(error) => Err(broken("hear from the launcher", error)),
@@ -76,15 +80,15 @@ impl Session {
         self.control.as_ref().map(|control| control.as_fd()).ok_or_else(lost)
     }
 
-    fn hear(&self) -> io::Result<SetupReply> {
+    fn hear(&self) -> io::Result<(SetupReply, Option<OwnedFd>)> {
         let control = self.control().map_err(io::Error::other)?;
         let [ready] = sys::poll([(control, libc::POLLIN)], Some(PATIENCE_MS))?;
         if ready == 0 {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let mut buffer = vec![0; MAX_SETUP];
-        let (count, _) = socket::receive(control, &mut buffer)?;
-        Ok(serde_json::from_slice(buffer.get(..count).unwrap_or_default())?)
+        let (count, mut fds) = socket::receive(control, &mut buffer)?;
+        Ok((serde_json::from_slice(buffer.get(..count).unwrap_or_default())?, fds.pop()))
     }
 
     /// Sends a job on its way with its three streams.

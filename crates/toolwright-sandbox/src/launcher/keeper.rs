@@ -3,7 +3,8 @@
 //! It holds capabilities in the sandbox's own user namespace, which it needs to make the namespaces of a job. Nothing a
 //! command can do reaches it: commands live in pid namespaces below its own, and it reads only from the runtime.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use super::job;
@@ -14,6 +15,7 @@ use crate::layer::identity::{INSIDE, Identity};
 use crate::layer::view::{self, Plan};
 use crate::layer::{landlock, seccomp};
 use crate::policy::{Layer, Limits, Network};
+use crate::proxy;
 use crate::rlimit::MemoryLimit;
 use crate::sys::process::{self, Side, exit_now, fork};
 use crate::sys::{self, socket};
@@ -33,16 +35,34 @@ pub(super) struct Start<'a> {
 /// Builds the sandbox, answers the runtime, and serves until it hangs up.
 pub(super) fn run(start: Start<'_>, control: &OwnedFd, watch: Option<&OwnedFd>) -> ! {
     let mut missing = Vec::new();
-    let keeper = match prepare(start, &mut missing) {
-        Ok(keeper) => keeper,
+    let network = start.setup.policy.network.clone();
+    let ready = prepare(start, &mut missing).and_then(|keeper| Ok((listen(&network, &keeper)?, keeper)));
+    let keeper = match ready {
+        Ok((way_out, keeper)) => {
+            let fds: Vec<BorrowedFd<'_>> = way_out.iter().map(|socket| socket.as_fd()).collect();
+            reply(control.as_fd(), &SetupReply::Ready { layers: keeper.layers.clone(), missing }, &fds);
+            keeper
+        }
         Err(message) => {
-            reply(control.as_fd(), &SetupReply::Failed { message });
+            reply(control.as_fd(), &SetupReply::Failed { message }, &[]);
             exit_now(1)
         }
     };
-    reply(control.as_fd(), &SetupReply::Ready { layers: keeper.layers.clone(), missing });
     keeper.serve(control, watch);
     exit_now(0)
+}
+
+/// The socket at which the runtime's proxy listens, made in the sandbox's own network.
+fn listen(network: &Network, keeper: &Keeper) -> Result<Option<TcpListener>, String> {
+    match network {
+        Network::Off | Network::Loopback => Ok(None),
+        Network::Allow(_) if !keeper.on(Layer::NetNamespace) => {
+            Err("chosen hosts need `net_namespace`: without it everything else is open too".to_owned())
+        }
+        Network::Allow(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, proxy::PORT))
+            .map(Some)
+            .map_err(|error| format!("proxy: {error}")),
+    }
 }
 
 fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keeper, String> {
@@ -65,7 +85,7 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
     if on(Layer::UtsNamespace) {
         step("host name", process::set_host_name("sandbox"))?;
     }
-    if on(Layer::NetNamespace) && setup.policy.network == Network::Loopback {
+    if on(Layer::NetNamespace) && setup.policy.network != Network::Off {
         step("loopback", sys::raise_loopback())?;
     }
     let viewed = on(Layer::MountNamespace);

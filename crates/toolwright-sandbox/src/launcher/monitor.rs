@@ -43,14 +43,14 @@ pub(super) fn run() -> ! {
     exit_now(code)
 }
 
-pub(super) fn reply(control: BorrowedFd<'_>, reply: &SetupReply) {
+pub(super) fn reply(control: BorrowedFd<'_>, reply: &SetupReply, fds: &[BorrowedFd<'_>]) {
     if let Ok(text) = serde_json::to_vec(reply) {
-        let _ = socket::send(control, &text, &[]);
+        let _ = socket::send(control, &text, fds);
     }
 }
 
 fn fail(control: BorrowedFd<'_>, message: &str) -> ! {
-    reply(control, &SetupReply::Failed { message: message.to_owned() });
+    reply(control, &SetupReply::Failed { message: message.to_owned() }, &[]);
     exit_now(1)
 }
 
@@ -65,7 +65,7 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
         Ok(guards) => guards,
         Err(message) => fail(control.as_fd(), &message),
     };
-    reply(control.as_fd(), &SetupReply::Ready { layers: Vec::new(), missing: Vec::new() });
+    reply(control.as_fd(), &SetupReply::Ready { layers: Vec::new(), missing: Vec::new() }, &[]);
     let keeper = Keeper {
         limits: setup.policy.limits.clone(),
         mode: Mode::Local,

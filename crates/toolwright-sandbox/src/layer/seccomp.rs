@@ -210,13 +210,13 @@ pub const RULES_HERE: &[Rule] = &[
 #[cfg(target_arch = "aarch64")]
 pub const RULES_HERE: &[Rule] = &[];
 
-/// Socket families by network mode: with the network off only local sockets, with loopback also IP and the netlink
+/// Socket families by network mode: with the network off only local sockets, otherwise also IP and the netlink
 /// that libc asks about interfaces.
 pub fn network_rules(network: &Network) -> Vec<Rule> {
     const LOCAL: &[u32] = &[libc::AF_UNIX as u32];
     const LOOPBACK: &[u32] =
         &[libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32];
-    let families = if *network == Network::Loopback { LOOPBACK } else { LOCAL };
+    let families = if *network == Network::Off { LOCAL } else { LOOPBACK };
     let verdict = Verdict::Errno(libc::EACCES);
     [libc::SYS_socket, libc::SYS_socketpair]
         .map(|call| Rule { call, argument: 0, test: Test::NotIn(families), verdict })

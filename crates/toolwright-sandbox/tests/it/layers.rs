@@ -14,7 +14,6 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-09::descriptors_of_the_runtime_are_not_inherited", inherited),
         Case::new("SB-24::nothing_of_one_call_reaches_the_next", environment),
         Case::new("SB-28::a_required_layer_that_is_missing_refuses", required),
-        Case::new("SB-29::network_for_chosen_hosts_is_refused", hosts),
         Case::new("SB-30::every_way_to_start_shows_the_same_layers", same_layers),
         Case::new("SB-31::two_sandboxes_do_not_see_each_other", apart),
         Case::new("layers::loopback_reaches_only_the_sandbox", loopback),
@@ -88,17 +87,6 @@ async fn required() -> Result<(), String> {
         Err(error) => equal(error.kind(), ErrorKind::SandboxUnavailable),
         Ok(_) => Err("opened without a memory group".to_owned()),
     }
-}
-
-async fn hosts() -> Result<(), String> {
-    for list in [vec![], vec!["example.com".to_owned()]] {
-        let policy = Policy { network: Network::Allow(list), ..Policy::private() };
-        match ProcessSandbox::open(policy).await {
-            Err(error) => equal(error.kind(), ErrorKind::SandboxUnavailable)?,
-            Ok(_) => return Err("opened".to_owned()),
-        }
-    }
-    Ok(())
 }
 
 async fn same_layers() -> Result<(), String> {

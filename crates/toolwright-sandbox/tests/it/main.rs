@@ -15,6 +15,7 @@ mod engine;
 mod files;
 mod layers;
 mod load;
+mod network;
 mod probe;
 mod processes;
 mod support;
@@ -76,5 +77,6 @@ fn cases() -> Vec<Case> {
     cases.extend(layers::cases());
     cases.extend(load::cases());
     cases.extend(engine::cases());
+    cases.extend(network::cases());
     cases
 }

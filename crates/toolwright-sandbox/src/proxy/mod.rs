@@ -1,0 +1,196 @@
+//! The only way out of a sandbox that may reach chosen hosts: a proxy in the runtime, listening inside the sandbox.
+//!
+//! The sandbox's network has nothing but loopback. Its keeper makes the listening socket in there and hands it to the
+//! runtime, which accepts, reads one request, asks the rules, resolves the name itself, checks every address, and dials
+//! exactly the address it checked. Programs that ignore the proxy have no route; names not on the list are not resolved.
+
+mod address;
+mod request;
+pub(crate) mod rules;
+mod serve;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::net::{TcpListener, lookup_host};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use toolwright_core::BoxFuture;
+
+use self::rules::{Host, Rules};
+
+/// Where programs in the sandbox find the proxy.
+pub(crate) const PORT: u16 = 3128;
+/// Connections at once; the oldest gives way to a new one.
+const MAX_CONNECTIONS: usize = 256;
+/// Names looked up in a minute; a name can carry data to whoever answers for it.
+const MAX_LOOKUPS: usize = 300;
+/// How many events are kept.
+const MAX_EVENTS: usize = 256;
+
+/// One request of a sandbox for a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NetworkEvent {
+    /// The host in its one form.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Why it was refused; nothing means it was open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// How names become addresses.
+type Resolve = dyn Fn(String, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
+
+/// A running proxy. Dropping it closes all its connections.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    task: JoinHandle<()>,
+    desk: Arc<Desk>,
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Proxy {
+    /// Serves a listening socket, whichever network it was made in.
+    pub(crate) fn start(listener: OwnedFd, rules: Rules) -> io::Result<Proxy> {
+        let resolve = |name: String, port| {
+            Box::pin(async move { Ok(lookup_host((name, port)).await?.collect()) }) as BoxFuture<'static, _>
+        };
+        Self::start_with(listener, rules, Box::new(resolve))
+    }
+
+    fn start_with(listener: OwnedFd, rules: Rules, resolve: Box<Resolve>) -> io::Result<Proxy> {
+        let listener = std::net::TcpListener::from(listener);
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let desk = Arc::new(Desk { rules, resolve, lookups: Mutex::default(), events: Mutex::default() });
+        let task = tokio::spawn(accept(listener, desk.clone()));
+        Ok(Proxy { task, desk })
+    }
+
+    /// What was asked for, the latest last.
+    pub(crate) fn events(&self) -> Vec<NetworkEvent> {
+        lock(&self.desk.events).iter().cloned().collect()
+    }
+}
+
+/// Takes connections for ever; beyond the limit, the oldest makes room.
+async fn accept(listener: TcpListener, desk: Arc<Desk>) {
+    let mut open: JoinSet<()> = JoinSet::new();
+    let mut order: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    order.retain(|one| !one.is_finished());
+                    if order.len() >= MAX_CONNECTIONS && let Some(oldest) = order.pop_front() {
+                        oldest.abort();
+                    }
+                    let desk = desk.clone();
+                    order.push_back(open.spawn(async move { serve::connection(stream, &desk).await }));
+                }
+                // Out of descriptors, most likely; some will come back.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            },
+            Some(_) = open.join_next() => {}
+        }
+    }
+}
+
+/// Where connections ask what they may do.
+struct Desk {
+    rules: Rules,
+    resolve: Box<Resolve>,
+    lookups: Mutex<VecDeque<Instant>>,
+    events: Mutex<VecDeque<NetworkEvent>>,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Desk {
+    /// The addresses that may be dialled for a host, every one of them checked.
+    async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, request::Refusal> {
+        let outcome = self.decide(host, port).await;
+        let refused = outcome.as_ref().err().map(|(_, words)| (*words).to_owned());
+        let mut events = lock(&self.events);
+        if events.len() == MAX_EVENTS {
+            events.pop_front();
+        }
+        events.push_back(NetworkEvent { host: host.to_string(), port, refused });
+        outcome
+    }
+
+    async fn decide(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, request::Refusal> {
+        if !self.rules.allow(host, port) {
+            return Err((403, "the policy of this sandbox does not open this host and port"));
+        }
+        let name = match host {
+            // Named by the policy itself, so it may be private.
+            Host::Address(address) => return Ok(vec![SocketAddr::new(*address, port)]),
+            Host::Name(name) => name.clone(),
+        };
+        if !self.may_look_up() {
+            return Err((429, "too many names were looked up in a minute"));
+        }
+        let found = tokio::time::timeout(serve::PATIENCE, (self.resolve)(name, port)).await;
+        let found = found.map_err(|_| (504, "the name could not be resolved in time"))?;
+        let found = found.map_err(|_| (502, "the name could not be resolved"))?;
+        let own = crate::sys::own_addresses();
+        let open = |address: IpAddr| {
+            self.rules.allow(&Host::Address(address), port)
+                || (address::is_public(address) && !own.contains(&address))
+        };
+        let open: Vec<SocketAddr> = found
+            .into_iter()
+            .map(|at| SocketAddr::new(at.ip(), port))
+            .filter(|at| open(at.ip()))
+            .take(4)
+            .collect();
+        if open.is_empty() {
+            return Err((403, "the name leads to addresses that are not on the public network"));
+        }
+        Ok(open)
+    }
+
+    fn may_look_up(&self) -> bool {
+        let mut lookups = lock(&self.lookups);
+        while lookups.front().is_some_and(|time| time.elapsed() > Duration::from_secs(60)) {
+            lookups.pop_front();
+        }
+        if lookups.len() >= MAX_LOOKUPS {
+            return false;
+        }
+        lookups.push_back(Instant::now());
+        true
+    }
+}
+
+/// What programs must be told to use the proxy.
+pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
+    let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
+        .into_iter()
+        .flat_map(|name| [name.to_owned(), name.to_lowercase()]);
+    let bypass = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
+    proxies.map(|name| (name, format!("http://127.0.0.1:{PORT}"))).chain(bypass)
+}
+
+#[cfg(test)]
+mod tests;

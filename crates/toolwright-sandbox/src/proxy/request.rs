@@ -1,0 +1,217 @@
+//! The head of a request, read so strictly that the next server cannot read it differently.
+
+use super::rules::{Host, split_port};
+
+/// The longest head.
+pub(super) const MAX_HEAD: usize = 16 * 1024;
+const MAX_FIELDS: usize = 100;
+
+/// What is asked of the proxy.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) host: Host,
+    pub(super) port: u16,
+    pub(super) what: What,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Bytes in both directions.
+    Tunnel,
+    /// One plain request: its head as the server gets it, and the bytes of its body.
+    Forward { head: String, body: u64 },
+}
+
+/// Why a request is not carried out: the status, and words for people.
+pub(super) type Refusal = (u16, &'static str);
+
+const fn bad(words: &'static str) -> Refusal {
+    (400, words)
+}
+
+/// Reads a head, the empty line included.
+pub(super) fn parse(head: &[u8]) -> Result<Request, Refusal> {
+    let head = std::str::from_utf8(head).map_err(|_| bad("the head is not text"))?;
+    let head = head.strip_suffix("\r\n\r\n").ok_or(bad("the head has no end"))?;
+    if head
+        .bytes()
+        .any(|one| one == 0 || (one < 0x20 && !matches!(one, b'\r' | b'\n' | b'\t')) || one == 0x7f)
+    {
+        return Err(bad("a control character in the head"));
+    }
+    let mut lines = head.split("\r\n");
+    let first = lines.next().unwrap_or_default();
+    let fields = lines.map(field).collect::<Result<Vec<_>, _>>()?;
+    if head.replace("\r\n", "").contains(['\r', '\n']) {
+        return Err(bad("a line that ends oddly"));
+    }
+    if fields.len() > MAX_FIELDS {
+        return Err((431, "too many fields"));
+    }
+    let words: Vec<&str> = first.split(' ').collect();
+    let [method, target, version] = words.as_slice() else { return Err(bad("not a request")) };
+    if !matches!(*version, "HTTP/1.1" | "HTTP/1.0") {
+        return Err((505, "only HTTP/1.1 and HTTP/1.0 are spoken here"));
+    }
+    if method.is_empty() || method.len() > 32 || !method.bytes().all(|one| one.is_ascii_uppercase()) {
+        return Err(bad("not a method"));
+    }
+    if *method == "CONNECT" {
+        let (host, port) = split_port(target, None).map_err(bad)?;
+        let host = Host::parse(host).map_err(bad)?;
+        return Ok(Request { host, port, what: What::Tunnel });
+    }
+    plain(method, target, version, &fields)
+}
+
+fn field(line: &str) -> Result<(&str, &str), Refusal> {
+    let (name, value) = line.split_once(':').ok_or(bad("a field without a colon"))?;
+    let token = |one: u8| one.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&one);
+    if name.is_empty() || !name.bytes().all(token) {
+        return Err(bad("a field with an odd name"));
+    }
+    Ok((name, value.trim_matches([' ', '\t'])))
+}
+
+/// A request for a page: `GET http://host/path HTTP/1.1`.
+fn plain(method: &str, target: &str, version: &str, fields: &[(&str, &str)]) -> Result<Request, Refusal> {
+    let rest = target.strip_prefix("http://").ok_or(bad("a proxy wants `http://host/path`, or CONNECT"))?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    if path.contains('#') || !path.bytes().all(|one| one.is_ascii_graphic()) {
+        return Err(bad("an odd path"));
+    }
+    let (host, port) = split_port(authority, Some(80)).map_err(bad)?;
+    let host = Host::parse(host).map_err(bad)?;
+
+    let values = |name: &str| {
+        fields
+            .iter()
+            .filter(|(one, _)| one.eq_ignore_ascii_case(name))
+            .map(|(_, value)| *value)
+            .collect::<Vec<_>>()
+    };
+    match values("host").as_slice() {
+        [] if version == "HTTP/1.0" => {}
+        [said] => {
+            let (said, at) = split_port(said, Some(80)).map_err(bad)?;
+            if Host::parse(said).map_err(bad)? != host || at != port {
+                return Err(bad("the Host field names another host"));
+            }
+        }
+        _ => return Err(bad("one Host field is needed")),
+    }
+    if !values("transfer-encoding").is_empty() {
+        return Err((411, "a body needs a Content-Length"));
+    }
+    let body = match values("content-length").as_slice() {
+        [] => 0,
+        [one] if !one.is_empty() && one.len() <= 15 && one.bytes().all(|digit| digit.is_ascii_digit()) => {
+            one.parse().map_err(|_| bad("an odd Content-Length"))?
+        }
+        _ => return Err(bad("an odd Content-Length")),
+    };
+
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let mut head = format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n");
+    const OURS: [&str; 8] = [
+        "host",
+        "connection",
+        "proxy-connection",
+        "proxy-authorization",
+        "keep-alive",
+        "te",
+        "trailer",
+        "upgrade",
+    ];
+    for (name, value) in
+        fields.iter().filter(|(name, _)| !OURS.iter().any(|one| one.eq_ignore_ascii_case(name)))
+    {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    Ok(Request { host, port, what: What::Forward { head, body } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(head: &str) -> u16 {
+        parse(head.as_bytes()).err().map_or(0, |(status, _)| status)
+    }
+
+    #[test]
+    fn a_tunnel_and_a_page_are_understood() {
+        let request = parse(b"CONNECT Example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        assert_eq!(
+            request,
+            Request { host: Host::Name("example.com".into()), port: 443, what: What::Tunnel }
+        );
+        let request = parse(
+            b"POST http://example.com:8080?q=1 HTTP/1.1\r\nHost: EXAMPLE.com:8080\r\nProxy-Authorization: x\r\n\
+              Accept: */*\r\nContent-Length: 3\r\n\r\n",
+        )
+        .unwrap();
+        let head = "POST /?q=1 HTTP/1.1\r\nHost: example.com:8080\r\nConnection: close\r\nAccept: */*\r\n\
+                    Content-Length: 3\r\n\r\n";
+        assert_eq!(request.what, What::Forward { head: head.to_owned(), body: 3 });
+        assert_eq!((request.host, request.port), (Host::Name("example.com".into()), 8080));
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused() {
+        for target in [
+            "example.com",
+            "example.com:0",
+            "example.com:65536",
+            "example.com:+443",
+            "a b:443",
+            "a@b.com:443",
+            "exa%6dple.com:443",
+            "127.1:443",
+            "[::1:443",
+            "h\u{f6}st:443",
+            "a\0b:443",
+            ":443",
+        ] {
+            assert_eq!(status(&format!("CONNECT {target} HTTP/1.1\r\n\r\n")), 400, "{target:?}");
+        }
+        let get = |rest: &str| status(&format!("GET http://example.com/ HTTP/1.1\r\n{rest}\r\n"));
+        assert_eq!(get("Host: example.com\r\n"), 0);
+        for rest in [
+            "",
+            "Host: example.com\r\nHost: example.com\r\n",
+            "Host: other.com\r\n",
+            "Host: example.com:81\r\n",
+            "Host: example.com\r\nContent-Length: 1\r\nContent-Length: 1\r\n",
+            "Host: example.com\r\nContent-Length: +1\r\n",
+            "Host: example.com\r\nContent-Length: 1, 1\r\n",
+            "Host: example.com\r\nX : y\r\n",
+            "Host: example.com\r\n folded: y\r\n",
+            "Host: example.com\r\nX: a\nY: b\r\n",
+            "Host: example.com\r\nX: a\rY: b\r\n",
+            "Host: example.com\r\nno colon\r\n",
+            "Host: example.com\r\nX: \u{1}\r\n",
+        ] {
+            assert_eq!(get(rest), 400, "{rest:?}");
+        }
+        assert_eq!(get("Host: example.com\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n"), 411);
+        assert_eq!(get(&"X: y\r\n".repeat(200)), 431);
+        for first in [
+            "GET / HTTP/1.1",
+            "GET https://example.com/ HTTP/1.1",
+            "GET ftp://example.com/ HTTP/1.1",
+            "get http://example.com/ HTTP/1.1",
+            "GET  http://example.com/ HTTP/1.1",
+            "GET http://a@example.com/ HTTP/1.1",
+            "GET http://example.com\\@evil/ HTTP/1.1",
+            "GET http://example.com/#x HTTP/1.1",
+            "\u{5}\u{1}\0",
+            "",
+        ] {
+            assert_eq!(status(&format!("{first}\r\nHost: example.com\r\n\r\n")), 400, "{first:?}");
+        }
+        assert_eq!(status("GET http://example.com/ HTTP/2.0\r\nHost: example.com\r\n\r\n"), 505);
+    }
+}

@@ -1,0 +1,167 @@
+//! One connection: a head, a decision, a dial, and then bytes.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::request::{self, MAX_HEAD, Request, What};
+use super::{Desk, lock};
+
+/// How long a head, a name or a dial may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long nothing may move in either direction.
+const IDLE: Duration = Duration::from_secs(300);
+const CHUNK: usize = 16 * 1024;
+
+pub(super) async fn connection(mut client: TcpStream, desk: &Desk) {
+    if let Err((status, words)) = answer(&mut client, desk).await {
+        let body = format!("toolwright: {words}\n");
+        let text = format!(
+            "HTTP/1.1 {status} {}\r\nContent-Type: text/plain\r\nX-Toolwright-Refused: {words}\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            phrase(status),
+            body.len()
+        );
+        let _ = timeout(PATIENCE, client.write_all(text.as_bytes())).await;
+        // Closing with unread bytes would reset the connection before the answer is read.
+        let _ = client.shutdown().await;
+        let _ = timeout(Duration::from_millis(500), drain(&mut client)).await;
+    }
+}
+
+fn phrase(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        403 => "Forbidden",
+        411 => "Length Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        502 => "Bad Gateway",
+        504 => "Gateway Timeout",
+        _ => "Not Possible",
+    }
+}
+
+async fn drain(client: &mut TcpStream) {
+    let mut left = [0; CHUNK];
+    for _ in 0..64 {
+        if !client.read(&mut left).await.is_ok_and(|count| count > 0) {
+            return;
+        }
+    }
+}
+
+async fn answer(client: &mut TcpStream, desk: &Desk) -> Result<(), request::Refusal> {
+    let read = timeout(PATIENCE, read_head(client)).await;
+    let (head, early) = read.map_err(|_| (400, "the head did not arrive in time"))??;
+    let Request { host, port, what } = request::parse(&head)?;
+    let mut server = dial(&desk.addresses(&host, port).await?).await?;
+    match what {
+        What::Tunnel => {
+            let open = client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await;
+            if open.is_ok() && server.write_all(&early).await.is_ok() {
+                both_ways(client, &mut server).await;
+            }
+        }
+        What::Forward { head, body } => {
+            // Exactly one request goes out: what follows its body is not ours to send.
+            let early =
+                early.get(..early.len().min(usize::try_from(body).unwrap_or(usize::MAX))).unwrap_or_default();
+            let left = body - early.len() as u64;
+            let active = Mutex::new(Instant::now());
+            let (mut from_client, mut to_client) = client.split();
+            let (mut from_server, mut to_server) = server.split();
+            let send = async {
+                to_server.write_all(head.as_bytes()).await?;
+                to_server.write_all(early).await?;
+                pump((&mut from_client).take(left), &mut to_server, &active).await?;
+                // The answer ends the connection, not the request.
+                std::future::pending::<io::Result<()>>().await
+            };
+            tokio::select! {
+                _ = send => {}
+                _ = pump(&mut from_server, &mut to_client, &active) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads to the empty line; what came after it is returned apart.
+async fn read_head(client: &mut TcpStream) -> Result<(Vec<u8>, Vec<u8>), request::Refusal> {
+    let mut head = Vec::with_capacity(1024);
+    let mut piece = [0; 2048];
+    loop {
+        let count = client.read(&mut piece).await.unwrap_or(0);
+        if count == 0 {
+            return Err((400, "the head has no end"));
+        }
+        // The end may lie across two pieces.
+        let from = head.len().saturating_sub(3);
+        head.extend_from_slice(piece.get(..count).unwrap_or_default());
+        let fresh = head.get(from..).unwrap_or_default();
+        if let Some(at) = fresh.windows(4).position(|four| four == b"\r\n\r\n") {
+            let early = head.split_off(from + at + 4);
+            return Ok((head, early));
+        }
+        if head.len() > MAX_HEAD {
+            return Err((431, "the head is too long"));
+        }
+        // Nothing but a request is spoken here; other protocols are told so at once.
+        if head.first().is_some_and(|one| !one.is_ascii_uppercase()) {
+            return Err((400, "not a request"));
+        }
+    }
+}
+
+async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, request::Refusal> {
+    for address in addresses {
+        if let Ok(Ok(stream)) = timeout(PATIENCE, TcpStream::connect(address)).await {
+            let _ = stream.set_nodelay(true);
+            return Ok(stream);
+        }
+    }
+    Err((502, "the host does not answer"))
+}
+
+async fn both_ways(client: &mut TcpStream, server: &mut TcpStream) {
+    let active = Mutex::new(Instant::now());
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_server, mut to_server) = server.split();
+    let up = async {
+        pump(&mut from_client, &mut to_server, &active).await?;
+        to_server.shutdown().await
+    };
+    let down = async {
+        pump(&mut from_server, &mut to_client, &active).await?;
+        to_client.shutdown().await
+    };
+    let _ = tokio::try_join!(up, down);
+}
+
+/// Copies until the end, an error, or a time in which nothing moved in either direction.
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    to: &mut (impl AsyncWrite + Unpin),
+    active: &Mutex<Instant>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let count = match timeout(IDLE, from.read(&mut buffer)).await {
+            Ok(count) => count?,
+            Err(_) if lock(active).elapsed() < IDLE => continue,
+            Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+        };
+        let bytes = buffer.get(..count).unwrap_or_default();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        timeout(IDLE, to.write_all(bytes)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+        *lock(active) = Instant::now();
+    }
+}
