@@ -35,6 +35,9 @@ Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2
 pub enum Command {
     /// Let a model work with the tools until it has an answer.
     Ask(Ask),
+    /// Let a model take one step, by hand: messages in, the next message out.
+    #[command(after_help = STEP_HELP)]
+    Step(Step),
     /// Call one tool.
     #[command(after_help = CALL_EXAMPLES)]
     Call(Call),
@@ -290,27 +293,90 @@ pub struct McpLock {
 pub struct Ask {
     /// What to ask.
     pub prompt: String,
-    /// Use the tools of this file instead of the built-in ones.
-    #[arg(short, long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
     /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key in the
     /// vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file; left out, the built-in
     /// demo model answers.
     #[arg(long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
-    /// Use only the tools that match; `!pattern` takes tools away.
-    #[arg(long, value_name = "PATTERN", num_args = 1..)]
-    pub tools: Vec<String>,
     /// Stop after so many answers of the model.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub max_turns: u64,
+    /// Describe the tools in the prompt and read calls from the text, for a model without a tool API.
+    #[arg(long, value_name = "FORMAT")]
+    pub prompted: Option<PromptWay>,
+    #[command(flatten)]
+    pub using: UsingArgs,
+    #[command(flatten)]
+    pub record: RecordArgs,
+}
+
+/// How tools and calls are written in a prompt.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum PromptWay {
+    /// `<function_calls>` with one tag for each argument; large models know it.
+    Xml,
+    /// JSON between `<tool_call>` tags; small models know it.
+    Json,
+}
+
+/// The tools a model may use, and under which rules.
+#[derive(clap::Args)]
+pub struct UsingArgs {
+    /// Use the tools of this file instead of the built-in ones.
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Use only the tools that match; `!pattern` takes tools away.
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    pub tools: Vec<String>,
     /// Approval rules (YAML); left out, tools that change nothing are approved and the rest is asked about.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     #[command(flatten)]
-    pub record: RecordArgs,
-    #[command(flatten)]
     pub sandbox: SandboxArgs,
+}
+
+const STEP_HELP: &str = "\
+Messages come in on stdin, as a JSON list or one message a line; the next one goes out on stdout, on one line, so that a
+conversation is a file that grows:
+
+  echo '{\"role\": \"user\", \"content\": \"What is 1 + 2?\"}' > talk.jsonl
+  toolwright step < talk.jsonl >> talk.jsonl          the model answers, perhaps with calls
+  toolwright step --call < talk.jsonl >> talk.jsonl   the calls it asked for are made: their results
+  toolwright step < talk.jsonl >> talk.jsonl          and the model goes on
+
+Between the steps you may look at the calls, change them, or write the results yourself. With --state the conversation,
+the pending calls and what was spent are kept in a file, and stdin only holds what is new.
+
+With --format anthropic-tools the messages have the roles user, assistant, tool_inputs and tool_outputs, and the model
+is told about the tools in its prompt. A call it got wrong comes out as {\"status\": \"ERROR\", \"error_message\": TEXT}.";
+
+#[derive(clap::Args)]
+pub struct Step {
+    /// The model; see `toolwright ask --help`.
+    #[arg(long, value_name = "VENDOR/MODEL")]
+    pub model: Option<String>,
+    /// Make the calls that are pending instead of asking the model.
+    #[arg(long)]
+    pub call: bool,
+    /// How messages are written.
+    #[arg(long, value_enum, default_value_t = StepFormat::Native)]
+    pub format: StepFormat,
+    /// Keep the state of the run in this file; it is made when it is not there.
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    #[command(flatten)]
+    pub using: UsingArgs,
+    #[command(flatten)]
+    pub record: RecordArgs,
+}
+
+/// How the messages of `step` are written.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StepFormat {
+    /// The messages of transcripts and of `ask --json`.
+    Native,
+    /// Those of the anthropic-tools package.
+    AnthropicTools,
 }
 
 #[derive(clap::Args)]

@@ -49,6 +49,7 @@ fn run(args: Args) -> anyhow::Result<()> {
     let outcome = runtime.block_on(async {
         match args.command {
             Command::Call(what) => commands::call::run(what, args.json).await,
+            Command::Step(what) => commands::step::run(what).await,
             Command::Ask(what) => commands::ask::run(what, args.json).await,
             Command::Serve(what) => commands::serve::run(what).await,
             Command::Mcp(what) => commands::mcp::run(what, args.json).await,

@@ -46,6 +46,28 @@ pub trait Model: Send + Sync {
     }
 }
 
+impl<M: Model + ?Sized> Model for Box<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn cost(&self, usage: &Usage) -> Option<f64> {
+        (**self).cost(usage)
+    }
+
+    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        (**self).generate(request)
+    }
+
+    fn generate_streaming<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        (**self).generate_streaming(request, sink)
+    }
+}
+
 /// Who listens while a model answers.
 pub type DeltaSink<'a> = &'a mut (dyn FnMut(ModelDelta<'_>) + Send);
 

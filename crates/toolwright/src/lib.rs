@@ -30,6 +30,7 @@
 //! | --- | --- |
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
 //! | `models` (on) | models to ask: fifteen vendors over four wire formats, and the scripted one |
+//! | `prompted` | tools for models without a tool API, and the prompt format of anthropic-tools |
 //! | `lang` | tools written in YAML, and the expression language they use |
 //! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
 //! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
@@ -67,6 +68,12 @@ pub mod expr {
 #[cfg(feature = "mcp")]
 pub mod mcp {
     pub use toolwright_mcp::*;
+}
+
+/// Tools for models without a tool API.
+#[cfg(feature = "prompted")]
+pub mod prompted {
+    pub use toolwright_prompted::*;
 }
 
 /// The standard tools.

@@ -2,6 +2,7 @@
 //!
 //! One file per family holds the runner; adding a family means adding a file and one line in `FAMILIES`.
 
+mod anthropic_tools;
 mod expr;
 mod providers;
 mod stmt;
@@ -15,7 +16,12 @@ pub use toolwright_testkit::vectors::Tally;
 /// One family of vectors: its name on the command line and its runner.
 type Family = (&'static str, fn(&[PathBuf]) -> Result<Tally>);
 
-const FAMILIES: &[Family] = &[("expr", expr::run), ("stmt", stmt::run), ("providers", providers::run)];
+const FAMILIES: &[Family] = &[
+    ("expr", expr::run),
+    ("stmt", stmt::run),
+    ("providers", providers::run),
+    ("anthropic-tools", anthropic_tools::run),
+];
 
 /// Runs one family and prints the closing line. An error when any record failed.
 pub fn run(family: &str, files: &[PathBuf]) -> Result<()> {

@@ -6,40 +6,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
+use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::vendor::VENDORS;
 use toolwright::{
-    Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, ModelSettings, Policy, Run, RunEnd,
-    ScriptedModel, ToolCall, call_text, completion, connect, text,
+    Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, ModelSettings, Policy, Run,
+    RunBuilder, RunEnd, RunError, ScriptedModel, Secret, ToolCall, call_text, completion, connect, text,
 };
 
-use crate::args::Ask;
+use crate::args::{Ask, PromptWay, UsingArgs};
 use crate::prompt::{Terminal, printable};
 use crate::report::Usage;
 use crate::runs::record::{About, record};
 use crate::{commands, demo, files, sandboxes, toolbox};
 
 pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
-    let model: Arc<dyn Model> = Arc::from(model(what.model.as_deref())?);
-    let loaded = what.file.as_deref().map(files::open).transpose()?;
-    let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
-    let tools = commands::tools::chosen(all, &what.tools)?;
+    let model: Arc<dyn Model> = Arc::from(prompted(model(what.model.as_deref())?, what.prompted));
     let limits = Limits { turns: Some(what.max_turns), ..Limits::default() };
-    let mut builder = Run::builder(tools).limits(limits).policy(policy(what.policy.as_deref())?);
-    builder = builder.model(model.clone());
-    if let Some(loaded) = loaded.as_ref().filter(|_| what.policy.is_none()) {
-        builder = files::apply(loaded, builder)?;
-    }
-    match sandboxes::open(&what.sandbox).await {
-        Ok(Some(sandbox)) => builder = builder.sandbox("default", sandbox),
-        Ok(None) => {}
-        // Tools that need a sandbox are refused one by one; the others work.
-        Err(error) => eprintln!("no sandbox: {error:#}"),
-    }
-    if let Some(terminal) = Terminal::if_there() {
-        builder = builder.approver(terminal);
-    }
-    let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-    let about = About { command: "ask", file: what.file.as_deref() };
+    let (builder, secrets) = prepare(&what.using).await?;
+    let builder = builder.limits(limits).model(model.clone());
+    let about = About { command: "ask", file: what.using.file.as_deref() };
     let (mut builder, recorded) = record(builder, &what.record, &about, secrets)?;
     let screen = Screen { streams: !json && std::io::stdout().is_terminal(), ..Screen::default() };
     let screen = Arc::new(screen);
@@ -71,9 +56,9 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
     let end = match answer {
         Ok(end) => run.finish(end.unwrap_or(RunEnd::Done))?,
         Err(error) => {
-            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            run.finish(RunEnd::Failed { message: cause.clone() })?;
-            return Err(anyhow::anyhow!("{cause}").context(error.to_string()));
+            let error = because(error);
+            run.finish(RunEnd::Failed { message: error.root_cause().to_string() })?;
+            return Err(error);
         }
     };
     let messages = conversation.into_messages();
@@ -95,6 +80,43 @@ pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
         RunEnd::Terminated { reason } => anyhow::bail!("the run was ended: {reason}"),
         RunEnd::Cancelled => anyhow::bail!("stopped"),
         RunEnd::Failed { message } => anyhow::bail!("the run failed: {message}"),
+    }
+}
+
+/// The error of a run, with what the model or the tool said.
+pub fn because(error: RunError) -> anyhow::Error {
+    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    anyhow::anyhow!("{cause}").context(error.to_string())
+}
+
+/// A run with the tools, the policy and the sandbox that were asked for, and the secrets to keep out of records.
+pub async fn prepare(using: &UsingArgs) -> anyhow::Result<(RunBuilder, Vec<Secret>)> {
+    let loaded = using.file.as_deref().map(files::open).transpose()?;
+    let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
+    let tools = commands::tools::chosen(all, &using.tools)?;
+    let mut builder = Run::builder(tools).policy(policy(using.policy.as_deref())?);
+    if let Some(loaded) = loaded.as_ref().filter(|_| using.policy.is_none()) {
+        builder = files::apply(loaded, builder)?;
+    }
+    match sandboxes::open(&using.sandbox).await {
+        Ok(Some(sandbox)) => builder = builder.sandbox("default", sandbox),
+        Ok(None) => {}
+        // Tools that need a sandbox are refused one by one; the others work.
+        Err(error) => eprintln!("no sandbox: {error:#}"),
+    }
+    if let Some(terminal) = Terminal::if_there() {
+        builder = builder.approver(terminal);
+    }
+    let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
+    Ok((builder, secrets))
+}
+
+/// The model, told about the tools in the prompt when that was asked for.
+fn prompted(model: Box<dyn Model>, format: Option<PromptWay>) -> Box<dyn Model> {
+    match format {
+        None => model,
+        Some(PromptWay::Xml) => Box::new(Prompted::new(model).format(PromptFormat::Xml)),
+        Some(PromptWay::Json) => Box::new(Prompted::new(model).format(PromptFormat::Json)),
     }
 }
 

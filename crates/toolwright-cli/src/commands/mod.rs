@@ -14,5 +14,6 @@ pub mod run;
 pub mod runs;
 pub mod sandbox;
 pub mod serve;
+pub mod step;
 pub mod tools;
 pub mod view;

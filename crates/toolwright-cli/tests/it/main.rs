@@ -14,6 +14,7 @@ mod pictures;
 mod recorded;
 mod sandboxed;
 mod servers;
+mod steps;
 mod view;
 
 /// What ids of runs look like.

@@ -1,0 +1,167 @@
+//! `toolwright step`: a model takes one step, and the caller decides what happens next.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde_json::Value;
+use toolwright::prompted::{
+    Mode, ModelCompleter, Next, PromptError, PromptErrorKind, PromptMessage, ToolUser,
+};
+use toolwright::{Conversation, Loop, Message, Run, RunEnd, RunState, ToolCall, ToolCalls};
+
+use crate::args::{Step, StepFormat};
+use crate::commands::ask;
+use crate::report::Usage;
+use crate::runs::record::{About, record};
+
+/// The most that is read from stdin.
+const MAX_INPUT: u64 = 256 * 1024 * 1024;
+
+pub async fn run(what: Step) -> anyhow::Result<()> {
+    let given = messages()?;
+    let earlier = what.state.as_deref().map(load).transpose()?.flatten();
+    let (mut builder, secrets) = ask::prepare(&what.using).await?;
+    if let Some(state) = &earlier {
+        builder = builder.resume(state);
+    }
+    let about = About { command: "step", file: what.using.file.as_deref() };
+    let (builder, _) = record(builder, &what.record, &about, secrets)?;
+    let run = builder.build()?;
+    match what.format {
+        StepFormat::Native => native(&what, &run, given, earlier).await,
+        StepFormat::AnthropicTools => anthropic_tools(&what, &run, given).await,
+    }
+}
+
+async fn native(what: &Step, run: &Run, given: Vec<Value>, earlier: Option<RunState>) -> anyhow::Result<()> {
+    let manual = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let mut conversation = match &earlier {
+        Some(state) => Conversation::resume(run, state),
+        None => Conversation::new(run),
+    }
+    .going(manual);
+    for (index, mut message) in given.into_iter().enumerate() {
+        // Plain text stands for one block of it.
+        if let Some(content) = message.get_mut("content").filter(|content| content.is_string()) {
+            *content = serde_json::json!([{"type": "text", "text": content.take()}]);
+        }
+        let message: Message = serde_json::from_value(message).map_err(|error| {
+            Usage::new(format!("message {} on stdin is not a message: {error}", index + 1))
+        })?;
+        conversation.push(message);
+    }
+    if conversation.messages().is_empty() {
+        return Err(Usage::new("there is no message on stdin to answer").into());
+    }
+    let before = conversation.messages().len();
+    let pending = conversation.pending();
+    let end = match (what.call, pending.is_empty()) {
+        (true, true) => return Err(Usage::new("there are no pending calls to make").into()),
+        (true, false) => {
+            for result in run.call_all(pending).await? {
+                conversation.push(Message::Tool(result));
+            }
+            None
+        }
+        (false, false) => return Err(unanswered(&pending).into()),
+        (false, true) => {
+            let model = ask::model(what.model.as_deref())?;
+            conversation.answer(&*model).await.map_err(ask::because)?
+        }
+    };
+    if let Some(path) = &what.state {
+        save(path, &conversation.state())?;
+    }
+    let mut out = std::io::stdout().lock();
+    for message in conversation.messages().iter().skip(before) {
+        writeln!(out, "{}", serde_json::to_string(message)?)?;
+    }
+    match end.or_else(|| run.ended()) {
+        Some(RunEnd::Limit { limit }) => anyhow::bail!("{limit}"),
+        Some(RunEnd::Terminated { reason }) => anyhow::bail!("the run was ended: {reason}"),
+        _ => Ok(()),
+    }
+}
+
+fn unanswered(pending: &[ToolCall]) -> Usage {
+    let names: Vec<_> = pending.iter().map(|call| format!("{} ({})", call.name, call.id)).collect();
+    Usage::new(format!("these calls have no result yet: {}", names.join(", ")))
+        .hint("add their results to the messages, or let --call make them")
+}
+
+async fn anthropic_tools(what: &Step, run: &Run, given: Vec<Value>) -> anyhow::Result<()> {
+    if what.state.is_some() {
+        return Err(Usage::new("--state is for native messages; these hold everything themselves").into());
+    }
+    let messages = PromptMessage::list_from_json(&Value::Array(given)).map_err(refused)?;
+    let model: Arc<dyn toolwright::Model> = Arc::from(ask::model(what.model.as_deref())?);
+    let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model)));
+    let next = match (what.call, messages.last()) {
+        (true, Some(PromptMessage::ToolInputs { tool_inputs, .. })) => {
+            Next::Message(user.run_tools(tool_inputs).await.map_err(refused)?)
+        }
+        (true, _) => return Err(Usage::new("the last message has no tool_inputs to make").into()),
+        (false, Some(PromptMessage::ToolInputs { .. })) => {
+            let usage = Usage::new("the last message asks for tools, and there is no tool_outputs message");
+            return Err(usage.hint("add one, or let --call make the calls").into());
+        }
+        (false, _) => user.use_tools(&messages, Mode::Manual).await.map_err(refused)?,
+    };
+    let line = match next {
+        Next::Message(message) => message.to_json(),
+        Next::Mistake(error) => serde_json::json!({"status": "ERROR", "error_message": error}),
+    };
+    writeln!(std::io::stdout().lock(), "{line}")?;
+    Ok(())
+}
+
+/// What the caller wrote is a usage error; what happened later is not.
+fn refused(error: PromptError) -> anyhow::Error {
+    match error.kind() {
+        PromptErrorKind::Messages | PromptErrorKind::Forged => Usage::new(error.to_string()).into(),
+        _ => error.into(),
+    }
+}
+
+/// The messages on stdin: a JSON list, or one message after the other.
+fn messages() -> anyhow::Result<Vec<Value>> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(MAX_INPUT + 1).read_to_string(&mut text);
+    read.context("cannot read stdin")?;
+    if text.len() as u64 > MAX_INPUT {
+        return Err(Usage::new(format!("stdin holds more than {MAX_INPUT} bytes")).into());
+    }
+    let mut messages = Vec::new();
+    for value in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
+        match value.map_err(|error| Usage::new(format!("stdin is not JSON: {error}")))? {
+            Value::Array(all) => messages.extend(all),
+            message => messages.push(message),
+        }
+    }
+    Ok(messages)
+}
+
+/// The state in a file, if there is one.
+fn load(path: &Path) -> anyhow::Result<Option<RunState>> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Usage::new(format!("cannot read `{}`: {error}", path.display())).into()),
+    };
+    let state = serde_json::from_str(&text).map_err(|error| {
+        Usage::new(format!("`{}` does not hold the state of a run: {error}", path.display()))
+    })?;
+    Ok(Some(state))
+}
+
+/// Writes the state beside the file and moves it there, so that a crash leaves the old or the new one.
+fn save(path: &Path, state: &RunState) -> anyhow::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = path.with_file_name(name);
+    std::fs::write(&beside, serde_json::to_string(state)?)
+        .and_then(|()| std::fs::rename(&beside, path))
+        .with_context(|| format!("cannot write `{}`", path.display()))
+}

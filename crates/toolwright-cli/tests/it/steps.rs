@@ -1,0 +1,125 @@
+//! `toolwright step`: one step of a conversation in each process.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// Runs one step in its own process; gives what it printed, or what it complained about.
+fn step(folder: &Path, args: &[&str], input: &str) -> Result<Vec<Value>, String> {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["step", "--no-record"])
+        .args(args)
+        .current_dir(folder)
+        .env_clear()
+        .env("HOME", folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    if !output.status.success() {
+        return Err(String::from_utf8(output.stderr).unwrap());
+    }
+    let lines = String::from_utf8(output.stdout).unwrap();
+    Ok(lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    std::fs::write(folder.join(name), text).unwrap();
+    format!("scripted/{name}")
+}
+
+const ASKS: &str = "- {text: Let me add., calls: [{tool: add, arguments: {x: 1, y: 2}}]}";
+
+#[test]
+fn pending_calls_are_made_by_one_process_after_another_asked_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (asks, ends) =
+        (write(folder, "asks.yaml", ASKS), write(folder, "ends.yaml", "- {text: It is 3., expect: '3'}"));
+    let state = ["--state", "run.json"];
+
+    let question = r#"{"role": "user", "content": "1 + 2?"}"#;
+    let asked = step(folder, &[&state[..], &["--model", &asks]].concat(), question).unwrap();
+    assert_eq!(asked[0]["tool_calls"][0]["arguments"], json!({"x": 1, "y": 2}));
+    let saved: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("run.json")).unwrap()).unwrap();
+    assert_eq!((&saved["version"], &saved["pending"][0]["name"]), (&json!(1), &json!("add")));
+
+    let early = step(folder, &[&state[..], &["--model", &ends]].concat(), "").unwrap_err();
+    assert!(early.contains("these calls have no result yet: add (call_1)"), "{early}");
+    let made = step(folder, &[&state[..], &["--call"]].concat(), "").unwrap();
+    assert_eq!(
+        (made.len(), &made[0]["role"], &made[0]["content"][0]["value"]),
+        (1, &json!("tool"), &json!(3))
+    );
+    let ended = step(folder, &[&state[..], &["--model", &ends]].concat(), "").unwrap();
+    assert_eq!(ended[0]["content"][0]["text"], "It is 3.");
+    let saved: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("run.json")).unwrap()).unwrap();
+    assert_eq!((saved["messages"].as_array().unwrap().len(), &saved["spent"]["turns"]), (4, &json!(2)));
+}
+
+#[test]
+fn a_conversation_is_a_file_that_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (asks, ends) =
+        (write(folder, "asks.yaml", ASKS), write(folder, "ends.yaml", "- {text: Five., expect: five}"));
+    let mut talk = "{\"role\": \"user\", \"content\": \"1 + 2?\"}\n".to_owned();
+    for message in step(folder, &["--model", &asks], &talk).unwrap() {
+        talk.push_str(&format!("{message}\n"));
+    }
+    // The caller answers the call by itself.
+    talk.push_str(r#"{"role": "tool", "call_id": "call_1", "name": "add", "content": "five"}"#);
+    let ended = step(folder, &["--model", &ends], &talk).unwrap();
+    assert_eq!(ended[0]["content"][0]["text"], "Five.");
+    assert!(
+        step(folder, &["--call"], r#"{"role": "user", "content": "x"}"#)
+            .unwrap_err()
+            .contains("no pending calls")
+    );
+    assert!(step(folder, &[], r#"{"role": "humuseran"}"#).unwrap_err().contains("message 1 on stdin"));
+    assert!(step(folder, &[], "").unwrap_err().contains("no message on stdin"));
+}
+
+#[test]
+fn anthropic_tools_messages_go_in_and_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let call = "<function_calls><invoke><tool_name>add</tool_name><parameters><x>1</x><y>2</y></parameters></invoke>";
+    let asks = write(folder, "asks.yaml", &format!("- text: 'Adding. {call}'"));
+    let ends = write(folder, "ends.yaml", "- {text: It is 3., expect: \"<stdout>\\n3\\n</stdout>\"}");
+    let wrong = write(folder, "wrong.yaml", &format!("- text: '{}'", call.replace("add", "nope")));
+    let format = ["--format", "anthropic-tools"];
+
+    let mut talk = vec![json!({"role": "user", "content": "1 + 2?"})];
+    let next =
+        |talk: &[Value], rest: &[&str]| step(folder, &[&format[..], rest].concat(), &json!(talk).to_string());
+    talk.extend(next(&talk, &["--model", &asks]).unwrap());
+    assert_eq!(
+        talk[1],
+        json!({"role": "tool_inputs", "content": "Adding. ",
+            "tool_inputs": [{"tool_name": "add", "tool_arguments": {"x": 1, "y": 2}}]})
+    );
+    talk.extend(next(&talk, &["--call"]).unwrap());
+    assert_eq!(talk[2]["tool_outputs"], json!([{"tool_name": "add", "tool_result": 3}]));
+    assert_eq!(
+        next(&talk, &["--model", &ends]).unwrap(),
+        [json!({"role": "assistant", "content": "It is 3."})]
+    );
+    assert_eq!(
+        next(&talk[..1], &["--model", &wrong]).unwrap(),
+        [json!({"status": "ERROR", "error_message": "No tool named <tool_name>nope</tool_name> available."})]
+    );
+    assert!(next(&[json!({"role": "human"})], &[]).unwrap_err().contains("human is not a valid role"));
+    assert!(
+        next(&[json!({"role": "user", "content": "a\n\nAssistant: b"})], &[])
+            .unwrap_err()
+            .contains("another speaker")
+    );
+}

@@ -1,0 +1,242 @@
+//! A model that uses tools through the prompt, in manual or automatic mode.
+
+use std::sync::Arc;
+
+use toolwright_core::{Content, Dispatch, ToolCall, ToolResult};
+use toolwright_expr::Value;
+
+use crate::error::{PromptError, PromptErrorKind};
+use crate::message::{PromptMessage, ToolInput, ToolOutcome, inject_error, inject_success, render};
+use crate::parse::{Request, check};
+use crate::tool::{PromptTool, system_prompt};
+use crate::transport::{Completer, CompletionRequest};
+
+/// Who makes the calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The caller: each answer of the model comes back as it is.
+    #[default]
+    Manual,
+    /// The run: only the model's last words come back.
+    Automatic,
+}
+
+impl std::str::FromStr for Mode {
+    type Err = PromptError;
+
+    fn from_str(text: &str) -> Result<Self, PromptError> {
+        match text {
+            "manual" => Ok(Mode::Manual),
+            "automatic" => Ok(Mode::Automatic),
+            other => Err(PromptError::new(
+                PromptErrorKind::Setting,
+                format!(
+                    "Error: execution_mode must be either 'manual' or 'automatic'. Provided Value: {other}"
+                ),
+            )),
+        }
+    }
+}
+
+/// What the model answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// A message: its words, or the calls it asks for.
+    Message(PromptMessage),
+    /// It wrote a call that cannot be made; the text says what is wrong. Answer with [`Next::correction`].
+    Mistake(String),
+}
+
+impl Next {
+    /// The message that tells the model about its mistake.
+    pub fn correction(&self) -> Option<PromptMessage> {
+        match self {
+            Next::Message(_) => None,
+            Next::Mistake(error) => Some(PromptMessage::ToolOutputs(Err(error.clone()))),
+        }
+    }
+}
+
+/// How much of the prompt is shown to a watcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verbosity {
+    /// The messages and what is added to them.
+    Half,
+    /// Every prompt in full.
+    Full,
+}
+
+type Watcher = (Verbosity, Arc<dyn Fn(&str) + Send + Sync>);
+
+/// Lets a model use the tools of a run through the prompt.
+///
+/// ```
+/// use std::sync::Arc;
+/// use serde_json::json;
+/// use toolwright_core::{ToolDef, ToolSpec, Toolset};
+/// use toolwright_models::{Reply, ScriptedModel};
+/// use toolwright_prompted::{Mode, ModelCompleter, Next, PromptMessage, ToolUser};
+/// use toolwright_runtime::Run;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let ping = ToolDef::dynamic(ToolSpec::new("ping", "Answers."), |_, _| async { "pong" });
+/// let run = Run::builder(Toolset::new().with(ping)?).build()?;
+/// let call = "<function_calls><invoke><tool_name>ping</tool_name><parameters></parameters></invoke></function_calls>";
+/// let model = ScriptedModel::new([Reply::text(call), Reply::text("It says pong.").expecting("<stdout>\npong")]);
+/// let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(Arc::new(model))));
+/// let messages = PromptMessage::list_from_json(&json!([{"role": "user", "content": "Ping!"}]))?;
+/// let answer = user.use_tools(&messages, Mode::Automatic).await?;
+/// assert_eq!(answer, Next::Message(PromptMessage::Assistant { content: "It says pong.".into() }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+pub struct ToolUser {
+    /// The tools, as the model is told them.
+    pub tools: Vec<PromptTool>,
+    /// How many mistakes in a row the model is told about before that is an error.
+    pub max_retries: u32,
+    /// The most tokens of one completion.
+    pub max_tokens: u32,
+    /// How adventurous the model is; left to the model when absent.
+    pub temperature: Option<f64>,
+    run: Arc<dyn Dispatch>,
+    completer: Arc<dyn Completer>,
+    watcher: Option<Watcher>,
+}
+
+impl ToolUser {
+    /// A user of all tools of a run.
+    pub fn new(run: Arc<dyn Dispatch>, completer: Arc<dyn Completer>) -> Self {
+        let tools = run.specs().iter().map(PromptTool::from_spec).collect();
+        ToolUser { tools, max_retries: 3, max_tokens: 2000, temperature: None, run, completer, watcher: None }
+    }
+
+    /// The user, shown at work: `watcher` is told each piece of text, with a line above it that says what it is.
+    #[must_use]
+    pub fn watched(mut self, verbosity: Verbosity, watcher: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.watcher = Some((verbosity, Arc::new(watcher)));
+        self
+    }
+
+    /// Lets the model answer the messages.
+    pub async fn use_tools(&self, messages: &[PromptMessage], mode: Mode) -> Result<Next, PromptError> {
+        let Some(last) = messages.last() else {
+            return Err(PromptError::messages("Messages must be a list of length > 0."));
+        };
+        let conversation = render(messages)?;
+        let mut prompt = format!("{}{conversation}", system_prompt(&self.tools));
+        if matches!(last, PromptMessage::User { .. }) {
+            prompt.push_str("\n\nAssistant:");
+        }
+        self.show(Verbosity::Full, "CURRENT PROMPT", &prompt);
+        self.show(Verbosity::Half, "INPUT (TO SEE SYSTEM PROMPT WITH TOOLS SET verbose=1)", &conversation);
+        let mut completion = self.complete(&prompt).await?;
+        self.show(Verbosity::Full, "COMPLETION", &completion);
+        self.show(Verbosity::Half, "CLAUDE GENERATION", &completion);
+        let mut mistakes = 0;
+        loop {
+            let injection = match (check(&completion, &self.tools), mode) {
+                (Request::Nothing, _) => {
+                    return Ok(Next::Message(PromptMessage::Assistant { content: completion }));
+                }
+                (Request::Calls { prefix, calls }, Mode::Manual) => {
+                    let message = PromptMessage::ToolInputs { content: prefix, tool_inputs: calls };
+                    return Ok(Next::Message(message));
+                }
+                (Request::Mistake(reason), Mode::Manual) => return Ok(Next::Mistake(reason)),
+                (Request::Calls { calls, .. }, Mode::Automatic) => match self.call(&calls).await? {
+                    Ok(outcomes) => {
+                        mistakes = 0;
+                        inject_success(&outcomes)
+                    }
+                    Err(reason) => self.tell(&reason, &mut mistakes)?,
+                },
+                (Request::Mistake(reason), Mode::Automatic) => self.tell(&reason, &mut mistakes)?,
+            };
+            prompt.push_str(&format!("{completion}\n\n{injection}"));
+            self.show(Verbosity::Half, "RESPONSE TO FUNCTION CALLS (fed back into Claude)", &injection);
+            self.show(Verbosity::Full, "CURRENT PROMPT", &prompt);
+            completion = self.complete(&prompt).await?;
+            self.show(Verbosity::Full, "CLAUDE GENERATION", &completion);
+            self.show(Verbosity::Half, "CLAUDE GENERATION", &completion);
+        }
+    }
+
+    /// The text that tells a model about its mistake, unless it made too many.
+    fn tell(&self, reason: &str, mistakes: &mut u32) -> Result<String, PromptError> {
+        if *mistakes == self.max_retries {
+            let message = "Hit maximum number of retries attempting to use tools.";
+            return Err(PromptError::new(PromptErrorKind::Retries, message));
+        }
+        *mistakes += 1;
+        Ok(inject_error(reason))
+    }
+
+    async fn complete(&self, prompt: &str) -> Result<String, PromptError> {
+        let request = CompletionRequest {
+            prompt: prompt.to_owned(),
+            max_tokens: self.max_tokens,
+            temperature: self.temperature,
+        };
+        let completion = self.completer.complete(&request).await?;
+        let cut = completion.stop_reason == "stop_sequence"
+            && completion.stop.as_deref() == Some("</function_calls>");
+        Ok(if cut { completion.text + "</function_calls>" } else { completion.text })
+    }
+
+    /// Makes the calls of a `tool_inputs` message, and gives the message that answers it: what a program in manual mode
+    /// does between two answers of the model, after it has looked at the calls.
+    pub async fn run_tools(&self, inputs: &[ToolInput]) -> Result<PromptMessage, PromptError> {
+        Ok(PromptMessage::ToolOutputs(self.call(inputs).await?))
+    }
+
+    /// Makes the calls one after the other; the first that fails is what the model is told.
+    async fn call(&self, inputs: &[ToolInput]) -> Result<Result<Vec<ToolOutcome>, String>, PromptError> {
+        let mut outcomes = Vec::with_capacity(inputs.len());
+        for (index, input) in inputs.iter().enumerate() {
+            let name = &input.tool_name;
+            if !self.tools.iter().any(|tool| tool.name == *name) {
+                return Ok(Err(format!("No tool named <tool_name>{name}</tool_name> available.")));
+            }
+            let arguments = Value::dict(input.tool_arguments.iter().cloned());
+            let Ok(json) = arguments.to_json() else {
+                return Ok(Err(format!(
+                    "The arguments {arguments} for <tool_name>{name}</tool_name> cannot be sent."
+                )));
+            };
+            let call = ToolCall::new(format!("call_{index}"), name.as_str(), json);
+            let result = self.run.dispatch(call).await?;
+            if let Some(error) = &result.error {
+                return Ok(Err(format!("{name}: {}", error.message)));
+            }
+            outcomes.push(ToolOutcome { tool_result: value(&result), tool_name: name.clone() });
+        }
+        Ok(Ok(outcomes))
+    }
+
+    fn show(&self, level: Verbosity, title: &str, text: &str) {
+        if let Some((_, watcher)) = self.watcher.as_ref().filter(|(wanted, _)| *wanted == level) {
+            watcher(&format!("----------{title}----------\n{text}\n"));
+        }
+    }
+}
+
+impl std::fmt::Debug for ToolUser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolUser").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+/// What a tool returned, as the format can say it: it has no place for pictures and sounds.
+fn value(result: &ToolResult) -> Value {
+    match result.content.as_slice() {
+        [Content::Json { value }] => Value::from_json(value),
+        blocks => {
+            let parts: Vec<_> = blocks
+                .iter()
+                .map(|block| block.as_text().unwrap_or_else(|| "[something that is not text]".into()))
+                .collect();
+            Value::str(parts.join("\n"))
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Any model as one that calls tools, through the same loop as all others.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use toolwright_core::{
+    BoxFuture, Content, DeltaSink, Message, Model, ModelDelta, ModelError, ModelReply, ModelRequest,
+    ToolChoice, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset,
+};
+use toolwright_models::{Reply, ScriptedModel};
+use toolwright_prompted::{PromptFormat, Prompted};
+use toolwright_runtime::{Loop, Run};
+
+/// A model that answers from a script and keeps what it was asked.
+struct Spy {
+    script: ScriptedModel,
+    asked: Arc<Mutex<Vec<Vec<Message>>>>,
+}
+
+impl Model for Spy {
+    fn name(&self) -> &str {
+        "test/spy"
+    }
+
+    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        assert!(request.tools.is_empty() && *request.tool_choice == ToolChoice::None, "it has no tool API");
+        self.asked.lock().unwrap().push(request.messages.to_vec());
+        self.script.generate(request)
+    }
+
+    /// Streams three characters at a time.
+    fn generate_streaming<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(async move {
+            let reply = self.generate(request).await?;
+            let text: Vec<char> = reply.message.text().chars().collect();
+            text.chunks(3).for_each(|piece| sink(ModelDelta::Text(&piece.iter().collect::<String>())));
+            Ok(reply)
+        })
+    }
+}
+
+fn tools() -> Toolset {
+    let mut spec = ToolSpec::new("repeat", "Repeats a text.");
+    spec.parameters = json!({
+        "type": "object", "required": ["text", "times"], "additionalProperties": false,
+        "properties": {"text": {"type": "string"}, "times": {"type": "integer"}}
+    });
+    let repeat = ToolDef::dynamic(spec, |_, arguments: Value| async move {
+        let times = arguments["times"].as_u64().unwrap_or_default();
+        arguments["text"].as_str().unwrap_or_default().repeat(usize::try_from(times).unwrap())
+    });
+    let photo = ToolDef::dynamic(ToolSpec::new("photo", "Takes one."), |_, _| async {
+        ToolOutput::text("a cat").with(Content::image("image/png", b"png"))
+    });
+    let fail = ToolDef::dynamic(ToolSpec::new("fail", "Fails."), |_, _| async {
+        Err::<String, _>(ToolError::new("no luck"))
+    });
+    [repeat, photo, fail].into_iter().fold(Toolset::new(), |set, tool| set.with(tool).unwrap())
+}
+
+type Asked = Arc<Mutex<Vec<Vec<Message>>>>;
+
+async fn go(format: PromptFormat, replies: Vec<Reply>, how: Loop) -> (Vec<Message>, Asked, String) {
+    let asked = Asked::default();
+    let model =
+        Prompted::new(Spy { script: ScriptedModel::new(replies), asked: asked.clone() }).format(format);
+    let heard = Arc::new(Mutex::new(String::new()));
+    let words = heard.clone();
+    let run = Run::builder(tools()).on_delta(move |delta| match delta {
+        ModelDelta::Text(text) => words.lock().unwrap().push_str(text),
+        ModelDelta::Call { name } => words.lock().unwrap().push_str(&format!("[{name}]")),
+        _ => {}
+    });
+    let run = run.build().unwrap();
+    let outcome = run.generate_loop(&model, vec![Message::user("go")], &how).await.unwrap();
+    let heard = heard.lock().unwrap().clone();
+    (outcome.messages, asked, heard)
+}
+
+fn xml(name: &str, parameters: &str) -> String {
+    format!("<invoke><tool_name>{name}</tool_name><parameters>{parameters}</parameters></invoke>")
+}
+
+#[tokio::test]
+async fn calls_written_as_xml_are_calls() {
+    let both = format!(
+        "I try < both:\n<function_calls>\n{}{}",
+        xml("repeat", "<text>1</text><times>3</times>"),
+        xml("fail", "")
+    );
+    let replies = vec![Reply::text(both), Reply::text("Done.").expecting("no luck")];
+    let (messages, asked, heard) = go(PromptFormat::Xml, replies, Loop::default()).await;
+    let Message::Assistant(said) = &messages[1] else { panic!() };
+    assert_eq!(said.text(), "I try < both:");
+    assert_eq!(said.tool_calls[0].arguments, json!({"text": "1", "times": 3}), "typed by the schema");
+    assert_eq!(heard, "I try < both:\n[repeat][fail]Done.", "words are heard, tags are not");
+    let asked = asked.lock().unwrap();
+    assert!(asked[0][0].text().contains(r#""name":"repeat""#));
+    // The results of a batch are one turn of the user.
+    assert_eq!(asked[1].len(), 4);
+    assert!(
+        asked[1][3].text().contains("<stdout>\n111\n</stdout>") && asked[1][3].text().contains("<error>")
+    );
+    assert!(asked[1][2].text().contains("<times>3</times>"), "the model sees its own call");
+}
+
+#[tokio::test]
+async fn calls_written_as_json_are_calls() {
+    let call = |name: &str, arguments: Value| {
+        format!("<tool_call>{}</tool_call>", json!({"name": name, "arguments": arguments}))
+    };
+    let replies = vec![
+        Reply::text(format!("Now.\n{}", call("photo", json!({})))),
+        Reply::text("<tool_call>{\"name\": \"repeat\", \"arguments\": </tool_call>").expecting("a cat"),
+        Reply::text(call("repeat", json!({"text": "x", "times": "2"}))).expecting("tool_call"),
+        Reply::text("xx").expecting("xx"),
+    ];
+    let how = Loop { tool_choice: ToolChoice::Tool("photo".into()), ..Loop::default() };
+    let (messages, asked, _) = go(PromptFormat::Json, replies, how).await;
+    assert_eq!(messages.len(), 8);
+    let asked = asked.lock().unwrap();
+    assert!(asked[0][0].text().ends_with("You must call the tool `photo` now."));
+    assert!(!asked[1][0].text().contains("You must"), "a tool is forced once");
+    assert!(
+        matches!(asked[1][3].content(), [Content::Text { .. }, Content::Image(_)]),
+        "pictures follow the text"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_read_is_told_and_words_about_tags_are_words() {
+    let replies = vec![
+        Reply::text("<function_calls><invoke><tool_name>repeat</tool_name></invoke>"),
+        Reply::text("I cannot use <invoke> tags here.").expecting("Missing <parameters>"),
+    ];
+    let (messages, _, _) = go(PromptFormat::Xml, replies, Loop::default()).await;
+    assert_eq!(messages.len(), 4);
+    assert_eq!(messages[3].text(), "I cannot use <invoke> tags here.");
+}
