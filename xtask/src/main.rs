@@ -2,8 +2,8 @@
 
 mod bench;
 mod conformance;
+mod fuzz;
 mod npm;
-mod seeds;
 mod test;
 mod vectors;
 
@@ -16,10 +16,11 @@ const HELP: &str = "\
 cargo xtask test                     install what the tests need, and run them all
 cargo xtask checks                   format, lints, docs, licences
 cargo xtask conformance              MCP's own suite against our server and client
+cargo xtask attacks                  run the attacks on files and expressions with the times they may take
 cargo xtask oracle                   have the vendors' own clients read our requests
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
-cargo xtask fuzz-seeds               write the vectors as seeds for the fuzz targets";
+cargo xtask fuzz RUNS [TARGET]       run the fuzz targets that often, from the vectors as seeds";
 
 fn main() -> ExitCode {
     // The vectors of file tools run commands.
@@ -39,12 +40,14 @@ fn run() -> Result<()> {
         ["test", rest @ ..] => test::run(rest),
         ["checks"] => test::checks(),
         ["conformance"] => conformance::run(),
+        ["attacks"] => test::attacks(),
         ["oracle"] => test::oracle(),
         ["vectors", family, files @ ..] => {
             vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())
         }
         ["bench", name] => bench::run(name),
-        ["fuzz-seeds"] => seeds::run(),
+        ["fuzz", runs] => fuzz::run(runs, None),
+        ["fuzz", runs, target] => fuzz::run(runs, Some(target)),
         ["help" | "--help" | "-h"] | [] => {
             println!("{HELP}");
             Ok(())

@@ -60,6 +60,12 @@ fn chromium() -> Result<()> {
     check(Command::new("apt-get").args(["install", "--yes", "--quiet", "chromium"]))
 }
 
+/// Runs the attacks on files and expressions as they meet users: optimised, where the bounds on time hold too.
+pub fn attacks() -> Result<()> {
+    let packages = ["-p", "toolwright-expr", "-p", "toolwright-lang", "--test", "it"];
+    cargo(&[&["test", "--release", "--quiet"], &packages[..], &["attacks"]].concat())
+}
+
 /// Has the vendors' own clients read the requests we make.
 pub fn oracle() -> Result<()> {
     let packages = ["anthropic==2.8.0", "openai==3.49.0", "google-genai==3.1.0"];

@@ -23,6 +23,9 @@ use crate::yaml::{self, Budget, Data, Include, MAX_BYTES, Node};
 /// How deep files may include files.
 const MAX_INCLUDE_DEPTH: usize = 16;
 
+/// How often a file that changes while it is read is read again.
+const READS: usize = 5;
+
 /// How many files may be included in all.
 const MAX_INCLUDES: usize = 64;
 
@@ -410,6 +413,12 @@ impl Loader {
 
     fn root(&mut self, problems: &mut Problems, source: Source) -> Option<Node> {
         let (name, text, folder) = match source {
+            Source::Text { name, text } if text.len() > MAX_BYTES => {
+                let file = problems.sources.add(&name, "");
+                let message = format!("the file is larger than {MAX_BYTES} bytes");
+                problems.error(Place::new(file, 0, 0), message);
+                return None;
+            }
             Source::Text { name, text } => (name, text, None),
             Source::Path(path) => {
                 let name = path.display().to_string();
@@ -531,18 +540,7 @@ impl Include for Loader {
 /// A file's text, or what is wrong and at which byte of what could be read.
 fn read_text(path: &Path) -> Result<String, (String, (usize, String))> {
     let problem = |text: String| (text, (0, String::new()));
-    let size = std::fs::metadata(path).map_err(|error| problem(io_problem(&error)))?;
-    if size.is_dir() {
-        return Err(problem("it is a folder, not a file".to_owned()));
-    }
-    if size.len() > MAX_BYTES as u64 {
-        return Err(problem(format!("the file is larger than {MAX_BYTES} bytes")));
-    }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| problem(io_problem(&error)))?;
-    // Read no more than is allowed even when the file grows meanwhile.
-    let mut bounded = std::io::Read::take(file, MAX_BYTES as u64 + 1);
-    std::io::Read::read_to_end(&mut bounded, &mut bytes).map_err(|error| problem(io_problem(&error)))?;
+    let bytes = read_whole(path).map_err(problem)?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         (
@@ -550,6 +548,32 @@ fn read_text(path: &Path) -> Result<String, (String, (usize, String))> {
             (at, String::from_utf8_lossy(error.as_bytes()).into_owned()),
         )
     })
+}
+
+/// Reads a file that nobody wrote to meanwhile. One that is replaced as a whole is the old one or the new one; one that is
+/// written in place is read again.
+fn read_whole(path: &Path) -> Result<Vec<u8>, String> {
+    for _ in 0..READS {
+        let mut file = std::fs::File::open(path).map_err(|error| io_problem(&error))?;
+        let before = file.metadata().map_err(|error| io_problem(&error))?;
+        if before.is_dir() {
+            return Err("it is a folder, not a file".to_owned());
+        }
+        if before.len() > MAX_BYTES as u64 {
+            return Err(format!("the file is larger than {MAX_BYTES} bytes"));
+        }
+        let mut bytes = Vec::new();
+        // Read no more than is allowed even when the file grows meanwhile.
+        let mut bounded = std::io::Read::take(&mut file, MAX_BYTES as u64 + 1);
+        std::io::Read::read_to_end(&mut bounded, &mut bytes).map_err(|error| io_problem(&error))?;
+        let after = file.metadata().map_err(|error| io_problem(&error))?;
+        if !before.is_file()
+            || after.modified().ok() == before.modified().ok() && after.len() == bytes.len() as u64
+        {
+            return Ok(bytes);
+        }
+    }
+    Err("the file is being written to".to_owned())
 }
 
 fn io_problem(error: &std::io::Error) -> String {

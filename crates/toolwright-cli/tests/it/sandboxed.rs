@@ -133,3 +133,33 @@ fn a_host_is_reached_only_when_it_is_named() {
     let image = call(folder.path(), &["bash", "command=true", "--sandbox", "docker"]);
     assert!(image.contains("name the image") && image.ends_with("--- exit 2\n"), "{image}");
 }
+
+#[test]
+fn what_a_flow_hands_to_a_program_is_one_argument() {
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    let file = "
+tools:
+  - import_tool: run_process
+  - import_tool: read_file
+  - name: say
+    input: [{name: what, type: str}]
+    do: {call: run_process, params: {command: printf, args: ['%s', '${what}']}}
+  - name: show
+    input: [{name: what, type: str}]
+    do: {call: read_file, params: {path: '${what}'}, catch: '*'}
+";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    std::fs::write(folder.path().join("x"), "still here").unwrap();
+    for what in ["; rm -rf x", "$(id)", "`id`", "a\nb", "-rf", "--help", "'\"\\", "*", "~", "${1 + 1}"] {
+        let arguments = serde_json::json!({"what": what}).to_string();
+        let said =
+            call(folder.path(), &["say", "--args", &arguments, "-f", "toolwright.yaml", "--write", "."]);
+        assert!(said.contains(&format!("--- stdout\n{what}\n")), "{said}");
+        let shown = call(folder.path(), &["show", "--args", &arguments, "-f", "toolwright.yaml"]);
+        assert!(shown.contains("file_not_found"), "{shown}");
+    }
+    assert!(folder.path().join("x").exists());
+}

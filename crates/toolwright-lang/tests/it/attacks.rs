@@ -1,78 +1,83 @@
-//! Files that mean harm: each ends in a located problem, quickly and without much memory.
+//! Files that mean harm: each ends in a located problem, soon and in little memory.
+//!
+//! The files are data (`testdata/attacks/files.json`). Memory is always checked; processor time in optimised builds, which
+//! `cargo xtask attacks` makes.
 
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
+use cpu_time::ThreadTime;
+use serde::Deserialize;
 use serde_json::json;
-use toolwright_lang::{Host, Source, load, load_all};
+use toolwright_lang::{Diagnostic, Host, Loaded, Source, load, load_all};
+use toolwright_testkit::vectors;
 
 use crate::support::{call, loaded, problems, short};
 
-/// Loads a file that must be refused in time, and tells the first problem.
-fn refused(text: &str) -> String {
-    let source = Source::text("t.yaml", text);
-    let start = Instant::now();
-    let outcome = load(source, &Host::new());
-    let took = start.elapsed();
-    // A build without optimisation, on a busy machine, is given more.
-    let allowed = if cfg!(debug_assertions) { 2_000 } else { 50 };
-    assert!(took < Duration::from_millis(allowed), "{took:?}");
-    let problems = outcome.map(|_| ()).expect_err("the file was accepted");
-    assert!(problems.iter().all(|problem| problem.line > 0 && !problem.render().is_empty()));
-    short(&problems[0])
+const MEMORY: u64 = 32 << 20;
+const TIME: Duration = Duration::from_millis(50);
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    tried: String,
+    text: Vec<Part>,
+    says: String,
 }
 
-fn laughs(levels: usize, width: usize) -> String {
-    let mut text = "shared:\n  data:\n    a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for level in 1..=levels {
-        let before = vec![format!("*a{}", level - 1); width].join(", ");
-        text.push_str(&format!("    a{level}: &a{level} [{before}]\n"));
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Part {
+    Text(String),
+    Repeated { times: usize, of: String },
+}
+
+impl Case {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for part in &self.text {
+            match part {
+                Part::Text(own) => text.push_str(own),
+                Part::Repeated { times, of } if of.contains("{}") => {
+                    (0..*times).for_each(|n| text.push_str(&of.replace("{}", &n.to_string())));
+                }
+                Part::Repeated { times, of } => text.push_str(&of.repeat(*times)),
+            }
+        }
+        text
     }
-    text
+}
+
+/// Loads a file as a program would, and checks what that cost.
+fn contained(name: &str, source: Source) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut outcome = None;
+    let start = ThreadTime::now();
+    let memory = allocation_counter::measure(|| outcome = Some(load(source, &Host::new()))).bytes_max;
+    let time = start.elapsed();
+    assert!(memory <= MEMORY, "{name} took {memory} bytes");
+    assert!(cfg!(debug_assertions) || time <= TIME, "{name} took {time:?}");
+    println!("{name}: {:.1} ms, {:.1} MiB", time.as_secs_f64() * 1e3, memory as f64 / f64::from(1 << 20));
+    outcome.unwrap()
 }
 
 #[test]
-fn bombs_do_not_go_off() {
-    assert!(refused(&laughs(9, 9)).contains("more than 20000 values"));
-    assert!(
-        refused(&format!(
-            "shared:\n  data:\n    a: &a [{}]\n    b: [{}]\n",
-            "x, ".repeat(900),
-            "*a, ".repeat(900)
-        ))
-        .contains("more than 20000 values")
-    );
-    assert!(refused("shared:\n  data: &d\n    a: *d\n").contains("inside the value it names"));
-}
-
-#[test]
-fn depth_and_size_are_bounded() {
-    assert!(refused(&"[".repeat(100_000)).contains("1:"));
-    assert!(refused(&format!("a: {}", "{a: ".repeat(100_000))).contains("1:"));
-    assert!(!refused(&"a:\n ".repeat(2_000)).is_empty());
-    assert!(!refused(&format!("{}1", "- ".repeat(100_000))).is_empty());
-    assert!(refused(&"---\na: 1\n".repeat(1_000)).contains("more than one document"));
-    let keys: String = (0..100_000).map(|n| format!("k{n}: 1\n")).collect();
-    assert!(refused(&keys[..800_000]).contains("more than 20000 values"));
-    assert!(refused(&format!("a: {}", "x".repeat(2 << 20))).contains("larger than"));
-    assert!(refused(&format!("# {}\nb: 1\n", "x".repeat(2 << 20))).contains("larger than"));
-}
-
-#[test]
-fn duplicate_keys_and_merge_chains_are_refused() {
-    assert_eq!(refused("shared: {}\nshared: {}\n"), "2:1 the key `shared` comes twice");
-    let chain = "shared:\n  data:\n    a: &a {x: 1}\n    b: &b {<<: *a, y: 1}\n    c: {<<: *b}\n";
-    assert!(refused(chain).contains("may not take in a map that has `<<` itself"));
-}
-
-#[test]
-fn tags_mean_nothing_unless_they_are_ours() {
-    for tag in
-        ["!!python/object/apply:os.system [id]", "!!binary aGk=", "!custom x", "!!set {a}", "!!timestamp x"]
-    {
-        assert!(
-            refused(&format!("shared:\n  data:\n    a: {tag}\n")).contains("means nothing here"),
-            "{tag}"
-        );
+fn every_file_that_means_harm_is_refused() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/attacks/files.json");
+    let cases: Vec<Case> = vectors::load(&path).unwrap();
+    assert!(cases.len() > 50);
+    for case in cases {
+        let name = format!("{} {}", case.id, case.tried);
+        let found = contained(&name, Source::text("t.yaml", case.text())).err();
+        let found = found.unwrap_or_else(|| panic!("{name} was accepted"));
+        for problem in &found {
+            assert!(
+                problem.line > 0 && problem.column > 0 && problem.message.len() < 1000,
+                "{name}: {problem:?}"
+            );
+            assert!(problem.render().len() < 4000, "{name}");
+        }
+        let first = short(&found[0]);
+        assert!(first.contains(&case.says), "{name}: {first}");
     }
 }
 
@@ -86,18 +91,15 @@ fn plain_words_always_mean_the_same() {
 }
 
 #[test]
-fn unreadable_text_has_a_place() {
-    assert!(refused("a: \"never closed\n").contains("not YAML"));
-    assert!(refused("a:\n\t- b\n").contains(' '));
-    assert!(!refused("a: x\u{0}y\n").is_empty());
-    assert!(!refused("a: [1, 2\nb: 3\n").is_empty());
-    let folder = std::env::temp_dir().join(format!("toolwright-utf8-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("bad.yaml");
+fn files_that_are_no_text_have_a_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.yaml");
     std::fs::write(&path, b"shared:\n  data: {a: \xff}\n").unwrap();
-    let found = load(path, &Host::new()).unwrap_err();
+    let found = contained("YM-06 invalid UTF-8", path.clone().into()).unwrap_err();
     assert_eq!((found[0].line, found[0].message.as_str()), (2, "the file is not UTF-8 text"));
-    std::fs::remove_dir_all(folder).unwrap();
+    std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let found = contained("YM-02 a file of 1 TiB", path.into()).unwrap_err();
+    assert!(found[0].message.contains("larger than"), "{}", found[0].message);
 }
 
 #[tokio::test]
@@ -120,34 +122,55 @@ tools:
 }
 
 #[test]
-fn too_many_tools_and_monstrous_texts_are_refused() {
-    let many: String = (0..10_000).map(|n| format!("  - {{name: t{n}, do: {{eval: 1}}}}\n")).collect();
-    assert!(refused(&format!("tools:\n{many}")).contains("values"));
-    let long = format!("tools:\n  - {{name: t, description: {}, do: {{eval: 1}}}}\n", "x".repeat(2 << 20));
-    assert!(refused(&long).contains("larger than"));
-}
-
-#[test]
-fn hostile_patterns_are_linear_or_refused() {
-    let with = |pattern: &str| {
-        format!(
+fn patterns_without_backtracking_are_linear() {
+    for pattern in ["(a+)+$", "(.*a){50}", "(x+x+)+y", "(a|a)*b"] {
+        let text = format!(
             "tools:\n  - name: t\n    do:\n      match: x\n      matchers: [{{pattern: '{pattern}', then: {{eval: 1}}}}]\n      default: {{eval: 2}}\n"
-        )
-    };
-    assert_eq!(problems(&with("(a+)+$")), Vec::<String>::new());
-    assert!(!problems(&with(r"\w{1000}{1000}")).is_empty());
-    assert!(!problems(&with(&"(".repeat(100_000))).is_empty());
-    assert!(!problems(&with(&"a".repeat(100_000))).is_empty());
-    assert!(problems(&with(r"(?<=a)b"))[0].contains("not a regular expression"));
+        );
+        assert_eq!(problems(&text), Vec::<String>::new());
+        let file = contained(
+            &format!("RX-01 {pattern}"),
+            Source::text("t.yaml", text.replace("match: x", "match: '${s}'")),
+        );
+        let run = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let long = "a".repeat(100_000);
+        let start = ThreadTime::now();
+        run.block_on(call(&file.unwrap(), "t", json!({"s": long}))).ok();
+        assert!(cfg!(debug_assertions) || start.elapsed() <= TIME, "{pattern} took {:?}", start.elapsed());
+    }
 }
 
+/// A file that is replaced while it is read is the old one or the new one, never a mixture.
 #[test]
-fn templates_that_mean_harm_are_refused_with_the_place() {
-    assert!(problems("tools:\n  - {name: t, do: {eval: '${x.__class__}'}}\n")[0].starts_with("2:"));
-    let deep = format!(
-        "tools:\n  - {{name: t, do: {{eval: '${{{}1{}}}'}}}}\n",
-        "(".repeat(5_000),
-        ")".repeat(5_000)
-    );
-    assert!(!problems(&deep).is_empty());
+fn a_file_that_is_replaced_while_loading_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tools.yaml");
+    let version = |name: &str, count: usize| -> String {
+        let tools = (0..count).map(|n| format!("  - {{name: {name}{n}, do: {{eval: {n}}}}}\n"));
+        format!("tools:\n{}", tools.collect::<String>())
+    };
+    let versions = [version("old", 40), version("new", 60)];
+    std::fs::write(&path, &versions[0]).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (stop, versions, path) = (&stop, &versions, &path);
+        scope.spawn(move || {
+            for text in versions.iter().cycle() {
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                let beside = path.with_extension("next");
+                std::fs::write(&beside, text).unwrap();
+                std::fs::rename(&beside, path).unwrap();
+            }
+        });
+        for _ in 0..40 {
+            let file =
+                load(path.clone(), &Host::new()).unwrap_or_else(|found| panic!("{}", found[0].render()));
+            let (old, new): (Vec<&str>, Vec<&str>) =
+                file.tools().names().partition(|name| name.starts_with("old"));
+            assert!(matches!((old.len(), new.len()), (40, 0) | (0, 60)), "{} and {}", old.len(), new.len());
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
 }

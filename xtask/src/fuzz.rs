@@ -1,12 +1,41 @@
-//! `cargo xtask fuzz-seeds`: the first inputs of the fuzz targets, taken from the vectors.
+//! `cargo xtask fuzz`: the fuzz targets, one after the other, from seeds that are the vectors.
 
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value as Json;
 
+/// The targets, with the longest input each is given.
+const TARGETS: [(&str, usize); 4] =
+    [("template", 512), ("expr_parse", 512), ("expr_eval", 256), ("yaml_load", 256)];
+
+/// Runs every target that many times, or one of them. An input that crashes, takes a second or 512 MiB ends it.
+pub fn run(runs: &str, only: Option<&str>) -> Result<()> {
+    seeds()?;
+    let fuzz = |args: &[&str]| {
+        let mut command = Command::new("cargo");
+        command.args(["+nightly", "fuzz"]).args(args).current_dir(crate::root());
+        command
+    };
+    if !fuzz(&["--version"]).output().is_ok_and(|output| output.status.success()) {
+        bail!("this needs a nightly toolchain and `cargo install cargo-fuzz`");
+    }
+    for (target, longest) in TARGETS.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)) {
+        let (runs, longest) = (format!("-runs={runs}"), format!("-max_len={longest}"));
+        // The crates are safe Rust, so the address sanitizer would only cost time.
+        let settings =
+            ["run", "-s", "none", target, "--", &runs, &longest, "-timeout=1", "-rss_limit_mb=512"];
+        let status = fuzz(&settings).status()?;
+        if !status.success() {
+            bail!("{target}: {status}");
+        }
+    }
+    Ok(())
+}
+
 /// Writes one file for each expression into the corpora of the expression targets.
-pub fn run() -> Result<()> {
+fn seeds() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let text = std::fs::read_to_string(root.join("testdata/expr/llm_workers.json"))?;
     let document: Json = serde_json::from_str(&text)?;
