@@ -4,8 +4,11 @@
 use toolwright_expr::{Error, Limits, Program, Script, Template, Value, Variables};
 use toolwright_lang::{Host, Source, load_all};
 
-/// The targets by name.
-pub const TARGETS: [(&str, fn(&str)); 4] =
+/// A target and its name.
+pub type Target = (&'static str, fn(&str));
+
+/// All of them.
+pub const TARGETS: [Target; 4] =
     [("template", template), ("expr_parse", expr_parse), ("expr_eval", expr_eval), ("yaml_load", yaml_load)];
 
 /// Any text as a template: it compiles and evaluates, or says why not.
