@@ -56,7 +56,7 @@ fn contained(name: &str, source: Source) -> Result<Loaded, Vec<Diagnostic>> {
     let time = start.elapsed();
     assert!(memory <= MEMORY, "{name} took {memory} bytes");
     assert!(cfg!(debug_assertions) || time <= TIME, "{name} took {time:?}");
-    println!("{name}: {:.1} ms, {:.1} MiB", time.as_secs_f64() * 1e3, memory as f64 / f64::from(1 << 20));
+    eprintln!("{name}: {:.1} ms, {:.1} MiB", time.as_secs_f64() * 1e3, memory as f64 / f64::from(1 << 20));
     outcome.unwrap()
 }
 
