@@ -49,6 +49,7 @@ impl Case {
 }
 
 /// Loads a file as a program would, and checks what that cost.
+#[expect(clippy::print_stderr, reason = "the figures are shown with the test's output")]
 fn contained(name: &str, source: Source) -> Result<Loaded, Vec<Diagnostic>> {
     let mut outcome = None;
     let start = ThreadTime::now();
