@@ -236,6 +236,8 @@ pub struct ModelError {
 pub enum ModelErrorKind {
     /// The request was wrong; trying again will not help.
     Request,
+    /// The conversation no longer fits the model's context.
+    ContextLength,
     /// The key is missing or refused.
     Auth,
     /// Too many requests; trying later may help.

@@ -214,6 +214,8 @@ pub struct ToolSettings {
     pub model_input: Option<ModelInput>,
     /// Other names for parameters: `(alias, parameter)`. A model is not told about them.
     pub aliases: Vec<(Arc<str>, Arc<str>)>,
+    /// What only the runtime understands, such as the agent behind a handoff.
+    pub extension: Option<Arc<dyn std::any::Any + Send + Sync>>,
 }
 
 static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
@@ -231,6 +233,7 @@ static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
     words: None,
     model_input: None,
     aliases: Vec::new(),
+    extension: None,
 };
 
 impl ToolSettings {

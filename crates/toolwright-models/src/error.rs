@@ -36,6 +36,11 @@ pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> Model
         Some(message) => message,
         None => said.into_owned(),
     };
+    let kind = if kind == ModelErrorKind::Request && is_overflow(&said) {
+        ModelErrorKind::ContextLength
+    } else {
+        kind
+    };
     let said = shown(&said, secrets);
     let text = if said.is_empty() {
         format!("the server answered {status}")
@@ -59,6 +64,23 @@ pub(crate) fn from_event(error: &Value) -> ModelError {
     };
     let said = message_in(error).unwrap_or_else(|| error.to_string());
     ModelError::new(kind, format!("the server reported an error: {}", shown(&said, &[])))
+}
+
+/// How vendors say that a conversation is too long: there is no common code for it.
+fn is_overflow(said: &str) -> bool {
+    let said = said.to_ascii_lowercase();
+    [
+        "context_length_exceeded",
+        "maximum context length",
+        "context window",
+        "prompt is too long",
+        "input is too long",
+        "exceeds the available context size",
+        "input token count",
+        "too many tokens in",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
 }
 
 /// What the name of one of Amazon's exceptions means.

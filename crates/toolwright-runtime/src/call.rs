@@ -29,7 +29,8 @@ pub(crate) async fn run_call(
     };
     let limit = output_limit(run, &tools, &call.name);
     let mut call = call;
-    let mut record = Record::open(run, &call, None)?;
+    let outer_span = run.outer.as_ref().and_then(|outer| outer.span);
+    let mut record = Record::open(run, &call, outer_span)?;
     let outcome = attempt(run, &tools, &mut call, record.span, Caller::Outside(cancel)).await;
     if let Err(error) = &outcome
         && error.is_fatal()
@@ -97,7 +98,9 @@ async fn attempt(
     caller: Caller<'_>,
 ) -> Result<ToolOutput, ToolError> {
     let (depth, cancel, manner) = match caller {
-        Caller::Outside(cancel) => (0, cancel, Manner::default()),
+        Caller::Outside(cancel) => {
+            (run.outer.as_ref().map_or(0, |outer| outer.depth), cancel, Manner::default())
+        }
         Caller::Tool(parent, manner) => (parent.depth() + 1, parent.cancel_token(), manner),
     };
     if run.cancel.is_cancelled() || cancel.is_cancelled() {

@@ -53,6 +53,20 @@ pub enum EventKind {
         /// The message.
         message: Message,
     },
+    /// A message joined the conversation of an agent that answers a call.
+    AgentMessage {
+        /// The call's number.
+        span: u64,
+        /// The agent.
+        agent: Arc<str>,
+        /// The message.
+        message: Message,
+    },
+    /// The conversation no longer fits its model, so a part of it is no longer sent.
+    MiddleLeftOut {
+        /// How many messages are left out.
+        messages: usize,
+    },
     /// A model answered.
     ModelReplied {
         /// Which model.

@@ -22,8 +22,10 @@
 //! ```
 //!
 //! A model works with a run's tools through [`Run::generate_loop`] (one question) or [`Conversation`] (a chat, manual mode,
-//! anything that goes on); `turn.rs` is that loop.
+//! anything that goes on); `turn.rs` is that loop. An [`Agent`] is a model with instructions and tools of its own, that works
+//! inside a run: by itself, as a tool of another, or by taking a conversation over.
 
+mod agent;
 mod approval;
 mod ask;
 mod batch;
@@ -33,6 +35,7 @@ mod direct;
 mod events;
 mod executor;
 mod guard;
+mod history;
 mod limits;
 mod parse;
 mod redact;
@@ -44,6 +47,7 @@ mod transcript;
 mod turn;
 mod yaml;
 
+pub use agent::{Agent, AgentOutcome, React};
 pub use approval::{Match, Policy, PolicyError, Rule, RuleDecision, call_text};
 pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};
@@ -55,4 +59,4 @@ pub use run::{DEFAULT_MAX_DEPTH, Run, RunBuilder, RunEnd};
 pub use state::{RunState, STATE_VERSION};
 pub use time::{format_time, parse_time, utc_date};
 pub use transcript::{Durability, Transcript, TranscriptError, TranscriptWriter};
-pub use turn::{Loop, LoopOutcome, RunError, ToolCalls, completion};
+pub use turn::{Loop, LoopOutcome, Overflow, RunError, StopWhen, ToolCalls, completion};

@@ -28,6 +28,8 @@ pub struct Limits {
     pub messages: Option<u64>,
     /// Tool calls, nested ones included.
     pub tool_calls: Option<u64>,
+    /// The same calls, asked for again and again: one more is refused, and the next after that ends the run.
+    pub repeats: Option<u64>,
     /// Tokens read and written.
     pub tokens: Option<u64>,
     /// Money, in US dollars.
@@ -48,6 +50,8 @@ pub enum LimitKind {
     Messages,
     /// Tool calls.
     ToolCalls,
+    /// The same calls again.
+    Repeats,
     /// Tokens.
     Tokens,
     /// Money.
@@ -65,6 +69,7 @@ impl LimitKind {
             LimitKind::Turns => "turns",
             LimitKind::Messages => "messages",
             LimitKind::ToolCalls => "tool_calls",
+            LimitKind::Repeats => "repeats",
             LimitKind::Tokens => "tokens",
             LimitKind::Cost => "cost",
             LimitKind::WallTime => "wall_time",
@@ -91,6 +96,7 @@ impl std::fmt::Display for LimitReached {
             LimitKind::Turns => write!(f, "the limit of {max} turns is used up"),
             LimitKind::Messages => write!(f, "the limit of {max} messages is reached"),
             LimitKind::ToolCalls => write!(f, "the limit of {max} tool calls is used up"),
+            LimitKind::Repeats => write!(f, "the same calls were asked for more than {max} times in a row"),
             LimitKind::Tokens => write!(f, "the limit of {max} tokens is used up ({} spent)", self.value),
             LimitKind::Cost => write!(f, "the cost limit of ${max:.2} is used up (${:.4} spent)", self.value),
             LimitKind::WallTime => write!(f, "the wall_time limit of {max} s is used up"),
@@ -199,6 +205,12 @@ impl LimitScope {
             wall_time: self.elapsed().as_secs_f64(),
             waited: units(scope.waited_us.load(Ordering::Relaxed)),
         }
+    }
+
+    /// How often in a row the same calls may be asked for: the least of this account and those around it.
+    pub(crate) fn repeats(&self) -> Option<u64> {
+        let outer = self.inner.parent.as_ref().and_then(LimitScope::repeats);
+        self.inner.limits.repeats.into_iter().chain(outer).min()
     }
 
     /// The limits of this account alone.
@@ -366,7 +378,7 @@ impl Scope {
     }
 }
 
-fn reached(limit: LimitKind, max: f64, value: f64) -> LimitReached {
+pub(crate) fn reached(limit: LimitKind, max: f64, value: f64) -> LimitReached {
     LimitReached { limit, max, value }
 }
 

@@ -56,17 +56,34 @@ pub(crate) struct RunInner {
     pub(crate) approvals: Approvals,
     pub(crate) limits: LimitScope,
     pub(crate) executor: Arc<dyn Executor>,
-    pub(crate) events: Events,
+    pub(crate) events: Arc<Events>,
     pub(crate) cancel: CancelToken,
     pub(crate) strictness: Strictness,
     pub(crate) max_output: usize,
     pub(crate) max_depth: u32,
     /// Calls under way, so that one can be cancelled by its id.
-    active: Mutex<HashMap<u64, ToolContext>>,
+    active: Arc<Mutex<HashMap<u64, ToolContext>>>,
     /// Who wants to be told what happens inside a call, by its id.
-    watches: Mutex<HashMap<Arc<str>, Watch>>,
+    watches: Arc<Mutex<HashMap<Arc<str>, Watch>>>,
     end: Mutex<Option<RunEnd>>,
+    /// The run an agent works in, when this is the agent's.
+    pub(crate) outer: Option<Outer>,
 }
+
+/// Where the run of an agent stands.
+pub(crate) struct Outer {
+    run: Arc<RunInner>,
+    agent: Arc<str>,
+    /// The call the agent answers; none when it has the conversation to itself.
+    pub(crate) span: Option<u64>,
+    /// How deep its calls are.
+    pub(crate) depth: u32,
+    /// Whether its messages are those of the conversation, and go on record as such.
+    heard: bool,
+}
+
+/// Lets tools of this crate find the run they work in.
+struct Handle(Weak<RunInner>);
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -139,6 +156,70 @@ impl Run {
         fail_fast: &[String],
     ) -> Result<Vec<ToolResult>, ToolError> {
         batch::run_batch(&self.inner, calls, fail_fast, &self.inner.cancel).await
+    }
+
+    /// The run that makes the call of `context`, for tools that work with a run of their own inside it.
+    pub(crate) fn of(context: &ToolContext) -> Result<Run, ToolError> {
+        let handle = context.state::<Handle>()?;
+        let inner = handle.0.upgrade().ok_or_else(|| ToolError::fatal("the run is gone"))?;
+        Ok(Run { inner })
+    }
+
+    /// A run inside this one for an agent: other tools and its own limits within these; the same policy, approver,
+    /// sandboxes, state, executor and record. It answers the call of `context`, or has the conversation to itself.
+    pub(crate) fn nested(
+        &self,
+        agent: &Arc<str>,
+        tools: Toolset,
+        limits: Limits,
+        context: Option<&ToolContext>,
+    ) -> Run {
+        self.nest(agent, tools, limits, context, true)
+    }
+
+    /// Like [`nested`](Self::nested), for an agent whose messages somebody else puts on record.
+    pub(crate) fn nested_unheard(&self, agent: &Arc<str>, tools: Toolset, limits: Limits) -> Run {
+        self.nest(agent, tools, limits, None, false)
+    }
+
+    fn nest(
+        &self,
+        agent: &Arc<str>,
+        tools: Toolset,
+        limits: Limits,
+        context: Option<&ToolContext>,
+        heard: bool,
+    ) -> Run {
+        let outer = &self.inner;
+        let cancel = context.map_or(&outer.cancel, ToolContext::cancel_token).child_token();
+        let depth = context
+            .map_or(outer.outer.as_ref().map_or(0, |outer| outer.depth), |context| context.depth() + 1);
+        let inner = Arc::new_cyclic(|me: &Weak<RunInner>| RunInner {
+            me: me.clone(),
+            scope: outer.scope.clone().with_state::<Handle>(Handle(me.clone())),
+            own_tools: tools.clone(),
+            sources: Vec::new(),
+            tools: RwLock::new(tools),
+            approvals: outer.approvals.clone(),
+            limits: outer.limits.nested(limits),
+            executor: outer.executor.clone(),
+            events: outer.events.clone(),
+            cancel,
+            strictness: outer.strictness,
+            max_output: outer.max_output,
+            max_depth: outer.max_depth,
+            active: outer.active.clone(),
+            watches: outer.watches.clone(),
+            end: Mutex::default(),
+            outer: Some(Outer {
+                run: outer.clone(),
+                agent: agent.clone(),
+                span: context.map(ToolContext::span).or(outer.outer.as_ref().and_then(|outer| outer.span)),
+                depth,
+                heard,
+            }),
+        });
+        Run { inner }
     }
 
     /// The tools as they are now; those of sources are asked for.
@@ -219,7 +300,14 @@ impl Run {
         if !self.inner.events.wanted() {
             return Ok(());
         }
-        self.inner.events.emit(EventKind::MessageAdded { message: message.clone() })
+        let message = message.clone();
+        self.inner.events.emit(match &self.inner.outer {
+            Some(Outer { heard: false, .. }) => return Ok(()),
+            Some(Outer { agent, span: Some(span), .. }) => {
+                EventKind::AgentMessage { span: *span, agent: agent.clone(), message }
+            }
+            _ => EventKind::MessageAdded { message },
+        })
     }
 
     /// The door for the MCP server and everything else that is not the model loop.
@@ -236,6 +324,10 @@ impl std::fmt::Debug for Run {
 
 impl RunInner {
     pub(crate) fn end(&self, end: RunEnd) -> RunEnd {
+        // An approver who ends the run means all of it.
+        if let (RunEnd::Terminated { .. }, Some(outer)) = (&end, &self.outer) {
+            outer.run.end(end.clone());
+        }
         let mut slot = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         slot.get_or_insert(end).clone()
     }
@@ -576,23 +668,24 @@ impl RunBuilder {
             approvals.policy = Some(Arc::new(Policy::new([])?));
         }
         let limits = LimitScope::resumed(self.limits, &self.spent, self.parent_limits);
-        let inner = Arc::new_cyclic(|me| RunInner {
+        let inner = Arc::new_cyclic(|me: &Weak<RunInner>| RunInner {
             me: me.clone(),
-            scope: self.scope,
+            scope: self.scope.with_state::<Handle>(Handle(me.clone())),
             own_tools: self.tools.clone(),
             sources: self.sources,
             tools: RwLock::new(self.tools),
             approvals,
             limits,
             executor: self.executor,
-            events: Events::new(sinks, self.deltas, first_seq, first_span),
+            events: Arc::new(Events::new(sinks, self.deltas, first_seq, first_span)),
             cancel: self.cancel,
             strictness: self.strictness,
             max_output: self.max_output,
             max_depth: self.max_depth,
-            active: Mutex::default(),
-            watches: Mutex::default(),
+            active: Arc::default(),
+            watches: Arc::default(),
             end: Mutex::default(),
+            outer: None,
         });
         let stamps = inner.current_tools();
         let stamps = stamps.iter().map(|entry| ToolStamp {

@@ -2,17 +2,22 @@
 //!
 //! Only this file ends runs. A limit, an approver's word or a cancel ends one cleanly, with the conversation so far.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use tokio::time::Instant;
 use toolwright_core::{
-    AssistantMessage, CancelToken, Message, Model, ModelDelta, ModelError, ModelOptions, ModelReply,
-    ModelRequest, ToolCall, ToolChoice, ToolError,
+    AssistantMessage, CancelToken, ErrorInfo, ErrorKind, Message, Model, ModelDelta, ModelError,
+    ModelErrorKind, ModelOptions, ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolError,
+    ToolResult, Usage,
 };
 
+use crate::agent::Handoff;
 use crate::conversation::Said;
 use crate::events::EventKind;
-use crate::limits::LimitReached;
+use crate::limits::{self, LimitKind, LimitReached};
 use crate::run::{Run, RunEnd};
-use crate::{ask, batch, direct};
+use crate::{ask, batch, direct, history};
 
 /// Which of the model's calls are made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,10 +36,47 @@ pub enum ToolCalls {
 pub struct Loop {
     /// Which calls are made.
     pub tool_calls: ToolCalls,
-    /// Whether the model must, may or may not call a tool. A named tool is asked for once; then the model is free.
+    /// Whether the model must, may or may not call a tool.
     pub tool_choice: ToolChoice,
+    /// What the choice becomes once tools were called, for example [`ToolChoice::None`] to switch them off. Left out, a
+    /// named tool is asked for once and then the model is free; everything else stays.
+    pub choice_after: Option<ToolChoice>,
     /// How the model is to answer.
     pub options: ModelOptions,
+    /// What happens when the conversation no longer fits the model.
+    pub overflow: Overflow,
+    /// Ends the loop when one of these holds after calls were made.
+    pub stop_when: Vec<StopWhen>,
+}
+
+/// What happens when a conversation no longer fits its model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// The middle of it is no longer sent: the instructions, the first question and the latest messages are, with a note
+    /// in between. The conversation itself stays whole.
+    #[default]
+    LeaveOutMiddle,
+    /// The model's answer, or its error, is the end.
+    Stop,
+}
+
+/// A reason to end a loop; it looks at the conversation.
+#[derive(Clone)]
+pub struct StopWhen(Arc<Condition>);
+
+type Condition = dyn Fn(&[Message]) -> bool + Send + Sync;
+
+impl StopWhen {
+    /// Ends the loop when this holds.
+    pub fn new(holds: impl Fn(&[Message]) -> bool + Send + Sync + 'static) -> Self {
+        StopWhen(Arc::new(holds))
+    }
+}
+
+impl std::fmt::Debug for StopWhen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StopWhen")
+    }
 }
 
 /// What a loop came to.
@@ -103,7 +145,8 @@ pub(crate) async fn go(
     how: &Loop,
     stop: &CancelToken,
 ) -> Result<Option<RunEnd>, RunError> {
-    let mut talk = Talk { run, model, said, how, choice: how.tool_choice.clone(), stop };
+    let choice = how.tool_choice.clone();
+    let mut talk = Talk { run, model, said, how, choice, stop, left_out: 0..0, streak: Streak::default() };
     let left_to_caller = talk.go().await?;
     Ok(match run.ended() {
         Some(end) => Some(end),
@@ -120,6 +163,28 @@ struct Talk<'a> {
     how: &'a Loop,
     choice: ToolChoice,
     stop: &'a CancelToken,
+    /// The messages that no longer fit the model.
+    left_out: Range<usize>,
+    streak: Streak,
+}
+
+/// How often in a row the model asked for the very same calls.
+#[derive(Default)]
+struct Streak {
+    calls: Vec<ToolCall>,
+    length: u64,
+}
+
+impl Streak {
+    fn count(&mut self, calls: &[ToolCall]) -> u64 {
+        let same = |(a, b): (&ToolCall, &ToolCall)| a.name == b.name && a.arguments == b.arguments;
+        if self.calls.len() == calls.len() && self.calls.iter().zip(calls).all(same) {
+            self.length += 1;
+        } else {
+            (self.calls, self.length) = (calls.to_vec(), 1);
+        }
+        self.length
+    }
 }
 
 impl Talk<'_> {
@@ -137,10 +202,14 @@ impl Talk<'_> {
                     return Ok(false);
                 }
                 let Some(reply) = self.answer().await? else { return Ok(false) };
+                let cost = self.model.cost(&reply.usage).unwrap_or(0.0);
+                let spent = self.run.limits().spend(reply.usage, cost);
+                if reply.stop == StopReason::ContextLength && spent.is_ok() && self.leave_out_more()? {
+                    continue;
+                }
                 calls = reply.message.tool_calls.clone();
                 self.add(Message::Assistant(reply.message))?;
-                let cost = self.model.cost(&reply.usage).unwrap_or(0.0);
-                if let Err(limit) = self.run.limits().spend(reply.usage, cost) {
+                if let Err(limit) = spent {
                     self.limit_reached(limit)?;
                     return Ok(false);
                 }
@@ -154,8 +223,13 @@ impl Talk<'_> {
             if !self.call(std::mem::take(&mut calls)).await? || self.how.tool_calls == ToolCalls::Single {
                 return Ok(false);
             }
-            if let ToolChoice::Tool(_) = self.choice {
-                self.choice = ToolChoice::Auto;
+            if self.how.stop_when.iter().any(|stop| (stop.0)(&self.said.messages)) {
+                return Ok(false);
+            }
+            match (&self.how.choice_after, &self.choice) {
+                (Some(after), _) => self.choice = after.clone(),
+                (None, ToolChoice::Tool(_)) => self.choice = ToolChoice::Auto,
+                _ => {}
             }
         }
     }
@@ -165,6 +239,19 @@ impl Talk<'_> {
         let fail_fast = last_assistant(&self.said.messages).map(|(_, message)| message.fail_fast.clone());
         let fail_fast = fail_fast.unwrap_or_default();
         let tools = self.run.tools().await?;
+        if let Some(max) = self.run.limits().repeats() {
+            let length = self.streak.count(&calls);
+            if length > max + 1 {
+                self.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
+                return Ok(false);
+            }
+            if length > max {
+                for call in &calls {
+                    self.add(Message::Tool(repeated(call, max)))?;
+                }
+                return Ok(true);
+            }
+        }
         let refused = direct::refuse_mixed(&tools, &mut calls);
         let mut results = match batch::run_batch(&self.run.inner, calls, &fail_fast, self.stop).await {
             Ok(results) => results,
@@ -180,8 +267,18 @@ impl Talk<'_> {
             results.insert(at.min(results.len()), result);
         }
         let answer = direct::answer(&tools, &mut results);
+        let handoff = results
+            .iter()
+            .filter(|result| !result.is_error())
+            .find_map(|result| tools.get(&result.name).and_then(|entry| Handoff::of(entry.tool.settings())));
         for result in results {
             self.add(Message::Tool(result))?;
+        }
+        if let Some(handoff) = handoff {
+            let added = Box::pin(handoff.take_over(self.run, &self.said.messages)).await?;
+            for message in added {
+                self.add(message)?;
+            }
         }
         let goes_on = answer.is_none();
         answer.map(|answer| self.add(answer)).transpose()?;
@@ -191,19 +288,18 @@ impl Talk<'_> {
     /// The model's answer, or none when it was stopped while it thought. What it had said by then stays.
     async fn answer(&mut self) -> Result<Option<ModelReply>, RunError> {
         ask::check_price(self.run.limits(), self.model).map_err(RunError::Model)?;
-        let (tools, choice) = self.choice.resolve(self.run.tools().await?.specs());
-        let masked = direct::masked(&self.said.messages);
-        let request = ModelRequest {
-            messages: masked.as_deref().unwrap_or(&self.said.messages),
-            tools: &tools,
-            tool_choice: &choice,
-            options: &self.how.options,
-        };
+        let set = self.run.tools().await?;
+        let (tools, choice) = self.choice.resolve(set.specs());
+        let sent = history::for_model(&self.said.messages, &set, self.left_out.clone());
+        let request =
+            ModelRequest { messages: &sent, tools: &tools, tool_choice: &choice, options: &self.how.options };
         let inner = &self.run.inner;
         let deadline = inner.limits.deadline(None).map_err(ToolError::from)?;
         let asked = Instant::now();
         let mut said = String::new();
-        let listeners = &inner.events.deltas;
+        // What an agent says while it answers a call is not the answer of the conversation.
+        let inside = inner.outer.as_ref().is_some_and(|outer| outer.span.is_some());
+        let listeners = if inside { &[] } else { inner.events.deltas.as_slice() };
         let mut hear = |delta: ModelDelta<'_>| {
             if let ModelDelta::Text(text) = delta {
                 said.push_str(text);
@@ -220,7 +316,14 @@ impl Talk<'_> {
             }
             return Ok(None);
         };
-        let reply = reply.map_err(RunError::Model)?;
+        let reply = match reply {
+            Err(error) if error.kind() == ModelErrorKind::ContextLength => {
+                let message = AssistantMessage::default();
+                let reply = ModelReply { message, stop: StopReason::ContextLength, usage: Usage::default() };
+                return if self.can_leave_out_more() { Ok(Some(reply)) } else { Err(RunError::Model(error)) };
+            }
+            other => other.map_err(RunError::Model)?,
+        };
         inner.events.emit(EventKind::ModelReplied {
             model: self.model.name().to_owned(),
             usage: reply.usage,
@@ -228,6 +331,21 @@ impl Talk<'_> {
             duration: asked.elapsed(),
         })?;
         Ok(Some(reply))
+    }
+
+    fn can_leave_out_more(&self) -> bool {
+        self.how.overflow == Overflow::LeaveOutMiddle
+            && !history::middle(&self.said.messages, &self.left_out).is_empty()
+    }
+
+    /// Leaves out more of a conversation that does not fit; false when nothing more can go.
+    fn leave_out_more(&mut self) -> Result<bool, ToolError> {
+        if !self.can_leave_out_more() {
+            return Ok(false);
+        }
+        self.left_out = history::middle(&self.said.messages, &self.left_out);
+        self.run.inner.events.emit(EventKind::MiddleLeftOut { messages: self.left_out.len() })?;
+        Ok(true)
     }
 
     fn stopped(&self) -> bool {
@@ -242,6 +360,18 @@ impl Talk<'_> {
         self.run.inner.end(RunEnd::Limit { limit: limit.clone() });
         self.run.inner.events.emit(EventKind::LimitHit { limit })
     }
+}
+
+/// What a model is told that asks for the same thing again and again.
+fn repeated(call: &ToolCall, max: u64) -> ToolResult {
+    let error = ErrorInfo {
+        kind: ErrorKind::Limit,
+        message: format!("not run: you asked for the same {max} times in a row, and got the same answer"),
+        hint: Some(
+            "do something else, or answer with what you know; asking once more ends the run".to_owned(),
+        ),
+    };
+    ToolResult::failed(call, error)
 }
 
 /// The calls of the last assistant message that have no result yet. Once somebody else has spoken, nobody waits for

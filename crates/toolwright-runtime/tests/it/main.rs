@@ -8,6 +8,7 @@
     reason = "these are tests"
 )]
 
+mod agents;
 mod batches;
 mod conformance;
 mod kill;

@@ -1,0 +1,86 @@
+//! Handing a conversation over to another agent.
+
+use std::sync::Arc;
+
+use toolwright_core::{AssistantMessage, Content, Message, ToolDef, ToolSettings, ToolSpec};
+
+use super::Agent;
+use crate::run::{Run, RunEnd};
+use crate::turn::RunError;
+
+/// What an agent that can hand over is told.
+pub(super) const PROMPT: &str = "You work together with other agents. A tool named `transfer_to_...` lets another agent \
+                                 go on with this conversation; when it has done its part, you go on.";
+
+/// An agent to hand over to; the loop finds it in the settings of its tool.
+pub(crate) struct Handoff {
+    agent: Agent,
+}
+
+impl Handoff {
+    pub(super) fn tool(agent: Agent) -> ToolDef {
+        let name = agent.name.clone();
+        let about = format!("Hands the conversation over to the agent {name}. {}", agent.description);
+        let spec = ToolSpec::new(format!("transfer_to_{name}"), about.trim_end());
+        let tool = ToolDef::dynamic(spec, move |_, _| {
+            let text = format!("Transferred to {name}.");
+            async move { text }
+        });
+        let handoff: Arc<dyn std::any::Any + Send + Sync> = Arc::new(Handoff { agent });
+        tool.with_parallel(false).edit(|_, settings| settings.extension = Some(handoff))
+    }
+
+    /// The handoff behind a tool, if it is one.
+    pub(crate) fn of(settings: &ToolSettings) -> Option<Arc<Handoff>> {
+        settings.extension.clone().and_then(|extension| extension.downcast().ok())
+    }
+
+    /// Lets the agent go on with a conversation: gives what it adds. It sees what was said, without the instructions
+    /// and the calls of others that are not answered.
+    pub(crate) async fn take_over(&self, run: &Run, messages: &[Message]) -> Result<Vec<Message>, RunError> {
+        let agent = &self.agent;
+        let seen: Vec<Message> = messages.iter().filter_map(seen).collect();
+        let run = run.nested_unheard(&agent.name, agent.toolset()?, agent.own_limits());
+        let outcome = agent.work(&run, seen.clone()).await?;
+        let before = seen.len() + usize::from(agent.system_text().is_some());
+        let name = &agent.name;
+        let mut added: Vec<Message> =
+            outcome.messages.iter().skip(before).filter_map(|message| signed(message, name)).collect();
+        added.push(Message::user(match &outcome.end {
+            RunEnd::Limit { limit } => format!("The agent {name} was stopped: {limit}."),
+            RunEnd::Cancelled => format!("The agent {name} was stopped."),
+            _ => format!("The agent {name} has done its part."),
+        }));
+        Ok(added)
+    }
+}
+
+/// A message as the other agent sees it: words, not instructions, calls or results.
+fn seen(message: &Message) -> Option<Message> {
+    match message {
+        Message::System { .. } | Message::Tool(_) => None,
+        Message::User { .. } => Some(message.clone()),
+        Message::Assistant(said) => words(said).map(Message::Assistant),
+    }
+}
+
+/// What the agent said, under its name.
+fn signed(message: &Message, name: &str) -> Option<Message> {
+    let Message::Assistant(said) = message else { return None };
+    let mut said = words(said)?;
+    if let Some(Content::Text { text, .. }) = said.content.first_mut() {
+        *text = format!("[{name}] {text}");
+    }
+    Some(Message::Assistant(said))
+}
+
+fn words(said: &AssistantMessage) -> Option<AssistantMessage> {
+    let content: Vec<Content> = said
+        .content
+        .iter()
+        .filter(|block| matches!(block, Content::Text { .. } | Content::Image(_)))
+        .cloned()
+        .collect();
+    let confidential = said.confidential;
+    (!content.is_empty()).then(|| AssistantMessage { content, confidential, ..AssistantMessage::default() })
+}

@@ -1,0 +1,244 @@
+//! Agents: a model with instructions and tools of its own, that works inside a run.
+//!
+//! An agent's calls take the path of all calls: the run's policy, approvals, limits, sandboxes and record hold for them.
+//! [`Agent::as_tool`] lets one agent ask another; [`Agent::handoff`] lets another go on with the conversation.
+
+mod handoff;
+mod react;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolwright_core::{
+    ErrorKind, Message, Model, ToolContext, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset, ToolsetError,
+};
+
+use crate::conversation::Conversation;
+use crate::limits::Limits;
+use crate::run::{Run, RunEnd};
+use crate::turn::{Loop, RunError, completion};
+
+pub(crate) use handoff::Handoff;
+pub use react::React;
+
+/// A model with instructions and tools of its own.
+///
+/// ```
+/// use std::sync::Arc;
+/// use serde_json::json;
+/// use toolwright_core::{Message, Toolset};
+/// use toolwright_models::{Reply, ScriptedModel};
+/// use toolwright_runtime::{Agent, React, Run};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let model = ScriptedModel::new([Reply::text("Hm."), Reply::call("submit", json!({"answer": "42"}))]);
+/// let agent = Agent::new("solver", "Solves riddles.")
+///     .instructions("You solve riddles.")
+///     .model(Arc::new(model))
+///     .react(React::default());
+/// let run = Run::builder(Toolset::new()).build()?;
+/// let outcome = agent.run(&run, vec![Message::user("What is the answer?")]).await?;
+/// assert_eq!(outcome.answer.as_deref(), Some("42"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Agent {
+    name: Arc<str>,
+    description: String,
+    instructions: Option<String>,
+    model: Option<Arc<dyn Model>>,
+    tools: Toolset,
+    limits: Limits,
+    how: Loop,
+    react: Option<React>,
+}
+
+/// What an agent came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentOutcome {
+    /// Its whole conversation.
+    pub messages: Vec<Message>,
+    /// What it submitted, when it submits answers.
+    pub answer: Option<String>,
+    /// How it ended.
+    pub end: RunEnd,
+}
+
+impl AgentOutcome {
+    /// What it has to say: its answer, else its last words.
+    pub fn completion(&self) -> String {
+        self.answer.clone().unwrap_or_else(|| completion(&self.messages))
+    }
+}
+
+impl Agent {
+    /// An agent that may use no tools yet. Other agents are told its name and what it is good for.
+    pub fn new(name: impl Into<Arc<str>>, description: impl Into<String>) -> Self {
+        Agent {
+            name: name.into(),
+            description: description.into(),
+            instructions: None,
+            model: None,
+            tools: Toolset::new(),
+            limits: Limits::default(),
+            how: Loop::default(),
+            react: None,
+        }
+    }
+
+    /// The agent, told how to work.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// The agent with a model of its own; otherwise it uses that of the run.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// The agent with these tools.
+    #[must_use]
+    pub fn tools(mut self, tools: Toolset) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// The agent, allowed to spend so much of what the run may spend.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The agent, going on in this way.
+    #[must_use]
+    pub fn going(mut self, how: Loop) -> Self {
+        self.how = how;
+        self
+    }
+
+    /// The agent, which works until it submits an answer.
+    #[must_use]
+    pub fn react(mut self, react: React) -> Self {
+        self.react = Some(react);
+        self
+    }
+
+    /// The agent's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lets the agent work on `input`, within the policy, the limits and the record of `run`. The run's own tools are
+    /// not the agent's.
+    pub async fn run(&self, run: &Run, input: Vec<Message>) -> Result<AgentOutcome, RunError> {
+        self.work(&run.nested(&self.name, self.toolset()?, self.own_limits(), None), input).await
+    }
+
+    /// The agent as a tool: it takes one text, works on it alone, and returns what it has to say.
+    pub fn as_tool(self) -> ToolDef {
+        let mut spec = ToolSpec::new(self.name.clone(), &*self.description);
+        spec.parameters = json!({
+            "type": "object", "required": ["input"], "additionalProperties": false,
+            "properties": {"input": {"type": "string", "description": "What it is to do, with all it needs to know."}}
+        });
+        let agent = Arc::new(self);
+        let tool = ToolDef::from_fn(spec, move |context, arguments| {
+            let agent = agent.clone();
+            Box::pin(async move { agent.answer_to(context, &arguments).await })
+        });
+        tool.with_max_output(0)
+    }
+
+    /// The agent as a tool that hands the conversation over: the agent goes on where the caller is, and what it says
+    /// stays in the conversation.
+    pub fn handoff(self) -> ToolDef {
+        Handoff::tool(self)
+    }
+
+    async fn answer_to(&self, context: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolError> {
+        let tools = self.toolset().map_err(|error| ToolError::fatal(error.to_string()))?;
+        let run = Run::of(context)?.nested(&self.name, tools, self.own_limits(), Some(context));
+        let input = arguments.get("input").and_then(Value::as_str).unwrap_or_default();
+        let outcome = self.work(&run, vec![Message::user(input)]).await.map_err(|error| match error {
+            RunError::Tool(error) => error,
+            RunError::Model(error) => {
+                ToolError::new(format!("the agent `{}` got no answer from its model: {error}", self.name))
+            }
+        })?;
+        match &outcome.end {
+            RunEnd::Done => Ok(ToolOutput::text(outcome.completion())),
+            RunEnd::Limit { limit } => {
+                // Without the limit as the cause: it is the agent's, and does not end the run around it.
+                let message = format!("the agent `{}` was stopped: {limit}", self.name);
+                let said = ToolOutput::text(completion(&outcome.messages));
+                Err(ToolError::of(ErrorKind::Limit, message).with_partial(said))
+            }
+            RunEnd::Cancelled => Err(crate::guard::cancelled()),
+            RunEnd::Terminated { reason } => Err(ToolError::fatal(reason.clone())),
+            RunEnd::Failed { message } => Err(ToolError::fatal(message.clone())),
+        }
+    }
+
+    /// Its limits; one that works until it is done gets a limit in any case.
+    fn own_limits(&self) -> Limits {
+        match self.limits == Limits::default() && self.react.is_some() {
+            true => Limits { turns: Some(react::DEFAULT_TURNS), ..Limits::default() },
+            false => self.limits.clone(),
+        }
+    }
+
+    fn toolset(&self) -> Result<Toolset, ToolsetError> {
+        match &self.react {
+            Some(react) => self.tools.clone().with(react.submit_tool()),
+            None => Ok(self.tools.clone()),
+        }
+    }
+
+    /// Works in a run whose tools are the agent's.
+    async fn work(&self, run: &Run, input: Vec<Message>) -> Result<AgentOutcome, RunError> {
+        let model = self.model.clone().or_else(|| run.inner.scope.model.clone());
+        let model = model.ok_or_else(|| {
+            ToolError::fatal(format!("the agent `{}` has no model", self.name))
+                .hint("give it one with `Agent::model`, or the run with `RunBuilder::model`")
+        })?;
+        let mut conversation = Conversation::new(run).going(self.how.clone());
+        if let Some(text) = self.system_text() {
+            conversation.push(Message::system(text));
+        }
+        input.into_iter().for_each(|message| conversation.push(message));
+        if let Some(react) = &self.react {
+            return react.go(conversation, &*model).await;
+        }
+        let end = conversation.answer(&*model).await?.unwrap_or(RunEnd::Done);
+        Ok(AgentOutcome { messages: conversation.into_messages(), answer: None, end })
+    }
+
+    fn system_text(&self) -> Option<String> {
+        let handoffs = self.tools.iter().any(|entry| Handoff::of(entry.tool.settings()).is_some());
+        let parts = [
+            self.instructions.as_deref(),
+            handoffs.then_some(handoff::PROMPT),
+            self.react.as_ref().map(React::prompt),
+        ];
+        let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("\n\n"))
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl From<ToolsetError> for RunError {
+    fn from(error: ToolsetError) -> Self {
+        RunError::Tool(ToolError::fatal(error.to_string()))
+    }
+}

@@ -1,0 +1,310 @@
+//! Agents, handoffs, and what keeps a loop within bounds.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use toolwright_core::{
+    BoxFuture, Content, ErrorKind, Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest,
+    StopReason, ToolChoice, ToolDef, ToolSpec, Toolset,
+};
+use toolwright_models::{Reply, ScriptedModel};
+use toolwright_runtime::{
+    Agent, EventKind, LimitKind, Limits, Loop, Overflow, Policy, React, Run, RunEnd, StopWhen,
+};
+
+use crate::support::{Ears, add, plain, tools};
+
+fn asks_for_add() -> Reply {
+    Reply::call("add", json!({"x": 1, "y": 2})).with_usage(1, 1)
+}
+
+fn go() -> Vec<Message> {
+    vec![Message::user("go")]
+}
+
+fn script(replies: impl IntoIterator<Item = Reply>) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::new(replies))
+}
+
+fn submit(answer: &str) -> Reply {
+    Reply::call("submit", json!({"answer": answer}))
+}
+
+fn bare_run() -> Run {
+    Run::builder(Toolset::new()).build().unwrap()
+}
+
+#[tokio::test]
+async fn an_agent_works_until_it_submits() {
+    let mut last = submit("3");
+    last.text = "Now I know.".to_owned();
+    let model = script([Reply::text("Let me think."), asks_for_add(), last]);
+    let agent = Agent::new("adder", "Adds.")
+        .instructions("You add numbers.")
+        .model(model.clone())
+        .tools(tools([add()]))
+        .react(React::default().go_on("Go on."));
+    let outcome = agent.run(&bare_run(), vec![Message::user("1 + 2?")]).await.unwrap();
+    assert_eq!((outcome.answer.as_deref(), &outcome.end), (Some("3"), &RunEnd::Done));
+    assert!(outcome.messages[0].text().starts_with("You add numbers.\n\nWork step by step"));
+    assert_eq!(outcome.messages[3], Message::user("Go on."));
+    let Some(Message::Assistant(said)) = outcome.messages.last() else { panic!() };
+    assert_eq!(
+        (said.text().as_str(), said.tool_calls.len()),
+        ("Now I know.\n3", 0),
+        "the answer joins the words"
+    );
+    assert_eq!(model.offered()[0].0, ["add", "submit"]);
+
+    let agent =
+        Agent::new("adder", "Adds.").model(script([submit("3")])).react(React::default().keep_submit());
+    assert_eq!(agent.run(&bare_run(), go()).await.unwrap().messages.len(), 4);
+}
+
+#[tokio::test]
+async fn a_wrong_answer_is_sent_back_as_often_as_asked() {
+    let run = async |answers: &[&str]| {
+        let judge = |answer: String| async move { answer == "42" };
+        let model = script(answers.iter().map(|answer| submit(answer)));
+        let agent = Agent::new("a", "b").model(model.clone()).react(React::default().attempts(3, judge));
+        let outcome = agent.run(&bare_run(), go()).await.unwrap();
+        (outcome.answer.unwrap(), model.left())
+    };
+    assert_eq!(run(&["41", "42", "43"]).await, ("42".to_owned(), 1));
+    assert_eq!(run(&["1", "2", "3", "4"]).await, ("3".to_owned(), 1), "the last attempt counts");
+}
+
+#[tokio::test]
+async fn an_agent_that_never_submits_is_stopped() {
+    let model = Arc::new(ScriptedModel::repeating([Reply::text("Hm.")]));
+    let agent = Agent::new("a", "b").model(model).react(React::default());
+    let outcome = agent.run(&bare_run(), go()).await.unwrap();
+    assert!(matches!(outcome.end, RunEnd::Limit { limit } if limit.max == 100.0));
+}
+
+#[tokio::test]
+async fn an_agent_is_a_tool_of_another_and_its_calls_take_the_same_path() {
+    let helper =
+        Agent::new("helper", "Adds numbers.").model(script([asks_for_add(), Reply::text("It is 3.")]));
+    let helper = helper.tools(tools([add()]));
+    let policy = Policy::from_yaml("- {tools: [helper, add], decision: approve}").unwrap();
+    let ears = Ears::default();
+    let said = Arc::new(Mutex::new(String::new()));
+    let heard = said.clone();
+    let run = ears.on(Run::builder(tools([helper.as_tool()]))).policy(policy).on_delta(move |delta| {
+        if let toolwright_core::ModelDelta::Text(text) = delta {
+            heard.lock().unwrap().push_str(text);
+        }
+    });
+    let run = run.build().unwrap();
+    let boss = ScriptedModel::new([
+        Reply::call("helper", json!({"input": "What is 1 + 2?"})),
+        Reply::text("The helper says 3.").expecting("It is 3."),
+    ]);
+    let outcome = run.generate_loop(&boss, go(), &Loop::default()).await.unwrap();
+    assert_eq!((outcome.messages.len(), outcome.end), (4, Some(RunEnd::Done)));
+    assert_eq!(*said.lock().unwrap(), "The helper says 3.", "a helper's words are not the answer");
+    assert_eq!((run.spent().turns, run.spent().tool_calls), (4, 2), "all is paid from one account");
+    ears.check();
+    let events = ears.events();
+    let parent = events.iter().find_map(|event| match &event.kind {
+        EventKind::CallStarted { tool, parent, .. } if &**tool == "add" => Some(*parent),
+        _ => None,
+    });
+    assert_eq!(parent, Some(Some(0)), "the call is recorded under the agent's");
+    let inner = events.iter().filter(|event| matches!(&event.kind, EventKind::AgentMessage { span: 0, .. }));
+    assert_eq!(inner.count(), 4);
+}
+
+#[tokio::test]
+async fn a_refusal_and_a_limit_inside_an_agent_are_news_for_the_one_who_asked() {
+    let never = Arc::new(ScriptedModel::repeating([asks_for_add()]));
+    let helper = Agent::new("helper", "Adds.").model(never).tools(tools([add()]));
+    let helper = helper.limits(Limits { turns: Some(2), ..Limits::default() });
+    let run = Run::builder(tools([helper.as_tool()])).build().unwrap();
+    let boss = ScriptedModel::new([
+        Reply::call("helper", json!({"input": "x"})),
+        Reply::text("I go on alone.").expecting("the limit of 2 turns is used up"),
+    ]);
+    let outcome = run.generate_loop(&boss, go(), &Loop::default()).await.unwrap();
+    let Message::Tool(result) = &outcome.messages[2] else { panic!() };
+    assert_eq!(result.error.as_ref().unwrap().kind, ErrorKind::Limit);
+    assert_eq!(outcome.end, Some(RunEnd::Done), "the limit was the agent's own");
+}
+
+#[tokio::test]
+async fn an_agent_without_a_model_says_so() {
+    let helper = Agent::new("helper", "Adds.").tools(tools([add()]));
+    let run = Run::builder(tools([helper.as_tool()])).build().unwrap();
+    let model = ScriptedModel::new([Reply::call("helper", json!({"input": "x"}))]);
+    let error = run.generate_loop(&model, go(), &Loop::default()).await.unwrap_err();
+    assert!(
+        std::error::Error::source(&error).unwrap().to_string().contains("the agent `helper` has no model")
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_is_handed_over_and_comes_back() {
+    let french = script([asks_for_add(), Reply::text("Trois.").expecting("3")]);
+    let french = Agent::new("french", "Speaks French.")
+        .instructions("Speak French.")
+        .model(french)
+        .tools(tools([add()]));
+    let ears = Ears::default();
+    let run = ears.on(Run::builder(tools([french.handoff(), add()]))).build().unwrap();
+    let mut hands_over = Reply::call("transfer_to_french", json!({}));
+    hands_over.text = "One moment.".to_owned();
+    let boss = ScriptedModel::new([hands_over, Reply::text("There you are.").expecting("has done its part")]);
+    let asked = vec![Message::system("Be brief."), Message::user("1 + 2, in French")];
+    let outcome = run.generate_loop(&boss, asked, &Loop::default()).await.unwrap();
+    let texts: Vec<String> = outcome.messages.iter().map(Message::text).collect();
+    assert_eq!(
+        texts,
+        [
+            "Be brief.",
+            "1 + 2, in French",
+            "One moment.",
+            "Transferred to french.",
+            "[french] Trois.",
+            "The agent french has done its part.",
+            "There you are."
+        ]
+    );
+    ears.check();
+    let added =
+        ears.events().iter().filter(|event| matches!(event.kind, EventKind::MessageAdded { .. })).count();
+    assert_eq!(added, 7, "each message is recorded once");
+}
+
+#[tokio::test]
+async fn tools_are_switched_off_after_the_first_turn_when_asked() {
+    let model = ScriptedModel::new([asks_for_add(), Reply::text("done")]);
+    let how = Loop {
+        tool_choice: ToolChoice::Tool("add".into()),
+        choice_after: Some(ToolChoice::None),
+        ..Loop::default()
+    };
+    let run = Run::builder(tools([add()])).build().unwrap();
+    run.generate_loop(&model, go(), &how).await.unwrap();
+    assert_eq!(
+        model.offered(),
+        [(vec!["add".to_owned()], ToolChoice::Tool("add".into())), (vec![], ToolChoice::None)]
+    );
+}
+
+#[tokio::test]
+async fn a_stop_condition_ends_the_loop_after_the_calls_were_made() {
+    let how = Loop { stop_when: vec![StopWhen::new(|messages| messages.len() >= 5)], ..Loop::default() };
+    let run = Run::builder(tools([add()])).build().unwrap();
+    let outcome = run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &how).await.unwrap();
+    assert_eq!((outcome.messages.len(), outcome.end, run.ended()), (5, Some(RunEnd::Done), None));
+}
+
+#[tokio::test]
+async fn a_model_that_repeats_itself_is_told_and_then_stopped() {
+    let limits = Limits { repeats: Some(2), ..Limits::default() };
+    let run = Run::builder(tools([add()])).limits(limits.clone()).build().unwrap();
+    let outcome =
+        run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &Loop::default()).await.unwrap();
+    assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::Repeats));
+    let Message::Tool(told) = &outcome.messages[6] else { panic!() };
+    assert!(told.error.as_ref().unwrap().message.contains("the same 2 times in a row"));
+    assert_eq!(run.spent().tool_calls, 2);
+
+    let other = Reply::call("add", json!({"x": 2, "y": 2}));
+    let replies = [asks_for_add(), asks_for_add(), asks_for_add(), other, asks_for_add(), Reply::text("ok")];
+    let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
+    let outcome = run.generate_loop(&ScriptedModel::new(replies), go(), &Loop::default()).await.unwrap();
+    assert_eq!(outcome.end, Some(RunEnd::Done), "one that changes its mind goes on");
+}
+
+/// Takes no more than so many messages.
+struct Small {
+    most: usize,
+    says_so: bool,
+    script: ScriptedModel,
+}
+
+impl Model for Small {
+    fn name(&self) -> &str {
+        "test/small"
+    }
+
+    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        if request.messages.len() <= self.most {
+            return self.script.generate(request);
+        }
+        let said = self.says_so;
+        Box::pin(async move {
+            if !said {
+                return Err(ModelError::new(ModelErrorKind::ContextLength, "the prompt is too long"));
+            }
+            let mut reply = ModelReply::from(toolwright_core::AssistantMessage::default());
+            reply.stop = StopReason::ContextLength;
+            Ok(reply)
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_no_longer_fits_goes_on_without_its_middle() {
+    let replies = || (0..8).map(|_| asks_for_add()).chain([Reply::text("done").expecting("3")]);
+    for says_so in [false, true] {
+        let model = Small { most: 9, says_so, script: ScriptedModel::new(replies()) };
+        let ears = Ears::default();
+        let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
+        let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+        assert_eq!(
+            (outcome.messages.len(), outcome.completion().as_str()),
+            (18, "done"),
+            "the record is whole"
+        );
+        assert!(ears.events().iter().any(|event| matches!(event.kind, EventKind::MiddleLeftOut { .. })));
+
+        let model = Small { most: 9, says_so, script: ScriptedModel::new(replies()) };
+        let how = Loop { overflow: Overflow::Stop, ..Loop::default() };
+        let run = Run::builder(tools([add()])).build().unwrap();
+        let outcome = run.generate_loop(&model, go(), &how).await;
+        assert_eq!(outcome.is_err(), !says_so);
+    }
+    // One question that is too long by itself cannot be helped.
+    let model = Small { most: 0, says_so: false, script: ScriptedModel::new([]) };
+    assert!(bare_run().generate_loop(&model, go(), &Loop::default()).await.is_err());
+}
+
+/// Keeps what it was sent.
+struct Keeper {
+    script: ScriptedModel,
+    sent: Mutex<Vec<Vec<Message>>>,
+}
+
+impl Model for Keeper {
+    fn name(&self) -> &str {
+        "test/keeper"
+    }
+
+    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        self.sent.lock().unwrap().push(request.messages.to_vec());
+        self.script.generate(request)
+    }
+}
+
+#[tokio::test]
+async fn old_screenshots_are_folded_for_the_model_and_kept_in_the_record() {
+    let spec = ToolSpec::new("screenshot", "Takes one.");
+    let shot = ToolDef::dynamic(spec, |_, _| async { Content::image("image/png", b"pixels") });
+    let shot = shot.with_model_input(|index, total, content| match index + 1 == total {
+        true => content.to_vec(),
+        false => vec![Content::text("[an older screenshot]")],
+    });
+    let look = || Reply::call("screenshot", json!({}));
+    let model =
+        Keeper { script: ScriptedModel::new([look(), look(), Reply::text("seen")]), sent: Mutex::default() };
+    let run = Run::builder(tools([shot, plain("other", |_| async { Ok("x".into()) })])).build().unwrap();
+    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let pictures = |messages: &[Message]| {
+        messages.iter().flat_map(Message::content).filter(|block| matches!(block, Content::Image(_))).count()
+    };
+    let sent: Vec<usize> = model.sent.lock().unwrap().iter().map(|messages| pictures(messages)).collect();
+    assert_eq!((sent, pictures(&outcome.messages)), (vec![0, 1, 1], 2));
+}
