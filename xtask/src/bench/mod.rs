@@ -9,6 +9,7 @@ mod mcp;
 pub mod peer;
 mod schema;
 mod spawn;
+mod turns;
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -27,6 +28,7 @@ const BENCHES: &[Bench] = &[
     ("each", flow::each),
     ("spawn", spawn::run),
     ("mcp", mcp::run),
+    ("loop", turns::run),
 ];
 
 /// What a benchmark found.

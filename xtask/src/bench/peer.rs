@@ -47,7 +47,8 @@ pub fn find_python() -> Option<PathBuf> {
     })
 }
 
-fn check(command: &mut Command) -> Result<()> {
+/// Runs a command that must succeed.
+pub fn check(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("{command:?}"))?;
     if !status.success() {
         bail!("{command:?} failed: {status}");
