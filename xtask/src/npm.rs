@@ -8,6 +8,11 @@ use anyhow::{Context, Result, bail};
 /// The Node that the peers run on; it comes from npm like them.
 const NODE: &str = "node@22";
 
+/// Whether packages can be installed at all.
+pub fn is_there() -> bool {
+    Command::new("npm").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
 /// The folder that has the packages; made on first use.
 pub fn install(name: &str, packages: &[&str]) -> Result<PathBuf> {
     let home = crate::root().join("target/peers").join(name);

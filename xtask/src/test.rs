@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::bench::peer;
+use crate::{conformance, npm};
 
 /// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), and MCP's own Python
 /// client and servers. Each is a Python environment under `target/peers`.
@@ -29,6 +30,11 @@ pub fn run(rest: &[&str]) -> Result<()> {
     // Documentation examples first: the last line printed is then that of the test runner.
     if rest.is_empty() {
         cargo(&["test", "--workspace", "--doc", "--quiet"])?;
+        if npm::is_there() {
+            conformance::run()?;
+        } else {
+            eprintln!("skipped: MCP's conformance suite (no npm)");
+        }
     }
     let nextest = Command::new(env!("CARGO")).args(["nextest", "--version"]).output();
     if nextest.is_ok_and(|output| output.status.success()) {

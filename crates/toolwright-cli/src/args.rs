@@ -210,7 +210,7 @@ pub struct ServeHttp {
 pub enum Mcp {
     /// List the tools of a server.
     #[command(
-        after_help = "Example:\n  toolwright mcp list -- npx -y @modelcontextprotocol/server-everything"
+        after_help = "Example:\n  toolwright mcp list -- npx -y @modelcontextprotocol/server-everything\n  toolwright mcp list --url https://mcp.example.com/mcp"
     )]
     List(McpList),
     /// Call a tool of a server.
@@ -231,12 +231,22 @@ Examples:
   toolwright mcp lock --name files -- npx -y @modelcontextprotocol/server-filesystem .
   toolwright mcp lock --check --name files -- npx -y @modelcontextprotocol/server-filesystem .";
 
-/// A server to start. It is given the usual variables (PATH, HOME, LANG ...) and those named here.
+/// A server to start, or one with an address. A process is given the usual variables (PATH, HOME, LANG ...) and those
+/// named here.
 #[derive(clap::Args)]
 pub struct McpTarget {
     /// The command that starts the server, after `--`.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "url", value_name = "COMMAND")]
     pub command: Vec<String>,
+    /// The address of the server. One that asks for a token sends you to a page in your browser.
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub url: Option<String>,
+    /// A header for the server: NAME=VALUE, or NAME=@VARIABLE to take the value from a variable.
+    #[arg(long, value_name = "NAME=VALUE", requires = "url")]
+    pub header: Vec<String>,
+    /// Speak the transport of 2024-11-05 (HTTP with one stream of events).
+    #[arg(long, requires = "url")]
+    pub sse: bool,
     /// A variable for the server: NAME=VALUE, or NAME to pass ours on.
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,

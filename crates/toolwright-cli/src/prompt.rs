@@ -2,6 +2,8 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
+use serde_json::{Map, Value};
+use toolwright::mcp::{ElicitReply, Elicitation, Elicitor};
 use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
 
 /// Asks on the terminal, one question at a time.
@@ -33,8 +35,10 @@ impl Approver for Terminal {
     }
 }
 
+/// Questions of several calls do not mix.
+static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 fn ask(question: &str) -> Decision {
-    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock();
     let mut terminal = std::io::stderr().lock();
     let mut shown = write!(terminal, "{question}");
@@ -53,6 +57,89 @@ fn ask(question: &str) -> Decision {
             _ => {}
         }
     }
+}
+
+impl Elicitor for Terminal {
+    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
+        let request = request.clone();
+        Box::pin(async move {
+            tokio::task::spawn_blocking(move || fill_in(&request)).await.unwrap_or(ElicitReply::Cancel)
+        })
+    }
+}
+
+/// Asks for each field of a server's form. An empty line takes the default, or leaves the field out.
+fn fill_in(request: &Elicitation) -> ElicitReply {
+    let _turn = ONE_AT_A_TIME.lock();
+    let server = printable(&request.server);
+    eprintln!(
+        "\nThe server `{server}` asks:\n\n    {}\n",
+        printable(&request.message).replace('\n', "\n    ")
+    );
+    if let Some(url) = &request.url {
+        eprintln!("It wants you to open this page:\n\n    {}\n", printable(url));
+    }
+    match line("Answer it? [y]es, [n]o: ").as_deref() {
+        Some("y" | "yes") => {}
+        Some(_) => return ElicitReply::Decline,
+        None => return ElicitReply::Cancel,
+    }
+    let mut content = Map::new();
+    let none = Map::new();
+    let fields = request.schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    for (name, field) in fields {
+        let Some(value) = one_field(name, field) else { return ElicitReply::Cancel };
+        if !value.is_null() {
+            content.insert(name.clone(), value);
+        }
+    }
+    ElicitReply::Accept(content)
+}
+
+/// Asks for one field until the answer fits; `None` when nobody answers, null when it is left out.
+fn one_field(name: &str, field: &Value) -> Option<Value> {
+    let said = |key: &str| field.get(key).and_then(Value::as_str).map(printable);
+    let title = said("title").unwrap_or_else(|| printable(name));
+    let about = said("description").map(|text| format!(" ({text})")).unwrap_or_default();
+    let choices: Vec<&str> = field
+        .get("enum")
+        .and_then(Value::as_array)
+        .map(|choices| choices.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let choices =
+        if choices.is_empty() { String::new() } else { format!(" [{}]", printable(&choices.join(", "))) };
+    let default = field.get("default").map(|value| format!(" = {}", printable(&value.to_string())));
+    loop {
+        let answer = line(&format!("{title}{about}{choices}{}: ", default.as_deref().unwrap_or_default()))?;
+        if answer.is_empty() {
+            return Some(Value::Null);
+        }
+        let value = match field.get("type").and_then(Value::as_str) {
+            Some("string") | None => Some(Value::String(answer)),
+            Some("boolean") => match answer.to_lowercase().as_str() {
+                "y" | "yes" | "true" => Some(Value::Bool(true)),
+                "n" | "no" | "false" => Some(Value::Bool(false)),
+                _ => None,
+            },
+            Some("array") => {
+                Some(answer.split(',').map(|item| Value::String(item.trim().to_owned())).collect())
+            }
+            Some(_) => serde_json::from_str(&answer).ok(),
+        };
+        match value {
+            Some(value) => return Some(value),
+            None => eprintln!("That does not fit here."),
+        }
+    }
+}
+
+/// Asks for a line; `None` when there is nobody any more.
+fn line(question: &str) -> Option<String> {
+    let mut terminal = std::io::stderr().lock();
+    write!(terminal, "{question}").and_then(|()| terminal.flush()).ok()?;
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    matches!(read, Ok(1..)).then(|| line.trim().to_owned())
 }
 
 /// What a model wrote cannot move the cursor or hide itself.

@@ -51,7 +51,7 @@ fn read_error(output: ToolOutput) -> ToolError {
     if rest.is_empty() { error } else { error.with_partial(ToolOutput::blocks(rest)) }
 }
 
-fn read_block(block: Value) -> Content {
+pub(crate) fn read_block(block: Value) -> Content {
     let text = |key: &str| block.get(key).and_then(Value::as_str).map(str::to_owned);
     let media = |data: String| Media {
         source: MediaSource::Data(data),

@@ -18,6 +18,8 @@ pub enum McpErrorKind {
     Timeout,
     /// The caller stopped waiting.
     Cancelled,
+    /// The server wants a token that could not be had.
+    Unauthorized,
     /// The server answered with a JSON-RPC error; see [`McpError::code`].
     Refused,
     /// The server said something that is not MCP.
@@ -32,21 +34,29 @@ pub struct McpError {
     kind: McpErrorKind,
     message: String,
     code: Option<i64>,
+    /// The revisions the server named, when it refused the one it was asked in.
+    supported: Vec<String>,
 }
 
 impl McpError {
     pub(crate) fn new(kind: McpErrorKind, message: impl Into<String>) -> Self {
-        McpError { kind, message: message.into(), code: None }
+        McpError { kind, message: message.into(), code: None, supported: Vec::new() }
     }
 
     pub(crate) fn refused(error: &RpcError) -> Self {
         let message = toolwright_core::text::clip(&error.message, 4096);
-        McpError { kind: McpErrorKind::Refused, message, code: Some(error.code) }
+        let supported = error.data.as_ref().and_then(|data| data.get("supported")).cloned();
+        let supported = supported.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default();
+        McpError { kind: McpErrorKind::Refused, message, code: Some(error.code), supported }
     }
 
     /// What to match on.
     pub fn kind(&self) -> McpErrorKind {
         self.kind
+    }
+
+    pub(crate) fn supports(&self, version: &str) -> bool {
+        self.supported.iter().any(|known| known == version)
     }
 
     /// The JSON-RPC code, when the server gave one.
@@ -71,6 +81,7 @@ impl From<McpError> for ToolError {
             McpErrorKind::Timeout => ErrorKind::Timeout,
             McpErrorKind::Cancelled => ErrorKind::Cancelled,
             McpErrorKind::Limit => ErrorKind::OutputLimit,
+            McpErrorKind::Unauthorized => ErrorKind::Permission,
             McpErrorKind::Start | McpErrorKind::Closed | McpErrorKind::Refused | McpErrorKind::Protocol => {
                 ErrorKind::Unknown
             }

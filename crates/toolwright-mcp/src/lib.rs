@@ -28,17 +28,23 @@ mod client;
 mod error;
 mod jsonrpc;
 mod lock;
+mod oauth;
 mod protocol;
+mod random;
 mod server;
 mod source;
 mod transport;
 
-pub use client::{Client, ClientOptions, Greeting, Listing, MAX_TOOLS, OnLog, OnProgress};
+pub use client::{
+    Answers, Client, ClientOptions, ElicitReply, Elicitation, Elicitor, Greeting, HttpTarget, Listing,
+    MAX_TOOLS, OnLog, OnProgress, Sampling, Target,
+};
 pub use error::{McpError, McpErrorKind};
 pub use jsonrpc::{MAX_MESSAGE_BYTES, MAX_MESSAGE_DEPTH, MAX_MESSAGE_VALUES};
 pub use lock::{
     Identity, LockError, LockFile, LockedServer, LockedTool, Suspension, differences, fingerprint, visible,
 };
+pub use oauth::{Browser, Credentials, LoopbackBrowser, Machine, OAuthOptions, TokenStore};
 pub use protocol::{
     Hints, Implementation, LATEST_SESSION_VERSION, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition,
 };

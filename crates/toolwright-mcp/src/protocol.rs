@@ -179,16 +179,6 @@ fn wrapped_schema(schema: &Value) -> Value {
     outer
 }
 
-/// A page of tools.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ToolPage {
-    /// Kept as values: one bad definition must not hide the others.
-    pub(crate) tools: Vec<Value>,
-    #[serde(default)]
-    pub(crate) next_cursor: Option<String>,
-}
-
 /// The answer to `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

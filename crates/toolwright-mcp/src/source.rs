@@ -15,11 +15,10 @@ use toolwright_core::{
     ToolSettings, ToolSource, ToolSpec, Toolset,
 };
 
-use crate::client::{Client, ClientOptions, Listing, OnLog, OnProgress};
+use crate::client::{Answers, Client, ClientOptions, Listing, OnLog, OnProgress, Target};
 use crate::error::McpError;
 use crate::lock::{Identity, LockedServer, Suspension, fingerprint, visible};
 use crate::protocol::ToolDefinition;
-use crate::transport::stdio::ServerCommand;
 
 /// How long a call may take, unless told otherwise.
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -64,7 +63,7 @@ pub enum Pinning {
 /// Builds an [`McpServer`].
 pub struct McpServerBuilder {
     name: Arc<str>,
-    command: ServerCommand,
+    target: Target,
     options: ClientOptions,
     patterns: Option<Vec<String>>,
     prefix: String,
@@ -78,7 +77,7 @@ pub struct McpServerBuilder {
 
 struct Inner {
     name: Arc<str>,
-    command: ServerCommand,
+    target: Target,
     options: ClientOptions,
     patterns: Patterns,
     prefix: String,
@@ -155,12 +154,14 @@ pub struct ServerState {
 }
 
 impl McpServer {
-    /// A server that is started with this command, under a name for messages.
-    pub fn builder(name: impl Into<Arc<str>>, command: ServerCommand) -> McpServerBuilder {
+    /// A server that is started with a command, or has an address, under a name for messages.
+    pub fn builder(name: impl Into<Arc<str>>, target: impl Into<Target>) -> McpServerBuilder {
+        let name: Arc<str> = name.into();
+        let options = ClientOptions { name: name.to_string(), ..ClientOptions::default() };
         McpServerBuilder {
-            name: name.into(),
-            command,
-            options: ClientOptions::default(),
+            name,
+            target: target.into(),
+            options,
             patterns: None,
             prefix: String::new(),
             timeout: DEFAULT_CALL_TIMEOUT,
@@ -327,6 +328,13 @@ impl McpServerBuilder {
         self
     }
 
+    /// Who answers what the server asks: a person, a model. Without this, nothing is offered to it.
+    #[must_use]
+    pub fn answers(mut self, answers: Answers) -> Self {
+        self.options.answers = answers;
+        self
+    }
+
     /// How the session behaves.
     #[must_use]
     pub fn options(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
@@ -350,7 +358,7 @@ impl McpServerBuilder {
         };
         let inner = Inner {
             name: self.name,
-            command: self.command,
+            target: self.target,
             options: self.options,
             patterns: self.patterns.map_or_else(|| Patterns::new(["*"]), Patterns::new),
             prefix: self.prefix,
@@ -427,7 +435,7 @@ impl Inner {
         }
         self.seen().starts += 1;
         live.started = Some(Instant::now());
-        let started = Client::start(&self.command, self.options.clone()).await;
+        let started = Client::open(&self.target, self.options.clone()).await;
         let listed = match started {
             Ok(client) => self.list(&mut live, &client).await.map(|()| Arc::new(client)),
             Err(error) => Err(error),
@@ -468,7 +476,7 @@ impl Inner {
         let listing = if has_tools { client.list_tools().await? } else { Listing::default() };
         live.listed = Some(Instant::now());
         let identity =
-            Identity { command: self.command.to_text(), name: client.greeting().server.name.clone() };
+            Identity { command: self.target.to_text(), name: client.greeting().server.name.clone() };
         self.review(&mut self.seen(), &identity, listing);
         Ok(())
     }

@@ -1,14 +1,19 @@
 //! `toolwright mcp`: look at, call and lock the tools of an MCP server.
 
 use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright::mcp::{LockFile, McpServer, McpServerBuilder, ServerCommand, ServerStatus, visible};
-use toolwright::{Event, Run, ToolCall, ToolSource as _, Toolset};
+use toolwright::mcp::{
+    Answers, HttpTarget, LockFile, LoopbackBrowser, McpServer, McpServerBuilder, OAuthOptions, ServerCommand,
+    ServerStatus, TokenStore, visible,
+};
+use toolwright::{Event, Run, Secret, ToolCall, ToolSource as _, Toolset};
 
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget};
 use crate::commands::call;
-use crate::prompt::printable;
+use crate::prompt::{Terminal, printable};
 use crate::report::{self, Failed, Usage};
 
 pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
@@ -118,6 +123,57 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
 }
 
 fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
+    let builder = match &target.url {
+        Some(url) => McpServer::builder(url.as_str(), address(url, target)?),
+        None => process(target)?,
+    };
+    let builder = match Terminal::if_there() {
+        Some(terminal) => {
+            let mut answers = Answers::default();
+            answers.elicitor = Some(Arc::new(terminal));
+            builder.answers(answers)
+        }
+        None => builder,
+    };
+    Ok(if target.verbose { builder.on_log(|line| eprintln!("{}", printable(line))) } else { builder })
+}
+
+/// A server with an address. Tokens are kept in the user's data folder.
+fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
+    let mut address = HttpTarget::new(url);
+    for header in &target.header {
+        let (name, value) =
+            header.split_once('=').ok_or_else(|| Usage::new(format!("`{header}` is not NAME=VALUE")))?;
+        let value = match value.strip_prefix('@') {
+            Some(variable) => std::env::var(variable)
+                .map_err(|_| Usage::new(format!("there is no variable `{variable}`")))?,
+            None => value.to_owned(),
+        };
+        address = address.header(name, Secret::new(value));
+    }
+    if target.sse {
+        address = address.legacy_sse();
+    }
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(Arc::new(LoopbackBrowser::new(|page| {
+        eprintln!(
+            "The server wants you to allow this. Open this page in your browser:\n\n    {}\n",
+            printable(page)
+        );
+    })?));
+    if let Some(folder) = data_folder() {
+        oauth.store = TokenStore::in_file(folder.join("mcp-tokens.json"));
+    }
+    Ok(address.oauth(oauth))
+}
+
+fn data_folder() -> Option<PathBuf> {
+    let given = std::env::var_os("XDG_DATA_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = given.or_else(|| Some(std::env::home_dir()?.join(".local/share")))?;
+    Some(folder.join("toolwright"))
+}
+
+fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
     let Some((program, arguments)) = target.command.split_first() else {
         return Err(Usage::new("there is no command after `--`").into());
     };
@@ -138,8 +194,7 @@ fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
     if let Some(folder) = &target.cwd {
         command = command.folder(folder);
     }
-    let builder = McpServer::builder(program.as_str(), command);
-    Ok(if target.verbose { builder.on_log(|line| eprintln!("{}", printable(line))) } else { builder })
+    Ok(McpServer::builder(program.as_str(), command))
 }
 
 /// The tools of a server that must start.

@@ -4,7 +4,7 @@
 //! server's own requests are dropped when it does not read them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -13,12 +13,18 @@ use tokio::io::AsyncRead;
 use tokio::sync::{mpsc, oneshot};
 use toolwright_core::{CancelToken, text};
 
+use crate::client::ClientOptions;
+use crate::client::answers::Answers;
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::{self, Id, METHOD_NOT_FOUND, Message, RpcError};
+use crate::jsonrpc::{self, BUSY, Id, Message, RpcError};
+use crate::transport::http::{Link, Outgoing};
 use crate::transport::lines::{Line, LineReader};
 
 /// How many lines that are no messages a server may write in a row. Some print a banner.
 const MAX_JUNK: u32 = 1000;
+
+/// How many questions of a server are answered at once.
+const MAX_QUESTIONS: usize = 8;
 
 /// How many progress notifications of one call are passed on.
 const MAX_PROGRESS: u32 = 1000;
@@ -32,7 +38,7 @@ pub type OnLog = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct Connection {
     pending: Mutex<HashMap<i64, Pending>>,
     next_id: AtomicI64,
-    out: mpsc::Sender<Vec<u8>>,
+    out: Out,
     /// Fires once the connection is closed, after the reason was set.
     closed: CancelToken,
     reason: OnceLock<McpError>,
@@ -42,6 +48,32 @@ pub(crate) struct Connection {
     heard: AtomicU64,
     pub(crate) tools_changed: AtomicBool,
     pub(crate) on_log: Option<OnLog>,
+    answers: Answers,
+    /// What the program calls the server.
+    name: String,
+    questions: AtomicUsize,
+}
+
+/// How messages reach the server.
+pub(crate) enum Out {
+    Lines(mpsc::Sender<Vec<u8>>),
+    Http(Arc<Link>),
+}
+
+/// A request to be made.
+pub(crate) struct Ask<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) params: Value,
+    pub(crate) timeout: Duration,
+    pub(crate) progress: Option<OnProgress>,
+    /// Headers for arguments, over HTTP.
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn new(method: &'a str, params: Value, timeout: Duration) -> Self {
+        Ask { method, params, timeout, progress: None, headers: Vec::new() }
+    }
 }
 
 struct Pending {
@@ -52,7 +84,7 @@ struct Pending {
 }
 
 impl Connection {
-    pub(crate) fn new(out: mpsc::Sender<Vec<u8>>, on_log: Option<OnLog>) -> Self {
+    pub(crate) fn new(out: Out, options: &ClientOptions) -> Self {
         Connection {
             pending: Mutex::default(),
             next_id: AtomicI64::new(1),
@@ -62,18 +94,16 @@ impl Connection {
             polite: AtomicBool::new(false),
             heard: AtomicU64::new(0),
             tools_changed: AtomicBool::new(false),
-            on_log,
+            on_log: options.on_log.clone(),
+            answers: options.answers.clone(),
+            name: options.name.clone(),
+            questions: AtomicUsize::new(0),
         }
     }
 
     /// Sends a request and waits for its answer. Dropping the future, or running out of time, tells the server to stop.
-    pub(crate) async fn request(
-        self: &Arc<Self>,
-        method: &str,
-        mut params: Value,
-        timeout: Duration,
-        progress: Option<OnProgress>,
-    ) -> Result<Value, McpError> {
+    pub(crate) async fn request(self: &Arc<Self>, ask: Ask<'_>) -> Result<Value, McpError> {
+        let Ask { method, mut params, timeout, progress, headers } = ask;
         if let Some(reason) = self.reason.get() {
             return Err(reason.clone());
         }
@@ -84,8 +114,10 @@ impl Connection {
         let (reply, answer) = oneshot::channel();
         self.pending().insert(id, Pending { reply, progress, notes: 0, last: f64::NEG_INFINITY });
         let mut waiting = Waiting { connection: self, id, method, sent: false, done: false };
-        let line = jsonrpc::request(&Id::Number(id), method, params);
-        if line.len() > jsonrpc::MAX_MESSAGE_BYTES {
+        let name =
+            ["name", "uri", "taskId"].iter().find_map(|key| params.get(key)?.as_str().map(str::to_owned));
+        let message = jsonrpc::request(&Id::Number(id), method, params);
+        if message.len() > jsonrpc::MAX_MESSAGE_BYTES {
             let most = jsonrpc::MAX_MESSAGE_BYTES;
             return Err(McpError::new(
                 McpErrorKind::Limit,
@@ -93,9 +125,17 @@ impl Connection {
             ));
         }
         let exchange = async {
-            // A server that does not read its input fills the pipe; the time-out covers that too.
-            if self.out.send(line).await.is_err() {
-                return Err(self.why_closed());
+            match &self.out {
+                // A server that does not read its input fills the pipe; the time-out covers that too.
+                Out::Lines(lines) => {
+                    if lines.send(message).await.is_err() {
+                        return Err(self.why_closed());
+                    }
+                }
+                Out::Http(link) => {
+                    let method = method.to_owned();
+                    link.send(self, Outgoing { message, id: Some(id), method, name, headers });
+                }
             }
             waiting.sent = true;
             tokio::select! {
@@ -117,8 +157,36 @@ impl Connection {
     }
 
     /// Sends a notification, unless the server does not read: then it is dropped.
-    pub(crate) fn notify(&self, method: &str, params: Value) {
-        let _ = self.out.try_send(jsonrpc::notification(method, params));
+    pub(crate) fn notify(self: &Arc<Self>, method: &str, params: Value) {
+        self.try_send(method, jsonrpc::notification(method, params));
+    }
+
+    fn try_send(self: &Arc<Self>, method: &str, message: Vec<u8>) {
+        match &self.out {
+            Out::Lines(lines) => {
+                let _ = lines.try_send(message);
+            }
+            Out::Http(link) => {
+                let method = method.to_owned();
+                link.send(self, Outgoing { message, id: None, method, name: None, headers: Vec::new() });
+            }
+        }
+    }
+
+    pub(crate) fn link(&self) -> Option<&Arc<Link>> {
+        match &self.out {
+            Out::Http(link) => Some(link),
+            Out::Lines(_) => None,
+        }
+    }
+
+    /// True while somebody waits for the answer with that id.
+    pub(crate) fn waits_for(&self, id: i64) -> bool {
+        self.pending().contains_key(&id)
+    }
+
+    pub(crate) fn closed_reason(&self) -> Option<McpError> {
+        self.reason.get().cloned()
     }
 
     /// Closes the connection; the first reason is the one that counts.
@@ -139,6 +207,9 @@ impl Connection {
         }
         self.closed.cancel();
         self.pending().clear();
+        if let Some(link) = self.link() {
+            link.end();
+        }
     }
 
     pub(crate) fn ended_politely(&self) -> bool {
@@ -168,7 +239,7 @@ impl Connection {
     }
 
     /// Reads what the server sends until it ends or breaks a bound. Returns why.
-    pub(crate) async fn read_all(&self, input: impl AsyncRead + Unpin) -> McpError {
+    pub(crate) async fn read_all(self: &Arc<Self>, input: impl AsyncRead + Unpin) -> McpError {
         let mut lines = LineReader::new(input, jsonrpc::MAX_MESSAGE_BYTES);
         let mut junk = 0;
         loop {
@@ -185,13 +256,13 @@ impl Connection {
             if line.is_empty() {
                 continue;
             }
-            self.heard.fetch_add(1, Ordering::Relaxed);
             match jsonrpc::parse(line) {
                 Ok(message) => {
                     junk = 0;
                     self.take(message);
                 }
                 Err(malformed) => {
+                    self.heard.fetch_add(1, Ordering::Relaxed);
                     junk += 1;
                     let shown = String::from_utf8_lossy(line.get(..line.len().min(200)).unwrap_or(line));
                     self.log(&format!("not a message ({}): {shown}", malformed.problem));
@@ -210,20 +281,15 @@ impl Connection {
         }
     }
 
-    fn take(&self, message: Message) {
+    pub(crate) fn take(self: &Arc<Self>, message: Message) {
+        self.heard.fetch_add(1, Ordering::Relaxed);
         match message {
             Message::Response { id: Id::Number(id), outcome } => {
                 self.answer(id, outcome.map_err(|error| McpError::refused(&error)));
             }
             // All our ids are numbers, so this answers nothing.
             Message::Response { .. } => {}
-            Message::Request { id, method, .. } => {
-                let outcome = match method.as_str() {
-                    "ping" => Ok(json!({})),
-                    _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("`{method}` is not offered"))),
-                };
-                let _ = self.out.try_send(jsonrpc::response(Some(&id), outcome));
-            }
+            Message::Request { id, method, params } => self.asked(id, method, params),
             Message::Notification { method, params } => match method.as_str() {
                 "notifications/progress" => self.progress(&params),
                 "notifications/tools/list_changed" => self.tools_changed.store(true, Ordering::Release),
@@ -239,8 +305,42 @@ impl Connection {
         }
     }
 
+    /// Answers a question of the server; what takes time goes on by itself.
+    fn asked(self: &Arc<Self>, id: Id, method: String, params: Value) {
+        if method == "ping" {
+            self.try_send("", jsonrpc::response(Some(&id), Ok(json!({}))));
+            return;
+        }
+        if self.questions.fetch_add(1, Ordering::AcqRel) >= MAX_QUESTIONS {
+            self.questions.fetch_sub(1, Ordering::AcqRel);
+            let error = RpcError::new(BUSY, "one thing at a time");
+            self.try_send("", jsonrpc::response(Some(&id), Err(error)));
+            return;
+        }
+        let connection = self.clone();
+        tokio::spawn(async move {
+            let outcome = tokio::select! {
+                outcome = connection.answers.answer(&connection.name, &method, &params) => Some(outcome),
+                () = connection.closed.cancelled() => None,
+            };
+            connection.questions.fetch_sub(1, Ordering::AcqRel);
+            if let Some(outcome) = outcome {
+                connection.try_send("", jsonrpc::response(Some(&id), outcome));
+            }
+        });
+    }
+
+    /// Answers what a server asks in place of a result.
+    pub(crate) async fn answer_question(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        self.answers.answer(&self.name, method, params).await
+    }
+
+    pub(crate) fn capabilities(&self) -> Value {
+        self.answers.capabilities()
+    }
+
     /// Hands an answer to who waits for it. An answer to nobody, or a second one, is dropped.
-    fn answer(&self, id: i64, outcome: Result<Value, McpError>) {
+    pub(crate) fn answer(&self, id: i64, outcome: Result<Value, McpError>) {
         if let Some(pending) = self.pending().remove(&id) {
             let _ = pending.reply.send(outcome);
         }
@@ -282,7 +382,7 @@ pub(crate) fn set_meta(params: &mut Value, key: &str, value: Value) {
 /// A request that waits. However the waiting ends, nothing of it stays, and the server is told when nobody waits any
 /// more.
 struct Waiting<'a> {
-    connection: &'a Connection,
+    connection: &'a Arc<Connection>,
     id: i64,
     method: &'a str,
     sent: bool,
@@ -295,6 +395,13 @@ impl Drop for Waiting<'_> {
             return;
         }
         self.connection.pending().remove(&self.id);
+        if let Some(link) = self.connection.link()
+            && link.is_stateless()
+        {
+            // Hanging up is how a request without a session is cancelled.
+            link.abort(self.id);
+            return;
+        }
         // The protocol forbids cancelling `initialize`.
         if self.sent && self.method != "initialize" {
             let params = json!({"requestId": self.id, "reason": "nobody waits for the answer any more"});

@@ -2,44 +2,41 @@
 //!
 //! [`McpServer`](crate::McpServer) wraps it with supervision and offers its tools to a run; this is the plain session.
 
+mod answers;
 pub(crate) mod connection;
+mod greeting;
+mod listing;
+mod supervise;
+pub(crate) mod target;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use toolwright_core::{ToolError, ToolOutput, text};
+use toolwright_core::{CancelToken, SpawnRequest, ToolError, ToolOutput};
 
-use self::connection::{Connection, set_meta};
+pub use self::answers::{Answers, ElicitReply, Elicitation, Elicitor, Sampling};
+use self::connection::{Ask, Connection, Out, set_meta};
 pub use self::connection::{OnLog, OnProgress};
+pub use self::greeting::Greeting;
+use self::listing::Mirrored;
+pub use self::listing::{Listing, MAX_TOOLS};
+use self::supervise::{Reader, forward_errors, supervise, supervise_sandboxed};
+pub use self::target::{HttpTarget, Target};
 use crate::bridge;
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::{METHOD_NOT_FOUND, UNSUPPORTED_VERSION};
 use crate::protocol::{
-    CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, DiscoverResult, Implementation, InitializeResult,
-    LATEST_SESSION_VERSION, SERVER_INFO_KEY, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition, ToolPage,
-    VERSION_KEY,
+    CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, Implementation, STATELESS_VERSION, VERSION_KEY,
 };
-use crate::transport::lines::{Line, LineReader, write_lines};
-use crate::transport::stdio::{Process, ServerCommand};
+use crate::transport::http::Link;
+use crate::transport::lines::write_lines;
+use crate::transport::stdio::ServerCommand;
 
-/// The most tools a server may list.
-pub const MAX_TOOLS: usize = 10_000;
-
-/// The most pages a list of tools may have.
-const MAX_PAGES: usize = 1_000;
-
-/// The longest definition of a tool, in bytes of JSON.
-const MAX_DEFINITION: usize = 1024 * 1024;
-
-/// How long a server may take to end by itself after its input was closed.
-const END_GRACE: Duration = Duration::from_secs(2);
-
-/// The longest line of stderr that is passed on in one piece.
-const MAX_LOG_LINE: usize = 64 * 1024;
+/// How often a server may ask for more before it answers.
+const MAX_ROUNDS: usize = 10;
 
 /// How a session behaves.
 #[derive(Clone)]
@@ -55,6 +52,10 @@ pub struct ClientOptions {
     pub silence: Duration,
     /// Is told what the server writes for people.
     pub on_log: Option<OnLog>,
+    /// Who answers what the server asks.
+    pub answers: Answers,
+    /// What the program calls the server, for messages.
+    pub name: String,
 }
 
 impl Default for ClientOptions {
@@ -65,6 +66,8 @@ impl Default for ClientOptions {
             request_timeout: Duration::from_secs(30),
             silence: Duration::from_secs(5),
             on_log: None,
+            answers: Answers::default(),
+            name: "server".to_owned(),
         }
     }
 }
@@ -85,23 +88,39 @@ pub struct Client {
     greeting: Greeting,
     pid: Option<u32>,
     /// Fires when nothing of the server is left; without a process it fires at once.
-    gone: toolwright_core::CancelToken,
-}
-
-/// What a server said of itself.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Greeting {
-    /// The revision that is spoken.
-    pub version: String,
-    /// What the server calls itself.
-    pub server: Implementation,
-    /// What it says about how to use it.
-    pub instructions: Option<String>,
-    /// What it can do.
-    pub capabilities: Value,
+    gone: CancelToken,
+    /// Which arguments are repeated in headers, by tool.
+    mirrored: Mutex<Mirrored>,
 }
 
 impl Client {
+    /// Begins a session with a server, wherever it is.
+    pub async fn open(target: &Target, options: ClientOptions) -> Result<Client, McpError> {
+        match target {
+            Target::Command(command) => Client::start(command, options).await,
+            Target::Http(target) => Client::dial(target, options).await,
+            Target::Sandboxed { sandbox, command } => {
+                let mut process =
+                    sandbox.spawn(SpawnRequest::piped(command.clone())).await.map_err(|error| {
+                        let message = format!("cannot start `{}` in the sandbox: {error}", target.to_text());
+                        McpError::new(McpErrorKind::Start, message)
+                    })?;
+                let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+                let (Some(input), Some(output), Some(errors)) = streams else {
+                    return Err(McpError::new(
+                        McpErrorKind::Start,
+                        "the process in the sandbox has no pipes",
+                    ));
+                };
+                let (connection, reader) = pipes(output, input, &options);
+                tokio::spawn(forward_errors(connection.clone(), errors));
+                let gone = CancelToken::new();
+                tokio::spawn(supervise_sandboxed(connection.clone(), process.handle, reader, gone.clone()));
+                Client::new(connection, options, None, gone).greeted().await
+            }
+        }
+    }
+
     /// Starts a server process and greets it.
     pub async fn start(command: &ServerCommand, options: ClientOptions) -> Result<Client, McpError> {
         let mut process = command.spawn().map_err(|error| {
@@ -112,28 +131,44 @@ impl Client {
             return Err(McpError::new(McpErrorKind::Start, "the server process has no pipes"));
         };
         let pid = process.child.id();
-        let (connection, reader) = open(output, input, &options);
+        let (connection, reader) = pipes(output, input, &options);
         tokio::spawn(forward_errors(connection.clone(), errors));
-        let gone = toolwright_core::CancelToken::new();
+        let gone = CancelToken::new();
         tokio::spawn(supervise(connection.clone(), process, reader, gone.clone()));
-        Client { connection, options, greeting: Greeting::default(), pid, gone }.greeted().await
+        Client::new(connection, options, pid, gone).greeted().await
     }
 
-    /// Greets a server at the other end of two streams, for example one in a sandbox.
+    /// Greets a server that has an address.
+    pub async fn dial(target: &HttpTarget, options: ClientOptions) -> Result<Client, McpError> {
+        let link = Arc::new(Link::new(target)?);
+        let connection = Arc::new(Connection::new(Out::Http(link.clone()), &options));
+        if link.is_legacy() {
+            link.open_legacy(&connection, options.start_timeout).await?;
+        }
+        let gone = CancelToken::new();
+        gone.cancel();
+        Client::new(connection, options, None, gone).greeted().await
+    }
+
+    /// Greets a server at the other end of two streams.
     pub async fn connect(
         input: impl AsyncRead + Unpin + Send + 'static,
         output: impl AsyncWrite + Unpin + Send + 'static,
         options: ClientOptions,
     ) -> Result<Client, McpError> {
-        let (connection, reader) = open(input, output, &options);
+        let (connection, reader) = pipes(input, output, &options);
         let closing = connection.clone();
         tokio::spawn(async move {
             let why = reader.await;
             closing.close(why.unwrap_or_else(|_| McpError::new(McpErrorKind::Closed, "connection closed")));
         });
-        let gone = toolwright_core::CancelToken::new();
+        let gone = CancelToken::new();
         gone.cancel();
-        Client { connection, options, greeting: Greeting::default(), pid: None, gone }.greeted().await
+        Client::new(connection, options, None, gone).greeted().await
+    }
+
+    fn new(connection: Arc<Connection>, options: ClientOptions, pid: Option<u32>, gone: CancelToken) -> Self {
+        Client { connection, options, greeting: Greeting::default(), pid, gone, mirrored: Mutex::default() }
     }
 
     /// What the server said of itself.
@@ -163,32 +198,8 @@ impl Client {
 
     /// Asks for a sign of life.
     pub async fn ping(&self) -> Result<(), McpError> {
-        self.request("ping", Value::Null, self.options.request_timeout, None).await.map(drop)
-    }
-
-    /// Lists the tools, page by page. Definitions that cannot be used are left out and named.
-    pub async fn list_tools(&self) -> Result<Listing, McpError> {
-        let mut listing = Listing::default();
-        let mut seen_cursors: Vec<String> = Vec::new();
-        let mut cursor: Option<String> = None;
-        loop {
-            let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
-            let page = self.request("tools/list", params, self.options.request_timeout, None).await?;
-            let page: ToolPage = serde_json::from_value(page).map_err(|error| {
-                McpError::new(McpErrorKind::Protocol, format!("the list of tools is not one: {error}"))
-            })?;
-            for tool in page.tools {
-                listing.take(tool)?;
-            }
-            let Some(next) = page.next_cursor else { return Ok(listing) };
-            if seen_cursors.contains(&next) || seen_cursors.len() >= MAX_PAGES {
-                let message =
-                    format!("the list of tools does not end after {} pages", seen_cursors.len() + 1);
-                return Err(McpError::new(McpErrorKind::Limit, message));
-            }
-            seen_cursors.push(next.clone());
-            cursor = Some(next);
-        }
+        let method = if self.greeting.version == STATELESS_VERSION { "server/discover" } else { "ping" };
+        self.request(Ask::new(method, json!({}), self.options.request_timeout)).await.map(drop)
     }
 
     /// Calls a tool. Running out of time, or dropping the future, tells the server to stop; a server that then says
@@ -200,9 +211,11 @@ impl Client {
         timeout: Duration,
         progress: Option<OnProgress>,
     ) -> Result<ToolOutput, ToolError> {
+        let headers = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).headers(name, &arguments);
         let params = json!({"name": name, "arguments": arguments});
         let mut abandoned = Abandoned { client: self, armed: true };
-        let answer = self.request("tools/call", params, timeout, progress).await;
+        let ask = Ask { method: "tools/call", params, timeout, progress, headers };
+        let answer = self.ask_in_rounds(ask).await;
         abandoned.armed = matches!(&answer, Err(error) if error.kind() == McpErrorKind::Timeout);
         drop(abandoned);
         match answer {
@@ -215,61 +228,67 @@ impl Client {
         }
     }
 
+    /// Makes a request, and answers what the server asks before it gives a result.
+    async fn ask_in_rounds(&self, ask: Ask<'_>) -> Result<Value, McpError> {
+        let Ask { method, params, timeout, progress, headers } = ask;
+        let until = tokio::time::Instant::now() + timeout;
+        let mut more = Map::new();
+        for _ in 0..MAX_ROUNDS {
+            let mut params = params.clone();
+            if let Value::Object(members) = &mut params {
+                members.extend(std::mem::take(&mut more));
+            }
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let ask =
+                Ask { method, params, timeout: left, progress: progress.clone(), headers: headers.clone() };
+            let result = self.request(ask).await?;
+            if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
+                return Ok(result);
+            }
+            more = self.answer_questions(&result).await?;
+        }
+        Err(McpError::new(McpErrorKind::Limit, format!("the server asked for more in {MAX_ROUNDS} rounds")))
+    }
+
+    /// What the next round carries: an answer for each question, and the server's own state as it came.
+    async fn answer_questions(&self, result: &Value) -> Result<Map<String, Value>, McpError> {
+        let none = Map::new();
+        let questions = result.get("inputRequests").and_then(Value::as_object).unwrap_or(&none);
+        if questions.len() > 100 {
+            return Err(McpError::new(McpErrorKind::Limit, "the server asks too many things at once"));
+        }
+        let mut answers = Map::new();
+        for (key, question) in questions {
+            let method = question.get("method").and_then(Value::as_str).unwrap_or_default();
+            let params = question.get("params").unwrap_or(&Value::Null);
+            let answer = self.connection.answer_question(method, params).await.map_err(|error| {
+                let message = format!("the server asks for something that is not offered: {}", error.message);
+                McpError::new(McpErrorKind::Refused, message)
+            })?;
+            answers.insert(key.clone(), answer);
+        }
+        let mut more = Map::from_iter([("inputResponses".to_owned(), answers.into())]);
+        more.extend(result.get("requestState").map(|state| ("requestState".to_owned(), state.clone())));
+        Ok(more)
+    }
+
     /// Ends the session, and waits until nothing of the server is left. The server may end by itself for a moment.
     pub async fn close(&self) {
         self.connection.end();
         self.gone.cancelled().await;
     }
 
-    async fn request(
-        &self,
-        method: &str,
-        mut params: Value,
-        timeout: Duration,
-        progress: Option<OnProgress>,
-    ) -> Result<Value, McpError> {
+    async fn request(&self, mut ask: Ask<'_>) -> Result<Value, McpError> {
         if self.greeting.version == STATELESS_VERSION {
-            self.say_who(&mut params);
+            self.say_who(&mut ask.params);
         }
-        self.connection.request(method, params, timeout, progress).await
+        self.connection.request(ask).await
     }
 
     fn say_who(&self, params: &mut Value) {
         set_meta(params, VERSION_KEY, json!(STATELESS_VERSION));
         set_meta(params, CLIENT_INFO_KEY, json!(self.options.client_info));
-        set_meta(params, CLIENT_CAPABILITIES_KEY, json!({}));
-    }
-
-    /// Begins the session: `initialize`, and `server/discover` for servers that know no sessions.
-    async fn greeted(mut self) -> Result<Client, McpError> {
-        let params = json!({
-            "protocolVersion": LATEST_SESSION_VERSION, "capabilities": {}, "clientInfo": self.options.client_info
-        });
-        let answer = self.connection.request("initialize", params, self.options.start_timeout, None).await;
-        let greeting = match answer {
-            Ok(answer) => read_initialize(answer).inspect(|_| {
-                self.connection.notify("notifications/initialized", json!({}));
-            }),
-            Err(error) if matches!(error.code(), Some(METHOD_NOT_FOUND | UNSUPPORTED_VERSION)) => {
-                let mut params = json!({});
-                self.say_who(&mut params);
-                let answer =
-                    self.connection.request("server/discover", params, self.options.start_timeout, None);
-                answer.await.and_then(read_discover)
-            }
-            Err(error) => Err(error),
-        };
-        match greeting {
-            Ok(greeting) => {
-                self.greeting = greeting;
-                Ok(self)
-            }
-            Err(error) => {
-                self.connection.close(error.clone());
-                self.gone.cancelled().await;
-                Err(McpError::new(McpErrorKind::Start, format!("the server did not start: {error}")))
-            }
-        }
+        set_meta(params, CLIENT_CAPABILITIES_KEY, self.connection.capabilities());
     }
 }
 
@@ -288,75 +307,6 @@ impl std::fmt::Debug for Client {
     }
 }
 
-fn read_initialize(answer: Value) -> Result<Greeting, McpError> {
-    let answer: InitializeResult = serde_json::from_value(answer).map_err(|error| {
-        McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}"))
-    })?;
-    if !SESSION_VERSIONS.contains(&answer.protocol_version.as_str()) {
-        let version = text::clip(&answer.protocol_version, 100);
-        return Err(McpError::new(McpErrorKind::Protocol, format!("it speaks revision `{version}` only")));
-    }
-    Ok(Greeting {
-        version: answer.protocol_version,
-        server: answer.server_info,
-        instructions: answer.instructions,
-        capabilities: answer.capabilities,
-    })
-}
-
-fn read_discover(answer: Value) -> Result<Greeting, McpError> {
-    let answer: DiscoverResult = serde_json::from_value(answer).map_err(|error| {
-        McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}"))
-    })?;
-    if !answer.supported_versions.iter().any(|version| version == STATELESS_VERSION) {
-        let versions = text::clip(&answer.supported_versions.join(", "), 200);
-        return Err(McpError::new(McpErrorKind::Protocol, format!("it speaks revisions {versions} only")));
-    }
-    let server = answer.meta.get(SERVER_INFO_KEY).and_then(|info| serde_json::from_value(info.clone()).ok());
-    Ok(Greeting {
-        version: STATELESS_VERSION.to_owned(),
-        server: server.unwrap_or_default(),
-        instructions: answer.instructions,
-        capabilities: answer.capabilities,
-    })
-}
-
-/// The tools of a server.
-#[derive(Debug, Default)]
-pub struct Listing {
-    /// The usable ones, in the server's order.
-    pub tools: Vec<ToolDefinition>,
-    /// The others: a name, cut and escaped, and why it cannot be used.
-    pub left_out: Vec<(String, String)>,
-}
-
-impl Listing {
-    fn take(&mut self, tool: Value) -> Result<(), McpError> {
-        if self.tools.len() + self.left_out.len() >= MAX_TOOLS {
-            let message = format!("the server lists more than {MAX_TOOLS} tools");
-            return Err(McpError::new(McpErrorKind::Limit, message));
-        }
-        let name = tool.get("name").and_then(Value::as_str).unwrap_or("a tool without a name");
-        let name = crate::lock::visible(&text::clip(name, 200));
-        let problem = if tool.to_string().len() > MAX_DEFINITION {
-            Some(format!("its definition is larger than {MAX_DEFINITION} bytes"))
-        } else {
-            match serde_json::from_value::<ToolDefinition>(tool) {
-                Err(error) => Some(format!("its definition is not one: {error}")),
-                Ok(tool) if self.tools.iter().any(|known| known.name == tool.name) => {
-                    Some("another tool has the same name".to_owned())
-                }
-                Ok(tool) => {
-                    self.tools.push(tool);
-                    None
-                }
-            }
-        };
-        self.left_out.extend(problem.map(|problem| (name, problem)));
-        Ok(())
-    }
-}
-
 /// Ends a server that has gone silent, once a call of it was given up.
 struct Abandoned<'a> {
     client: &'a Client,
@@ -372,7 +322,7 @@ impl Drop for Abandoned<'_> {
         let heard = connection.heard();
         tokio::spawn(async move {
             // Any answer, an error too, is a sign of life.
-            let _ = connection.request("ping", Value::Null, silence, None).await;
+            let _ = connection.request(Ask::new("ping", Value::Null, silence)).await;
             if connection.heard() == heard {
                 let message =
                     format!("connection closed: the server said nothing for {silence:?} and was ended");
@@ -382,15 +332,13 @@ impl Drop for Abandoned<'_> {
     }
 }
 
-type Reader = tokio::task::JoinHandle<McpError>;
-
-fn open(
+fn pipes(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin + Send + 'static,
     options: &ClientOptions,
 ) -> (Arc<Connection>, Reader) {
     let (out, lines) = mpsc::channel(64);
-    let connection = Arc::new(Connection::new(out, options.on_log.clone()));
+    let connection = Arc::new(Connection::new(Out::Lines(out), options));
     let closed = connection.closed().clone();
     tokio::spawn(async move {
         // Ends, and so closes the server's input, when the session is over.
@@ -407,67 +355,4 @@ fn open(
         }
     });
     (connection, reader)
-}
-
-async fn forward_errors(connection: Arc<Connection>, errors: impl AsyncRead + Unpin) {
-    let mut lines = LineReader::new(errors, MAX_LOG_LINE);
-    loop {
-        match lines.next().await {
-            Ok(Line::Whole(line)) => connection.log(&String::from_utf8_lossy(line)),
-            Ok(Line::TooLong) => connection.log("[a line too long to show]"),
-            Ok(Line::End) | Err(_) => return,
-        }
-        tokio::task::coop::consume_budget().await;
-    }
-}
-
-/// Watches over a server process from start to end. When it returns, nothing of the server is left.
-async fn supervise(
-    connection: Arc<Connection>,
-    mut process: Process,
-    mut reader: Reader,
-    gone: toolwright_core::CancelToken,
-) {
-    const MOMENT: Duration = Duration::from_millis(500);
-    let mut status = None;
-    tokio::select! {
-        () = connection.closed().cancelled() => {}
-        ended = process.child.wait() => {
-            process.tree.root_ended();
-            status = ended.ok();
-            // What it wrote before it ended is still read; a child of it may hold the pipe open for ever.
-            let _ = tokio::time::timeout(MOMENT, &mut reader).await;
-        }
-        why = &mut reader => {
-            let broke = why.unwrap_or_else(|_| McpError::new(McpErrorKind::Closed, "connection closed"));
-            if broke.kind() == McpErrorKind::Closed {
-                status = tokio::time::timeout(MOMENT, process.child.wait()).await.ok().and_then(Result::ok);
-            }
-            if status.is_some() {
-                process.tree.root_ended();
-            } else {
-                connection.close(broke);
-            }
-        }
-    }
-    if let Some(status) = status {
-        let message = format!("connection closed: the server ended ({status})");
-        connection.close(McpError::new(McpErrorKind::Closed, message));
-    } else if connection.ended_politely() {
-        // Its input is closed by now. A well-behaved server ends by itself.
-        let ended = tokio::time::timeout(END_GRACE, process.child.wait()).await.is_ok();
-        if ended {
-            process.tree.root_ended();
-        } else {
-            process.tree.terminate();
-            if tokio::time::timeout(MOMENT, process.child.wait()).await.is_ok() {
-                process.tree.root_ended();
-            }
-        }
-    }
-    let Process { mut child, tree } = process;
-    // The search through `/proc` takes a while on a busy machine.
-    let _ = tokio::task::spawn_blocking(move || drop(tree)).await;
-    let _ = child.wait().await;
-    gone.cancel();
 }

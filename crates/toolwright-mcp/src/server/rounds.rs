@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
-use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -17,6 +16,7 @@ use toolwright_core::canonical_json;
 
 use super::Request;
 use crate::jsonrpc::{INVALID_PARAMS, RpcError};
+use crate::random::random_bytes;
 
 /// How long a client may take between two rounds.
 const LIFETIME: Duration = Duration::from_secs(3600);
@@ -50,24 +50,6 @@ impl std::fmt::Debug for StateKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("StateKey(..)")
     }
-}
-
-/// Bytes nobody can guess.
-pub(super) fn random_bytes<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    if SystemRandom::new().fill(&mut bytes).is_err() {
-        // Without randomness there are no sessions and no seals; going on would be worse than stopping.
-        #[expect(clippy::panic, reason = "the system has no source of randomness")]
-        {
-            panic!("the system's source of randomness failed");
-        }
-    }
-    bytes
-}
-
-/// A name nobody can guess, of visible ASCII characters.
-pub(super) fn random_name() -> String {
-    URL_SAFE_NO_PAD.encode(random_bytes::<18>())
 }
 
 /// What was answered in earlier rounds and in this one.

@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use toolwright_core::{CancelToken, ErrorKind, ToolError};
 
 use super::peer::{Question, Reply};
-use super::rounds::random_name;
 use super::{Outcome, Request};
 use crate::jsonrpc::{INVALID_PARAMS, MISSING_CAPABILITY, RpcError};
 use crate::protocol::TASKS_EXTENSION;
+use crate::random::random_name;
 
 /// How long a task is kept.
 const LIFETIME: Duration = Duration::from_secs(3600);

@@ -1,4 +1,5 @@
-//! How messages travel: lines over pipes, and the processes at the other end of them.
+//! How messages travel: lines over pipes and the processes at the other end of them, or HTTP.
 
+pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod stdio;

@@ -103,14 +103,14 @@ tools 3
 read -r l
 case "$l" in *'"io.modelcontextprotocol/protocolVersion":"2026-07-28"'*) ;; *) exit 1;; esac
 answer 4 '{"content":[{"type":"text","text":"new"}],"resultType":"complete"}'
-read -r l; answer 5 '{"resultType":"input_required","inputRequests":{}}'
+read -r l; answer 5 '{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}'
 forever"#,
     )
     .build();
     let run = Run::builder(Toolset::new()).source(server).build().unwrap();
     assert_eq!(run.call(ToolCall::new("1", "add", json!({}))).await.unwrap().to_text(), "new");
     let asks = run.call(ToolCall::new("2", "add", json!({}))).await.unwrap();
-    assert!(asks.error.unwrap().message.contains("input_required"));
+    assert!(asks.error.unwrap().message.contains("`roots/list` is not offered"));
 }
 
 #[tokio::test]

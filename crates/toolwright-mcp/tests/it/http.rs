@@ -10,13 +10,13 @@ use tokio::process::{Child, Command};
 
 use crate::support::{eventually, example};
 
-struct Served {
+pub(crate) struct Served {
     child: Child,
     address: String,
 }
 
 /// The example server, over HTTP.
-async fn serve(token: Option<&str>) -> Served {
+pub(crate) async fn serve(token: Option<&str>) -> Served {
     let mut command = Command::new(example());
     command.args(["--http", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     if let Some(token) = token {
@@ -54,6 +54,10 @@ impl Reply {
 }
 
 impl Served {
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
     async fn raw(&self, request: &[u8]) -> Reply {
         let mut connection = TcpStream::connect(&self.address).await.unwrap();
         // A server that has read enough may close before everything was written.

@@ -12,6 +12,7 @@
 
 mod hostile;
 mod http;
+mod http_client;
 mod peers;
 mod pinning;
 mod pipes;

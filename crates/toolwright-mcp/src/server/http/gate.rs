@@ -13,7 +13,7 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use ring::hmac;
 
 use super::HttpOptions;
-use crate::server::rounds::random_bytes;
+use crate::random::random_bytes;
 
 /// How many clients' rates are remembered.
 const MAX_CLIENTS: usize = 10_000;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use toolwright_core::CancelToken;
 
 use super::stream::Stream;
-use crate::server::rounds::random_name;
+use crate::random::random_name;
 use crate::server::session::Session;
 
 /// How long a session is kept without a request.

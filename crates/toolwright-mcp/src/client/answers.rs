@@ -1,0 +1,274 @@
+//! What a server may ask the client: the person, the model, and the folders it works in.
+//!
+//! Nothing is offered unless the program says who answers. What comes from a server is bounded and shown to people
+//! escaped; answers are checked against the server's own schema before they are sent.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use toolwright_core::schema::Schema;
+use toolwright_core::{
+    ApprovalRequest, Approver, BoxFuture, CallView, Content, Decision, Message, Model, ModelOptions,
+    ModelRequest, StopReason, ToolCall, ToolChoice, text,
+};
+
+use crate::bridge;
+use crate::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND, RpcError};
+
+/// The most messages a server may have the model read.
+const MAX_MESSAGES: usize = 200;
+
+/// The most tokens a server may have the model write.
+const MAX_TOKENS: u64 = 8192;
+
+/// Answers what servers ask a person.
+pub trait Elicitor: Send + Sync {
+    /// Asks the person.
+    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply>;
+}
+
+/// What a server wants to know from a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Elicitation {
+    /// The server, as the program calls it.
+    pub server: String,
+    /// What it says. It may say anything: show it as what it is.
+    pub message: String,
+    /// The form: a flat object of plain values. Empty when a page is to be visited instead.
+    pub schema: Value,
+    /// The page to visit instead of filling in a form.
+    pub url: Option<String>,
+}
+
+/// What a person answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ElicitReply {
+    /// The form, filled in. What has a default and was left out is added.
+    Accept(Map<String, Value>),
+    /// No.
+    Decline,
+    /// Neither yes nor no.
+    Cancel,
+}
+
+/// Lets servers ask a model, once an approver has looked at what they ask.
+#[derive(Clone)]
+pub struct Sampling {
+    model: Arc<dyn Model>,
+    approver: Arc<dyn Approver>,
+}
+
+impl Sampling {
+    /// Lets servers ask this model whenever the approver says so. The approver sees a call of `mcp_sampling` with the
+    /// server's name and messages.
+    pub fn new(model: Arc<dyn Model>, approver: Arc<dyn Approver>) -> Self {
+        Sampling { model, approver }
+    }
+}
+
+/// Who answers servers. The default answers nothing.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Answers {
+    /// Answers what servers ask a person.
+    pub elicitor: Option<Arc<dyn Elicitor>>,
+    /// Answers what servers ask a model.
+    pub sampling: Option<Sampling>,
+    /// The folders the client works in, as `file://` addresses with names.
+    pub roots: Option<Vec<(String, String)>>,
+}
+
+impl std::fmt::Debug for Answers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Answers").field(&self.capabilities()).finish()
+    }
+}
+
+impl Answers {
+    /// What the client says it can do.
+    pub(crate) fn capabilities(&self) -> Value {
+        let mut can = Map::new();
+        if self.elicitor.is_some() {
+            can.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}));
+        }
+        if self.sampling.is_some() {
+            can.insert("sampling".to_owned(), json!({}));
+        }
+        if self.roots.is_some() {
+            can.insert("roots".to_owned(), json!({}));
+        }
+        can.into()
+    }
+
+    /// Answers one question of a server.
+    pub(crate) async fn answer(&self, server: &str, method: &str, params: &Value) -> Result<Value, RpcError> {
+        match method {
+            "elicitation/create" => self.elicit(server, params).await,
+            "sampling/createMessage" => self.sample(server, params).await,
+            "roots/list" => match &self.roots {
+                Some(roots) => {
+                    let roots: Vec<Value> =
+                        roots.iter().map(|(uri, name)| json!({"uri": uri, "name": name})).collect();
+                    Ok(json!({"roots": roots}))
+                }
+                None => Err(not_offered(method)),
+            },
+            _ => Err(not_offered(method)),
+        }
+    }
+
+    async fn elicit(&self, server: &str, params: &Value) -> Result<Value, RpcError> {
+        let elicitor = self.elicitor.as_ref().ok_or_else(|| not_offered("elicitation/create"))?;
+        let url = params.get("url").and_then(Value::as_str).map(|url| text::clip(url, 4096));
+        let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
+        let checked = Schema::compile_any(&schema).map_err(|error| {
+            RpcError::new(INVALID_PARAMS, format!("`requestedSchema` is not usable: {error}"))
+        })?;
+        let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+        let request =
+            Elicitation { server: server.to_owned(), message: text::clip(message, 10_000), schema, url };
+        Ok(match elicitor.elicit(&request).await {
+            ElicitReply::Accept(mut content) => {
+                add_defaults(&request.schema, &mut content);
+                let content = Value::Object(content);
+                if request.url.is_none() && !checked.problems(&content).is_empty() {
+                    return Ok(json!({"action": "cancel"}));
+                }
+                match request.url {
+                    Some(_) => json!({"action": "accept"}),
+                    None => json!({"action": "accept", "content": content}),
+                }
+            }
+            ElicitReply::Decline => json!({"action": "decline"}),
+            ElicitReply::Cancel => json!({"action": "cancel"}),
+        })
+    }
+
+    async fn sample(&self, server: &str, params: &Value) -> Result<Value, RpcError> {
+        let sampling = self.sampling.as_ref().ok_or_else(|| not_offered("sampling/createMessage"))?;
+        let invalid = |message: &str| RpcError::new(INVALID_PARAMS, message);
+        let said = params
+            .get("messages")
+            .and_then(Value::as_array)
+            .ok_or_else(|| invalid("`messages` is missing"))?;
+        if said.len() > MAX_MESSAGES {
+            return Err(invalid("there are too many messages"));
+        }
+        let mut messages = Vec::new();
+        if let Some(system) = params.get("systemPrompt").and_then(Value::as_str) {
+            messages.push(Message::system(system));
+        }
+        for message in said {
+            let blocks = match message.get("content") {
+                Some(Value::Array(blocks)) => blocks.clone(),
+                Some(block) => vec![block.clone()],
+                None => return Err(invalid("a message has no content")),
+            };
+            let content: Vec<Content> = blocks.into_iter().map(bridge::read_block).collect();
+            messages.push(match message.get("role").and_then(Value::as_str) {
+                Some("assistant") => {
+                    let said: Vec<_> = content.iter().filter_map(Content::as_text).collect();
+                    Message::assistant(said.join("\n\n"))
+                }
+                _ => Message::User { content },
+            });
+        }
+        let arguments = json!({"server": server, "messages": said, "system": params.get("systemPrompt")});
+        let call = ToolCall::new("mcp_sampling", "mcp_sampling", arguments);
+        let request = ApprovalRequest {
+            call: &call,
+            annotations: &toolwright_core::Annotations::default(),
+            view: CallView::default(),
+            reason: Some(format!("the MCP server `{server}` wants to ask the model")),
+        };
+        if !matches!(sampling.approver.decide(&request).await, Decision::Approve) {
+            return Err(RpcError::new(-1, "the user rejected the request"));
+        }
+        let most = params.get("maxTokens").and_then(Value::as_u64).unwrap_or(1024).clamp(1, MAX_TOKENS);
+        let options = ModelOptions {
+            max_tokens: u32::try_from(most).ok(),
+            temperature: params.get("temperature").and_then(Value::as_f64),
+            ..ModelOptions::default()
+        };
+        let request = ModelRequest {
+            messages: &messages,
+            tools: &[],
+            tool_choice: &ToolChoice::None,
+            options: &options,
+        };
+        let reply = sampling.model.generate(request).await;
+        let reply =
+            reply.map_err(|_| RpcError::new(crate::jsonrpc::INTERNAL_ERROR, "the model did not answer"))?;
+        let said: Vec<_> = reply.message.content.iter().filter_map(Content::as_text).collect();
+        let stop = match reply.stop {
+            StopReason::MaxTokens => "maxTokens",
+            StopReason::StopSequence => "stopSequence",
+            _ => "endTurn",
+        };
+        Ok(json!({
+            "role": "assistant",
+            "content": {"type": "text", "text": said.join("\n\n")},
+            "model": sampling.model.name(),
+            "stopReason": stop
+        }))
+    }
+}
+
+fn not_offered(method: &str) -> RpcError {
+    RpcError::new(METHOD_NOT_FOUND, format!("`{method}` is not offered"))
+}
+
+/// Fills in what a form has a default for and nobody gave.
+fn add_defaults(schema: &Value, content: &mut Map<String, Value>) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    for (name, property) in properties {
+        if let Some(default) = property.get("default")
+            && !content.contains_key(name)
+        {
+            content.insert(name.clone(), default.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixed(ElicitReply);
+
+    impl Elicitor for Fixed {
+        fn elicit<'a>(&'a self, _request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
+            Box::pin(async { self.0.clone() })
+        }
+    }
+
+    async fn elicit(reply: ElicitReply) -> Value {
+        let answers = Answers { elicitor: Some(Arc::new(Fixed(reply))), ..Answers::default() };
+        let schema = json!({
+            "type": "object",
+            "properties": {"name": {"type": "string", "default": "Ada"}, "age": {"type": "integer"}}
+        });
+        let params = json!({"message": "?", "requestedSchema": schema});
+        answers.answer("s", "elicitation/create", &params).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn defaults_are_added_and_what_does_not_fit_is_not_sent() {
+        assert_eq!(
+            elicit(ElicitReply::Accept(Map::new())).await,
+            json!({"action": "accept", "content": {"name": "Ada"}})
+        );
+        let wrong = Map::from_iter([("age".to_owned(), json!("old"))]);
+        assert_eq!(elicit(ElicitReply::Accept(wrong)).await, json!({"action": "cancel"}));
+        assert_eq!(elicit(ElicitReply::Decline).await, json!({"action": "decline"}));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_offered_unless_somebody_answers() {
+        let answers = Answers::default();
+        assert_eq!(answers.capabilities(), json!({}));
+        for method in ["elicitation/create", "sampling/createMessage", "roots/list", "tools/list"] {
+            assert_eq!(answers.answer("s", method, &json!({})).await.unwrap_err().code, METHOD_NOT_FOUND);
+        }
+    }
+}

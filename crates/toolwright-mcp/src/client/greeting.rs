@@ -1,0 +1,163 @@
+//! The first words: which revision is spoken, and what the server says of itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolwright_core::{CancelToken, text};
+
+use super::Client;
+use super::connection::Ask;
+use crate::error::{McpError, McpErrorKind};
+use crate::jsonrpc::{METHOD_NOT_FOUND, UNSUPPORTED_VERSION};
+use crate::protocol::{
+    DiscoverResult, Implementation, InitializeResult, LATEST_SESSION_VERSION, SERVER_INFO_KEY,
+    SESSION_VERSIONS, STATELESS_VERSION,
+};
+
+/// How long the stream for what a server says unasked may take to open before the session goes on without waiting.
+const LISTEN_TIME: Duration = Duration::from_secs(2);
+
+/// What a server said of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Greeting {
+    /// The revision that is spoken.
+    pub version: String,
+    /// What the server calls itself.
+    pub server: Implementation,
+    /// What it says about how to use it.
+    pub instructions: Option<String>,
+    /// What it can do.
+    pub capabilities: Value,
+}
+
+impl Client {
+    /// Begins the session. A process is asked in the older way first, which every server of that era answers; an
+    /// address in the newer one, where a refusal costs one round trip and nothing else.
+    pub(super) async fn greeted(mut self) -> Result<Client, McpError> {
+        let newer_first = self.connection.link().is_some_and(|link| !link.is_legacy());
+        let greeting = if newer_first {
+            match self.discover().await {
+                Err(error) if error.supports(STATELESS_VERSION) => self.discover().await,
+                // Servers that do not know the question refuse it, or answer it with anything at all.
+                Err(error) if matches!(error.kind(), McpErrorKind::Refused | McpErrorKind::Protocol) => {
+                    self.initialize().await
+                }
+                other => other,
+            }
+        } else {
+            match self.initialize().await {
+                Err(error) if matches!(error.code(), Some(METHOD_NOT_FOUND | UNSUPPORTED_VERSION)) => {
+                    self.discover().await
+                }
+                other => other,
+            }
+        };
+        match greeting {
+            Ok(greeting) => {
+                self.greeting = greeting;
+                self.listen().await;
+                Ok(self)
+            }
+            Err(error) => {
+                self.connection.close(error.clone());
+                self.gone.cancelled().await;
+                let kind = match error.kind() {
+                    McpErrorKind::Unauthorized => McpErrorKind::Unauthorized,
+                    _ => McpErrorKind::Start,
+                };
+                Err(McpError::new(kind, format!("the server did not start: {error}")))
+            }
+        }
+    }
+
+    fn say_version(&self, version: Option<&str>) {
+        if let Some(link) = self.connection.link() {
+            link.set_version(version);
+        }
+    }
+
+    async fn initialize(&self) -> Result<Greeting, McpError> {
+        self.say_version(None);
+        let params = json!({
+            "protocolVersion": LATEST_SESSION_VERSION,
+            "capabilities": self.connection.capabilities(),
+            "clientInfo": self.options.client_info
+        });
+        let ask = Ask::new("initialize", params, self.options.start_timeout);
+        let greeting = read_initialize(self.connection.request(ask).await?)?;
+        self.say_version(Some(&greeting.version));
+        self.connection.notify("notifications/initialized", json!({}));
+        Ok(greeting)
+    }
+
+    async fn discover(&self) -> Result<Greeting, McpError> {
+        self.say_version(Some(STATELESS_VERSION));
+        let mut params = json!({});
+        self.say_who(&mut params);
+        let ask = Ask::new("server/discover", params, self.options.start_timeout);
+        read_discover(self.connection.request(ask).await?)
+    }
+
+    /// Hears what the server says unasked, where that needs a stream of its own.
+    async fn listen(&self) {
+        let stateless = self.greeting.version == STATELESS_VERSION;
+        let changes = self.greeting.capabilities.pointer("/tools/listChanged") == Some(&json!(true));
+        if !stateless {
+            if let Some(link) = self.connection.link().filter(|link| !link.is_legacy()) {
+                let opened = CancelToken::new();
+                tokio::spawn(link.clone().listen(Arc::downgrade(&self.connection), opened.clone()));
+                let _ = tokio::time::timeout(LISTEN_TIME, opened.cancelled()).await;
+            }
+            return;
+        }
+        if !changes {
+            return;
+        }
+        let mut params = json!({"notifications": {"toolsListChanged": true}});
+        self.say_who(&mut params);
+        let (connection, closed) = (Arc::downgrade(&self.connection), self.connection.closed().clone());
+        tokio::spawn(async move {
+            let Some(connection) = connection.upgrade() else { return };
+            // It is answered when the server ends it; nobody minds when it does not know it.
+            let forever = Duration::from_secs(365 * 24 * 3600);
+            tokio::select! {
+                _ = connection.request(Ask::new("subscriptions/listen", params, forever)) => {}
+                () = closed.cancelled() => {}
+            }
+        });
+    }
+}
+
+fn read_initialize(answer: Value) -> Result<Greeting, McpError> {
+    let answer: InitializeResult = serde_json::from_value(answer).map_err(|error| {
+        McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}"))
+    })?;
+    if !SESSION_VERSIONS.contains(&answer.protocol_version.as_str()) {
+        let version = text::clip(&answer.protocol_version, 100);
+        return Err(McpError::new(McpErrorKind::Protocol, format!("it speaks revision `{version}` only")));
+    }
+    Ok(Greeting {
+        version: answer.protocol_version,
+        server: answer.server_info,
+        instructions: answer.instructions,
+        capabilities: answer.capabilities,
+    })
+}
+
+fn read_discover(answer: Value) -> Result<Greeting, McpError> {
+    let answer: DiscoverResult = serde_json::from_value(answer).map_err(|error| {
+        McpError::new(McpErrorKind::Protocol, format!("its greeting is not one: {error}"))
+    })?;
+    if !answer.supported_versions.iter().any(|version| version == STATELESS_VERSION) {
+        let versions = text::clip(&answer.supported_versions.join(", "), 200);
+        return Err(McpError::new(McpErrorKind::Protocol, format!("it speaks revisions {versions} only")));
+    }
+    let server = answer.meta.get(SERVER_INFO_KEY).and_then(|info| serde_json::from_value(info.clone()).ok());
+    Ok(Greeting {
+        version: STATELESS_VERSION.to_owned(),
+        server: server.unwrap_or_default(),
+        instructions: answer.instructions,
+        capabilities: answer.capabilities,
+    })
+}

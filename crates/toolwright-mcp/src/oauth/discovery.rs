@@ -1,0 +1,272 @@
+//! Which authorization server guards an MCP server, and how it is spoken to.
+//!
+//! Documents come from the server, so they are hostile: bounded, over https except on this machine, and believed only
+//! where what they say of themselves is where they were found.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use toolwright_net::reqwest::{Client, Response, StatusCode, Url};
+
+use super::{Challenge, failed};
+use crate::error::McpError;
+
+/// The longest document that is read.
+const MAX_DOCUMENT: usize = 256 * 1024;
+
+/// What is protected.
+pub(super) struct Resource {
+    /// The name of the server, to be sent exactly as it was published; none before 2025-06-18.
+    pub(super) name: Option<String>,
+    /// The scopes it knows.
+    pub(super) scopes: Vec<String>,
+    /// Its authorization server.
+    issuer: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ResourceDocument {
+    resource: String,
+    #[serde(default)]
+    authorization_servers: Vec<String>,
+    #[serde(default)]
+    scopes_supported: Vec<String>,
+}
+
+/// An authorization server.
+#[derive(Debug)]
+pub(super) struct Metadata {
+    pub(super) issuer: String,
+    pub(super) authorization_endpoint: Option<Url>,
+    pub(super) token_endpoint: Url,
+    pub(super) registration_endpoint: Option<Url>,
+    pub(super) scopes: Vec<String>,
+    /// How clients may prove themselves; empty when it does not say.
+    pub(super) methods: Vec<String>,
+    pub(super) knows_client_addresses: bool,
+    /// True when every answer of it says who it is.
+    pub(super) says_issuer: bool,
+}
+
+#[derive(Deserialize)]
+struct MetadataDocument {
+    issuer: String,
+    #[serde(default)]
+    authorization_endpoint: Option<String>,
+    token_endpoint: String,
+    #[serde(default)]
+    registration_endpoint: Option<String>,
+    #[serde(default)]
+    scopes_supported: Vec<String>,
+    #[serde(default)]
+    token_endpoint_auth_methods_supported: Vec<String>,
+    #[serde(default)]
+    grant_types_supported: Vec<String>,
+    #[serde(default)]
+    code_challenge_methods_supported: Vec<String>,
+    #[serde(default)]
+    client_id_metadata_document_supported: bool,
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+}
+
+/// Reads what the server says of itself (RFC 9728). Servers older than that guard themselves.
+pub(super) async fn resource(
+    http: &Client,
+    server: &Url,
+    challenge: &Challenge,
+) -> Result<Resource, McpError> {
+    let mut places = Vec::new();
+    match &challenge.resource_metadata {
+        Some(place) => {
+            let place =
+                Url::parse(place).map_err(|_| failed("the server's description has no valid address"))?;
+            if place.origin() != server.origin() {
+                return Err(failed("the server's description is on another site"));
+            }
+            places.push(place);
+        }
+        None => {
+            let path = server.path().trim_end_matches('/');
+            if !path.is_empty() {
+                places.push(at(server, &format!("/.well-known/oauth-protected-resource{path}")));
+            }
+            places.push(at(server, "/.well-known/oauth-protected-resource"));
+        }
+    }
+    for place in places {
+        let Some(document) = fetch::<ResourceDocument>(http, &place).await? else { continue };
+        let named = Url::parse(&document.resource).ok();
+        if !named.is_some_and(|named| covers(&named, server)) {
+            return Err(failed("the server's description is that of another server"));
+        }
+        return Ok(Resource {
+            name: Some(document.resource),
+            scopes: document.scopes_supported,
+            issuer: document.authorization_servers.into_iter().next(),
+        });
+    }
+    Ok(Resource { name: None, scopes: Vec::new(), issuer: None })
+}
+
+/// Reads what an authorization server says of itself (RFC 8414, OpenID Connect Discovery).
+pub(super) async fn metadata(http: &Client, server: &Url, resource: &Resource) -> Result<Metadata, McpError> {
+    let root = at(server, "/");
+    let own = root.as_str().trim_end_matches('/').to_owned();
+    let issuer = resource.issuer.clone().unwrap_or_else(|| own.clone());
+    let url = Url::parse(&issuer).map_err(|_| failed("the authorization server has no valid address"))?;
+    allowed(&url, server)?;
+    let path = url.path().trim_end_matches('/');
+    let places = if path.is_empty() {
+        vec![
+            "/.well-known/oauth-authorization-server".to_owned(),
+            "/.well-known/openid-configuration".to_owned(),
+        ]
+    } else {
+        vec![
+            format!("/.well-known/oauth-authorization-server{path}"),
+            format!("/.well-known/openid-configuration{path}"),
+            format!("{path}/.well-known/openid-configuration"),
+        ]
+    };
+    for place in places {
+        let Some(document) = fetch::<MetadataDocument>(http, &at(&url, &place)).await? else { continue };
+        if document.issuer != issuer {
+            return Err(failed("the authorization server's description is that of another one"));
+        }
+        return checked(document, server);
+    }
+    if resource.issuer.is_some() {
+        return Err(failed(&format!("the authorization server {url} does not describe itself")));
+    }
+    // Before 2025-06-18 a server was its own authorization server, at fixed places.
+    Ok(Metadata {
+        issuer: own,
+        authorization_endpoint: Some(at(server, "/authorize")),
+        token_endpoint: at(server, "/token"),
+        registration_endpoint: Some(at(server, "/register")),
+        scopes: Vec::new(),
+        methods: Vec::new(),
+        knows_client_addresses: false,
+        says_issuer: false,
+    })
+}
+
+fn checked(document: MetadataDocument, server: &Url) -> Result<Metadata, McpError> {
+    let endpoint = |text: &str| -> Result<Url, McpError> {
+        let url =
+            Url::parse(text).map_err(|_| failed("an address of the authorization server is not valid"))?;
+        allowed(&url, server)?;
+        Ok(url)
+    };
+    let by_code = document.grant_types_supported.is_empty()
+        || document.grant_types_supported.iter().any(|grant| grant == "authorization_code");
+    let proof = document.code_challenge_methods_supported.iter().any(|method| method == "S256");
+    if by_code && document.authorization_endpoint.is_some() && !proof {
+        return Err(failed("the authorization server does not support PKCE with S256"));
+    }
+    Ok(Metadata {
+        authorization_endpoint: document.authorization_endpoint.as_deref().map(endpoint).transpose()?,
+        token_endpoint: endpoint(&document.token_endpoint)?,
+        registration_endpoint: document.registration_endpoint.as_deref().map(endpoint).transpose()?,
+        issuer: document.issuer,
+        scopes: document.scopes_supported,
+        methods: document.token_endpoint_auth_methods_supported,
+        knows_client_addresses: document.client_id_metadata_document_supported,
+        says_issuer: document.authorization_response_iss_parameter_supported,
+    })
+}
+
+/// Whether a description with this name is that of the server: the same site, and the same path or one above it.
+fn covers(named: &Url, server: &Url) -> bool {
+    let (above, below) = (named.path().trim_end_matches('/'), server.path());
+    let inside = below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    named.origin() == server.origin() && inside && named.fragment().is_none()
+}
+
+/// Secrets go over https, except to this machine when the server is on it too.
+fn allowed(url: &Url, server: &Url) -> Result<(), McpError> {
+    let fine = match url.scheme() {
+        "https" => true,
+        "http" => is_local(url) && is_local(server),
+        _ => false,
+    };
+    if fine { Ok(()) } else { Err(failed(&format!("`{}` is not a safe address", clipped(url)))) }
+}
+
+pub(crate) fn is_local(url: &Url) -> bool {
+    matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
+}
+
+fn clipped(url: &Url) -> String {
+    crate::lock::visible(&toolwright_core::text::clip(url.as_str(), 200))
+}
+
+fn at(url: &Url, path: &str) -> Url {
+    let mut url = url.clone();
+    url.set_path(path);
+    url.set_query(None);
+    url.set_fragment(None);
+    url
+}
+
+/// Fetches a document; `None` when there is none.
+async fn fetch<T: DeserializeOwned>(http: &Client, place: &Url) -> Result<Option<T>, McpError> {
+    let request = http.get(place.clone()).header("accept", "application/json");
+    let response = request.timeout(super::grant::TIME).send().await;
+    let response = response.map_err(|_| failed(&format!("cannot reach {}", clipped(place))))?;
+    if response.status() != StatusCode::OK {
+        return Ok(None);
+    }
+    let body = body(response).await?;
+    // A site that answers everything with a page has no such document either.
+    Ok(serde_json::from_slice(&body).ok())
+}
+
+/// A whole body, within its bounds.
+pub(super) async fn body(mut response: Response) -> Result<Vec<u8>, McpError> {
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_DOCUMENT => body.extend_from_slice(&chunk),
+            Ok(Some(_)) => return Err(failed("a document of the authorization server is too long")),
+            Ok(None) => return Ok(body),
+            Err(_) => return Err(failed("the connection to the authorization server broke")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_description_is_for_its_own_server_only() {
+        let server = url("https://a.example/mcp/v1");
+        for good in
+            ["https://a.example", "https://a.example/", "https://a.example/mcp", "https://a.example/mcp/v1"]
+        {
+            assert!(covers(&url(good), &server), "{good}");
+        }
+        for bad in [
+            "https://b.example/mcp/v1",
+            "http://a.example/mcp/v1",
+            "https://a.example/mc",
+            "https://a.example/x",
+        ] {
+            assert!(!covers(&url(bad), &server), "{bad}");
+        }
+    }
+
+    #[test]
+    fn secrets_go_over_https_or_stay_here() {
+        assert!(allowed(&url("https://a.example/token"), &url("https://b.example")).is_ok());
+        assert!(allowed(&url("http://localhost:1/token"), &url("http://127.0.0.1:2/mcp")).is_ok());
+        assert!(allowed(&url("http://169.254.169.254/token"), &url("http://localhost/mcp")).is_err());
+        assert!(allowed(&url("http://localhost:1/token"), &url("https://b.example")).is_err());
+        assert!(allowed(&url("file:///etc/passwd"), &url("http://localhost/mcp")).is_err());
+    }
+}

@@ -1,0 +1,269 @@
+//! OAuth for HTTP servers: who may act for whom, found out from the server's own refusals.
+//!
+//! A server that answers 401 or 403 says where its authorization server is described (RFC 9728, RFC 8414). The client
+//! registers there, or uses what it was given, sends the person to a page, and trades the code that comes back for a
+//! token (OAuth 2.1 with PKCE). Tokens are kept per server, credentials per authorization server: neither is ever sent
+//! to another one.
+
+mod browser;
+mod challenge;
+mod discovery;
+mod grant;
+mod jwt;
+mod store;
+
+use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use toolwright_core::Secret;
+use toolwright_net::reqwest::{self, Url};
+
+pub use self::browser::{Browser, LoopbackBrowser};
+pub(crate) use self::challenge::Challenge;
+pub use self::store::TokenStore;
+
+use self::discovery::{Metadata, Resource};
+use self::store::{Kept, Registration, Tokens};
+use crate::error::{McpError, McpErrorKind};
+
+/// How a client comes by its tokens.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct OAuthOptions {
+    /// What the client calls itself when it registers.
+    pub client_name: String,
+    /// An https address that describes the client; authorization servers that know such addresses take it as its name.
+    pub client_metadata_url: Option<String>,
+    /// A name, and maybe a secret, that the authorization server gave out beforehand.
+    pub registered: Option<Credentials>,
+    /// Acts for itself, without a person: the client credentials grant.
+    pub machine: Option<Machine>,
+    /// Sends the person to a page; without one only what needs no person works.
+    pub browser: Option<Arc<dyn Browser>>,
+    /// Where tokens are kept.
+    pub store: TokenStore,
+}
+
+impl Default for OAuthOptions {
+    fn default() -> Self {
+        OAuthOptions {
+            client_name: "Toolwright".to_owned(),
+            client_metadata_url: None,
+            registered: None,
+            machine: None,
+            browser: None,
+            store: TokenStore::in_memory(),
+        }
+    }
+}
+
+impl std::fmt::Debug for OAuthOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OAuthOptions").field("client_name", &self.client_name).finish_non_exhaustive()
+    }
+}
+
+/// What an authorization server knows a client by.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    /// The name.
+    pub client_id: String,
+    /// The secret, when there is one.
+    pub client_secret: Option<Secret>,
+    /// The authorization server they belong to; they are shown to no other. Without it, to the first that is met.
+    pub issuer: Option<String>,
+}
+
+/// A client that acts for itself.
+#[derive(Debug, Clone)]
+pub enum Machine {
+    /// Proves itself with a secret.
+    Secret {
+        /// The name.
+        client_id: String,
+        /// The secret.
+        client_secret: Secret,
+    },
+    /// Proves itself with a signature (ES256).
+    Key {
+        /// The name.
+        client_id: String,
+        /// The private key, PKCS#8 in PEM.
+        private_key: Secret,
+    },
+}
+
+/// The client's side of OAuth, for one server.
+pub(crate) struct OAuth {
+    http: reqwest::Client,
+    server: Url,
+    options: OAuthOptions,
+    state: Mutex<Kept>,
+    /// Held while a token is fetched, so that this happens once.
+    fetching: tokio::sync::Mutex<()>,
+}
+
+impl OAuth {
+    pub(crate) fn new(http: reqwest::Client, server: Url, options: OAuthOptions) -> Result<Self, McpError> {
+        let kept = options.store.load(server.as_str()).map_err(|why| failed(&why))?.unwrap_or_default();
+        let (state, fetching) = (Mutex::new(kept), tokio::sync::Mutex::default());
+        Ok(OAuth { http, server, options, state, fetching })
+    }
+
+    fn state(&self) -> MutexGuard<'_, Kept> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The token to present, if there is one; one that is about to end is renewed first.
+    pub(crate) async fn token(&self) -> Option<Secret> {
+        let tokens = self.state().tokens.clone()?;
+        if !tokens.is_stale() {
+            return Some(tokens.access);
+        }
+        let _one = self.fetching.lock().await;
+        let tokens = self.state().tokens.clone()?;
+        if tokens.is_stale() {
+            let _ = self.renew(&tokens).await;
+        }
+        self.state().tokens.as_ref().map(|tokens| tokens.access.clone())
+    }
+
+    /// Answers a refusal: gets a token that should do. `presented` is the one that was refused.
+    pub(crate) async fn answer(
+        &self,
+        challenge: &Challenge,
+        presented: Option<&Secret>,
+    ) -> Result<(), McpError> {
+        let _one = self.fetching.lock().await;
+        let tokens = self.state().tokens.clone();
+        // Somebody else may have got a new one in the meantime.
+        if let Some(tokens) = &tokens
+            && presented.is_some_and(|presented| *presented != tokens.access)
+        {
+            return Ok(());
+        }
+        if challenge.wants_more_scopes {
+            let asked = self.state().asked_scopes.clone();
+            if challenge.scopes.iter().all(|scope| asked.contains(scope)) {
+                let scopes = challenge.scopes.join(" ");
+                return Err(failed(&format!(
+                    "the server wants the scopes `{scopes}`, which were asked for already"
+                )));
+            }
+        } else if let Some(tokens) = &tokens
+            && tokens.refresh.is_some()
+            && self.renew(tokens).await.is_ok()
+        {
+            return Ok(());
+        }
+        self.state().tokens = None;
+        self.authorize(challenge).await
+    }
+
+    async fn authorize(&self, challenge: &Challenge) -> Result<(), McpError> {
+        let resource = discovery::resource(&self.http, &self.server, challenge).await?;
+        let metadata = discovery::metadata(&self.http, &self.server, &resource).await?;
+        let scopes = self.scopes(challenge, &resource, &metadata);
+        let tokens = match &self.options.machine {
+            Some(machine) => grant::as_machine(&self.http, &metadata, machine, &resource, &scopes).await?,
+            None => {
+                let Some(browser) = self.options.browser.clone() else {
+                    return Err(failed(
+                        "the server wants a person to allow this, and there is nobody to ask",
+                    ));
+                };
+                let client = self.registration(&metadata, browser.redirect_uri()).await?;
+                let tokens =
+                    grant::as_person(&self.http, &metadata, &client, &*browser, &resource, &scopes).await?;
+                self.state().registration = Some(client);
+                tokens
+            }
+        };
+        let mut state = self.state();
+        state.issuer = Some(metadata.issuer.clone());
+        state.resource.clone_from(&resource.name);
+        state.token_endpoint = Some(metadata.token_endpoint.to_string());
+        state.asked_scopes = scopes;
+        state.tokens = Some(tokens);
+        let kept = state.clone();
+        drop(state);
+        self.options.store.save(self.server.as_str(), &kept).map_err(|why| failed(&why))
+    }
+
+    /// What to ask for: what the server named, else what it lists, else nothing; what was asked for before stays.
+    fn scopes(&self, challenge: &Challenge, resource: &Resource, metadata: &Metadata) -> Vec<String> {
+        let mut scopes =
+            if challenge.scopes.is_empty() { resource.scopes.clone() } else { challenge.scopes.clone() };
+        if challenge.wants_more_scopes {
+            let before = self.state().asked_scopes.clone();
+            scopes = before.into_iter().chain(scopes).collect();
+        }
+        // Without a person there is nothing to renew later.
+        let renewable = metadata.scopes.iter().any(|scope| scope == "offline_access");
+        if renewable && self.options.machine.is_none() {
+            scopes.push("offline_access".to_owned());
+        }
+        let mut seen = std::collections::HashSet::new();
+        scopes.retain(|scope| seen.insert(scope.clone()));
+        scopes
+    }
+
+    /// The client's name at this authorization server.
+    async fn registration(
+        &self,
+        metadata: &Metadata,
+        redirect_uri: String,
+    ) -> Result<Registration, McpError> {
+        if let Some(given) = &self.options.registered
+            && given.issuer.as_ref().is_none_or(|issuer| *issuer == metadata.issuer)
+        {
+            return Ok(Registration {
+                issuer: metadata.issuer.clone(),
+                client_id: given.client_id.clone(),
+                client_secret: given.client_secret.clone(),
+                method: None,
+                redirect_uri,
+            });
+        }
+        if let Some(url) =
+            self.options.client_metadata_url.as_ref().filter(|_| metadata.knows_client_addresses)
+        {
+            return Ok(Registration {
+                issuer: metadata.issuer.clone(),
+                client_id: url.clone(),
+                client_secret: None,
+                method: Some("none".to_owned()),
+                redirect_uri,
+            });
+        }
+        let known = self.state().registration.clone();
+        if let Some(known) = known
+            && known.issuer == metadata.issuer
+            && known.redirect_uri == redirect_uri
+        {
+            return Ok(known);
+        }
+        grant::register(&self.http, metadata, &self.options.client_name, redirect_uri).await
+    }
+
+    /// Trades a refresh token for a new access token.
+    async fn renew(&self, tokens: &Tokens) -> Result<(), McpError> {
+        let kept = self.state().clone();
+        let renewed = grant::renewed(&self.http, &kept, tokens).await;
+        let mut state = self.state();
+        match renewed {
+            Ok(renewed) => state.tokens = Some(renewed),
+            Err(error) => {
+                state.tokens = None;
+                return Err(error);
+            }
+        }
+        let kept = state.clone();
+        drop(state);
+        self.options.store.save(self.server.as_str(), &kept).map_err(|why| failed(&why))
+    }
+}
+
+fn failed(why: &str) -> McpError {
+    McpError::new(McpErrorKind::Unauthorized, format!("no authorization: {why}"))
+}

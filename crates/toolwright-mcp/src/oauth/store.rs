@@ -1,0 +1,205 @@
+//! Where tokens are kept: a file that only its owner can read, or nowhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use toolwright_core::Secret;
+
+/// A token that ends within this time is renewed before it is used.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// The largest file that is read.
+const MAX_FILE: u64 = 4 * 1024 * 1024;
+
+/// Where tokens are kept.
+#[derive(Debug, Clone)]
+pub struct TokenStore {
+    path: Option<Arc<Path>>,
+}
+
+/// What is kept for one server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    #[serde(default)]
+    pub(super) issuer: Option<String>,
+    #[serde(default)]
+    pub(super) resource: Option<String>,
+    #[serde(default)]
+    pub(super) token_endpoint: Option<String>,
+    #[serde(default)]
+    pub(super) asked_scopes: Vec<String>,
+    #[serde(default)]
+    pub(super) registration: Option<Registration>,
+    #[serde(default)]
+    pub(super) tokens: Option<Tokens>,
+}
+
+/// What an authorization server knows the client by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Registration {
+    pub(super) issuer: String,
+    pub(super) client_id: String,
+    #[serde(default, with = "maybe_secret")]
+    pub(super) client_secret: Option<Secret>,
+    #[serde(default)]
+    pub(super) method: Option<String>,
+    pub(super) redirect_uri: String,
+}
+
+/// The tokens for one server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Tokens {
+    #[serde(with = "secret")]
+    pub(super) access: Secret,
+    #[serde(default, with = "maybe_secret")]
+    pub(super) refresh: Option<Secret>,
+    /// When the access token ends, in seconds since 1970.
+    #[serde(default)]
+    until: Option<u64>,
+}
+
+impl Tokens {
+    pub(super) fn new(access: String, refresh: Option<String>, seconds: Option<f64>) -> Self {
+        let until = seconds.filter(|seconds| (0.0..1e10).contains(seconds)).map(|seconds| {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1e10")]
+            let seconds = seconds as u64;
+            now() + seconds
+        });
+        Tokens { access: Secret::new(access), refresh: refresh.map(Secret::new), until }
+    }
+
+    /// True when the token is about to end and another can be had for it.
+    pub(super) fn is_stale(&self) -> bool {
+        self.refresh.is_some() && self.until.is_some_and(|until| until < now() + MARGIN.as_secs())
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+impl TokenStore {
+    /// Keeps tokens for as long as the program runs.
+    pub fn in_memory() -> Self {
+        TokenStore { path: None }
+    }
+
+    /// Keeps tokens in this file, which is made readable for its owner only.
+    pub fn in_file(path: impl Into<PathBuf>) -> Self {
+        TokenStore { path: Some(path.into().into()) }
+    }
+
+    fn all(path: &Path) -> Result<BTreeMap<String, Kept>, String> {
+        let about = match std::fs::metadata(path) {
+            Ok(about) => about,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(error) => return Err(format!("cannot read `{}`: {error}", path.display())),
+        };
+        if about.len() > MAX_FILE {
+            return Err(format!("`{}` is too large", path.display()));
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            if about.permissions().mode() & 0o077 != 0 {
+                let path = path.display();
+                return Err(format!("others can read `{path}`, which holds tokens; run `chmod 600 {path}`"));
+            }
+        }
+        let text =
+            std::fs::read(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
+        serde_json::from_slice(&text)
+            .map_err(|error| format!("`{}` is no store of tokens: {error}", path.display()))
+    }
+
+    pub(super) fn load(&self, server: &str) -> Result<Option<Kept>, String> {
+        let Some(path) = &self.path else { return Ok(None) };
+        Ok(Self::all(path)?.remove(server))
+    }
+
+    /// Keeps what belongs to a server. The file is replaced whole.
+    pub(super) fn save(&self, server: &str, kept: &Kept) -> Result<(), String> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let mut all = Self::all(path)?;
+        all.insert(server.to_owned(), kept.clone());
+        let text = serde_json::to_vec_pretty(&all).map_err(|error| error.to_string())?;
+        let write = || -> std::io::Result<()> {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            let beside = path.with_extension(format!("new-{}", std::process::id()));
+            let _ = std::fs::remove_file(&beside);
+            let mut options = std::fs::OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = options.open(&beside)?;
+            std::io::Write::write_all(&mut file, &text)?;
+            file.sync_all()?;
+            std::fs::rename(&beside, path)
+        };
+        write().map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+    }
+}
+
+mod secret {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use toolwright_core::Secret;
+
+    pub(super) fn serialize<S: Serializer>(secret: &Secret, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(secret.expose())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Secret, D::Error> {
+        Ok(Secret::new(String::deserialize(from)?))
+    }
+}
+
+mod maybe_secret {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+    use toolwright_core::Secret;
+
+    pub(super) fn serialize<S: Serializer>(secret: &Option<Secret>, to: S) -> Result<S::Ok, S::Error> {
+        secret.as_ref().map(Secret::expose).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
+        Ok(Option::<String>::deserialize(from)?.map(Secret::new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_come_back_from_a_file_that_only_the_owner_can_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/tokens.json");
+        let store = TokenStore::in_file(&path);
+        assert_eq!(store.load("https://a"), Ok(None));
+        let tokens = Tokens::new("secret".into(), Some("more".into()), Some(3600.0));
+        let kept = Kept { tokens: Some(tokens), ..Kept::default() };
+        store.save("https://a", &kept).unwrap();
+        store.save("https://b", &Kept::default()).unwrap();
+        assert_eq!(store.load("https://a"), Ok(Some(kept)));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+            assert!(store.load("https://a").unwrap_err().contains("chmod 600"));
+        }
+    }
+
+    #[test]
+    fn a_token_is_stale_when_it_ends_soon_and_can_be_renewed() {
+        assert!(!Tokens::new("a".into(), Some("r".into()), Some(3600.0)).is_stale());
+        assert!(Tokens::new("a".into(), Some("r".into()), Some(5.0)).is_stale());
+        assert!(!Tokens::new("a".into(), None, Some(5.0)).is_stale());
+        assert!(!Tokens::new("a".into(), Some("r".into()), Some(f64::NAN)).is_stale());
+    }
+}

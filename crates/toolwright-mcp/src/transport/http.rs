@@ -1,0 +1,547 @@
+//! Messages over HTTP: each is posted, and answered with JSON or with a stream of events.
+//!
+//! A stream that breaks off before the answer is taken up again where it stopped, when the server gave its events ids.
+//! The older transport, with one stream of events for everything, is spoken too.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::task::AbortHandle;
+use toolwright_core::{CancelToken, Secret, text};
+use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use toolwright_net::reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use toolwright_net::{SseEvent, SseReader};
+
+use crate::client::connection::Connection;
+use crate::client::target::HttpTarget;
+use crate::error::{McpError, McpErrorKind};
+use crate::jsonrpc::{self, MAX_MESSAGE_BYTES};
+use crate::oauth::{Challenge, OAuth};
+use crate::protocol::STATELESS_VERSION;
+
+/// How often a stream is taken up again before it is given up.
+const MAX_RESUMES: u32 = 5;
+
+/// How often one message is sent again with another token.
+const MAX_TOKENS: u32 = 3;
+
+/// How long to wait before a stream is taken up again, when the server does not say.
+const RESUME_PAUSE: Duration = Duration::from_millis(500);
+
+/// How much of an error's body is read.
+const ERROR_BODY: usize = 64 * 1024;
+
+/// A message on its way.
+pub(crate) struct Outgoing {
+    pub(crate) message: Vec<u8>,
+    /// The id, when an answer is expected.
+    pub(crate) id: Option<i64>,
+    pub(crate) method: String,
+    /// The value of `Mcp-Name`.
+    pub(crate) name: Option<String>,
+    /// Headers for arguments.
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+/// The way to one server.
+pub(crate) struct Link {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    oauth: Option<OAuth>,
+    said: Mutex<Said>,
+    under_way: Mutex<HashMap<i64, AbortHandle>>,
+    legacy: bool,
+}
+
+/// What was learnt from the server.
+#[derive(Default)]
+struct Said {
+    version: Option<String>,
+    session: Option<String>,
+    /// Where messages go in the older transport.
+    endpoint: Option<Url>,
+}
+
+impl Link {
+    pub(crate) fn new(target: &HttpTarget) -> Result<Self, McpError> {
+        let bad = |why: String| McpError::new(McpErrorKind::Start, why);
+        let url = Url::parse(&target.url).map_err(|_| bad(format!("`{}` is no address", target.url)))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad(format!("`{}` is not an http or https address", target.url)));
+        }
+        let mut headers = HeaderMap::new();
+        for (name, value) in &target.headers {
+            let unusable = || bad(format!("the header `{name}` cannot be sent"));
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
+            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| unusable())?;
+            value.set_sensitive(true);
+            headers.insert(key, value);
+        }
+        // An authorization server may be reached over https though the server is not.
+        let https = url.scheme() == "https" || target.oauth.is_some();
+        let client = toolwright_net::client(https, target.connect, target.read)
+            .map_err(|error| bad(error.to_string()))?;
+        let oauth = target
+            .oauth
+            .clone()
+            .map(|options| OAuth::new(client.clone(), url.clone(), options))
+            .transpose()?;
+        Ok(Link {
+            client,
+            url,
+            headers,
+            oauth,
+            said: Mutex::default(),
+            under_way: Mutex::default(),
+            legacy: target.legacy,
+        })
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, HashMap<i64, AbortHandle>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says which revision is spoken from now on; `None` while that is being found out.
+    pub(crate) fn set_version(&self, version: Option<&str>) {
+        self.said().version = version.map(str::to_owned);
+    }
+
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.said().version.as_deref() == Some(STATELESS_VERSION)
+    }
+
+    /// Sends a message and sees to its answer.
+    pub(crate) fn send(self: &Arc<Self>, connection: &Arc<Connection>, outgoing: Outgoing) {
+        let (link, connection) = (self.clone(), connection.clone());
+        let id = outgoing.id;
+        let task = tokio::spawn(async move {
+            let outcome = link.exchange(&connection, &outgoing).await;
+            if let Some(id) = outgoing.id {
+                link.under_way().remove(&id);
+                let missing = || McpError::new(McpErrorKind::Protocol, "the server did not answer");
+                connection.answer(id, Err(outcome.err().unwrap_or_else(missing)));
+            } else if let Err(error) = outcome {
+                connection.log(&error.to_string());
+            }
+        });
+        if let Some(id) = id {
+            self.under_way().insert(id, task.abort_handle());
+        }
+    }
+
+    /// Hangs up on a request nobody waits for any more.
+    pub(crate) fn abort(&self, id: i64) {
+        if let Some(task) = self.under_way().remove(&id) {
+            task.abort();
+        }
+    }
+
+    /// Ends the session, as far as the server still listens.
+    pub(crate) fn end(self: &Arc<Self>) {
+        self.under_way().drain().for_each(|(_, task)| task.abort());
+        let Some(session) = self.said().session.take() else { return };
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let link = self.clone();
+        tokio::spawn(async move {
+            let request =
+                link.request(Method::DELETE, link.url.clone()).await.header("mcp-session-id", session);
+            let _ = request.timeout(Duration::from_secs(2)).send().await;
+        });
+    }
+
+    async fn exchange(&self, connection: &Arc<Connection>, outgoing: &Outgoing) -> Result<(), McpError> {
+        let response = self.post(outgoing).await?;
+        let status = response.status();
+        if let Some(session) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok())
+            && outgoing.method == "initialize"
+            && status.is_success()
+        {
+            self.said().session = Some(session.to_owned());
+        }
+        if !status.is_success() {
+            return self.refused(connection, outgoing, response).await;
+        }
+        let kind =
+            response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let Some(id) = outgoing.id else { return Ok(()) };
+        if self.legacy {
+            return self.wait_for(connection, id).await;
+        }
+        match kind.as_str() {
+            "text/event-stream" => self.events(connection, response, id).await,
+            "application/json" => {
+                let body = read(response, MAX_MESSAGE_BYTES).await?;
+                take(connection, &body)
+            }
+            _ => Err(McpError::new(
+                McpErrorKind::Protocol,
+                "the server's answer is neither JSON nor a stream of events",
+            )),
+        }
+    }
+
+    /// In the older transport answers come over the one stream.
+    async fn wait_for(&self, connection: &Arc<Connection>, id: i64) -> Result<(), McpError> {
+        while connection.waits_for(id) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
+    /// Posts a message, with another token when the server wants one.
+    async fn post(&self, outgoing: &Outgoing) -> Result<Response, McpError> {
+        let mut tries = 0;
+        loop {
+            let url = self.said().endpoint.clone().unwrap_or_else(|| self.url.clone());
+            let token = self.token().await;
+            let mut request = self
+                .with_token(Method::POST, url, token.as_ref())
+                .header("content-type", "application/json")
+                .header("accept", "application/json, text/event-stream");
+            {
+                let said = self.said();
+                if let Some(version) = &said.version {
+                    request = request.header("mcp-protocol-version", version);
+                }
+                if let Some(session) = &said.session {
+                    request = request.header("mcp-session-id", session);
+                }
+            }
+            if self.is_stateless() {
+                request = request.header("mcp-method", &outgoing.method);
+                if let Some(name) = &outgoing.name {
+                    request = request.header("mcp-name", encoded(name));
+                }
+                for (name, value) in &outgoing.headers {
+                    request = request.header(format!("mcp-param-{name}"), encoded(value));
+                }
+            }
+            let response =
+                request.body(outgoing.message.clone()).send().await.map_err(|cause| unreachable(&cause))?;
+            let challenge = Challenge::read(response.status(), response.headers());
+            let (Some(oauth), Some(challenge)) = (&self.oauth, challenge) else { return Ok(response) };
+            tries += 1;
+            if tries > MAX_TOKENS {
+                return Ok(response);
+            }
+            drop(response);
+            oauth.answer(&challenge, token.as_ref()).await?;
+        }
+    }
+
+    async fn token(&self) -> Option<Secret> {
+        match &self.oauth {
+            Some(oauth) => oauth.token().await,
+            None => None,
+        }
+    }
+
+    fn with_token(&self, method: Method, url: Url, token: Option<&Secret>) -> RequestBuilder {
+        let request = self.client.request(method, url).headers(self.headers.clone());
+        match token {
+            Some(token) => request.bearer_auth(token.expose()),
+            None => request,
+        }
+    }
+
+    async fn request(&self, method: Method, url: Url) -> RequestBuilder {
+        let token = self.token().await;
+        let request = self.with_token(method, url, token.as_ref());
+        match &self.said().version {
+            Some(version) => request.header("mcp-protocol-version", version),
+            None => request,
+        }
+    }
+
+    /// Deals with an answer that is none. A JSON-RPC error counts as the server's answer.
+    async fn refused(
+        &self,
+        connection: &Arc<Connection>,
+        outgoing: &Outgoing,
+        response: Response,
+    ) -> Result<(), McpError> {
+        let status = response.status();
+        if status.is_redirection() {
+            let message = format!(
+                "the server answered {} and points elsewhere; redirects are not followed",
+                status.as_u16()
+            );
+            return Err(McpError::new(McpErrorKind::Protocol, message));
+        }
+        let has_session = self.said().session.is_some();
+        let body = read(response, ERROR_BODY).await.unwrap_or_default();
+        let is_error = jsonrpc::parse(&body).is_ok_and(|message| {
+            matches!(message, jsonrpc::Message::Response { id: jsonrpc::Id::Number(id), .. } if Some(id) == outgoing.id)
+        });
+        if is_error {
+            return take(connection, &body);
+        }
+        if status == StatusCode::NOT_FOUND && has_session {
+            let ended =
+                McpError::new(McpErrorKind::Closed, "connection closed: the server ended the session");
+            connection.close(ended.clone());
+            return Err(ended);
+        }
+        // An error without an id still says what is wrong.
+        let said = serde_json::from_slice::<serde_json::Value>(&body).ok();
+        let error = said
+            .as_ref()
+            .and_then(|said| said.get("error"))
+            .and_then(|error| serde_json::from_value::<jsonrpc::RpcError>(error.clone()).ok());
+        if let Some(error) = error {
+            return Err(McpError::refused(&error));
+        }
+        let kind = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => McpErrorKind::Unauthorized,
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => {
+                McpErrorKind::Refused
+            }
+            _ => McpErrorKind::Closed,
+        };
+        let shown = crate::lock::visible(&text::clip(&String::from_utf8_lossy(&body), 200));
+        Err(McpError::new(kind, format!("the server answered {}: {shown}", status.as_u16())))
+    }
+
+    /// Reads a stream until the answer is there, taking it up again when it breaks off.
+    async fn events(
+        &self,
+        connection: &Arc<Connection>,
+        response: Response,
+        id: i64,
+    ) -> Result<(), McpError> {
+        let mut response = Some(response);
+        let mut place = Place::default();
+        let mut resumes = 0;
+        loop {
+            let broke = match response.take() {
+                Some(response) => self.follow(connection, response, &mut place, Some(id)).await.err(),
+                None => None,
+            };
+            if !connection.waits_for(id) {
+                return Ok(());
+            }
+            if let Some(error) = broke
+                && error.kind() != McpErrorKind::Closed
+            {
+                return Err(error);
+            }
+            let closed =
+                || McpError::new(McpErrorKind::Closed, "the server closed the stream before it answered");
+            let last = place.last_id.clone().filter(|_| !self.is_stateless()).ok_or_else(closed)?;
+            resumes += 1;
+            if resumes > MAX_RESUMES {
+                return Err(closed());
+            }
+            tokio::time::sleep(place.retry.unwrap_or(RESUME_PAUSE).saturating_mul(1 << (resumes - 1).min(4)))
+                .await;
+            let answered = self.listen_request(Some(&last)).await.send().await;
+            response = answered.ok().filter(|response| response.status() == StatusCode::OK);
+        }
+    }
+
+    async fn listen_request(&self, last_id: Option<&str>) -> RequestBuilder {
+        let mut request =
+            self.request(Method::GET, self.url.clone()).await.header("accept", "text/event-stream");
+        if let Some(session) = &self.said().session {
+            request = request.header("mcp-session-id", session);
+        }
+        match last_id {
+            Some(last_id) => request.header("last-event-id", last_id),
+            None => request,
+        }
+    }
+
+    /// Takes the messages of a stream until it ends, or the awaited answer has come.
+    async fn follow(
+        &self,
+        connection: &Arc<Connection>,
+        mut response: Response,
+        place: &mut Place,
+        until: Option<i64>,
+    ) -> Result<(), McpError> {
+        let mut reader = SseReader::new(MAX_MESSAGE_BYTES);
+        loop {
+            let chunk = response.chunk().await.map_err(|cause| unreachable(&cause))?;
+            let Some(chunk) = chunk else { return Ok(()) };
+            let events =
+                reader.push(&chunk).map_err(|error| McpError::new(McpErrorKind::Limit, error.to_string()))?;
+            place.last_id = reader.last_id().map(str::to_owned).or(place.last_id.take());
+            place.retry = reader.retry().or(place.retry);
+            for event in events {
+                self.event(connection, &event)?;
+            }
+            if until.is_some_and(|id| !connection.waits_for(id)) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn event(&self, connection: &Arc<Connection>, event: &SseEvent) -> Result<(), McpError> {
+        if event.name == "endpoint" && self.legacy {
+            let endpoint = self.url.join(event.data.trim()).ok();
+            let endpoint = endpoint.filter(|endpoint| endpoint.origin() == self.url.origin());
+            let other = || McpError::new(McpErrorKind::Protocol, "the server's endpoint is on another site");
+            self.said().endpoint = Some(endpoint.ok_or_else(other)?);
+            return Ok(());
+        }
+        if event.data.is_empty() || !matches!(event.name.as_str(), "" | "message") {
+            return Ok(());
+        }
+        take(connection, event.data.as_bytes())
+    }
+
+    /// Listens for what the server says unasked, until the session is over. Most servers have nothing to say. `opened` is
+    /// told once the server has answered for the first time: what is asked before might be missed.
+    pub(crate) async fn listen(self: Arc<Self>, connection: Weak<Connection>, opened: CancelToken) {
+        let (mut place, mut pause) = (Place::default(), RESUME_PAUSE);
+        let _opened = opened.clone().drop_guard();
+        loop {
+            let response = self.listen_request(place.last_id.as_deref()).await.send().await;
+            opened.cancel();
+            let Some(live) = connection.upgrade() else { return };
+            let closed = live.closed().clone();
+            match response {
+                Ok(response) if response.status() == StatusCode::OK => {
+                    pause = RESUME_PAUSE;
+                    tokio::select! {
+                        _ = self.follow(&live, response, &mut place, None) => {}
+                        () = closed.cancelled() => return,
+                    }
+                }
+                // The server has no such stream.
+                Ok(_) => return,
+                Err(_) => {}
+            }
+            drop(live);
+            tokio::select! {
+                () = tokio::time::sleep(place.retry.unwrap_or(pause)) => {}
+                () = closed.cancelled() => return,
+            }
+            pause = (pause * 2).min(Duration::from_secs(30));
+        }
+    }
+
+    /// Opens the one stream of the older transport, and waits until the server has said where messages go.
+    pub(crate) async fn open_legacy(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        time: Duration,
+    ) -> Result<(), McpError> {
+        let start = |message: String| McpError::new(McpErrorKind::Start, message);
+        let response = self.listen_request(None).await.send().await.map_err(|cause| unreachable(&cause))?;
+        if response.status() != StatusCode::OK {
+            return Err(start(format!("the server answered {}", response.status().as_u16())));
+        }
+        let (link, weak) = (self.clone(), Arc::downgrade(connection));
+        let closed = connection.closed().clone();
+        tokio::spawn(async move {
+            let Some(live) = weak.upgrade() else { return };
+            let mut place = Place::default();
+            let ended = tokio::select! {
+                ended = link.follow(&live, response, &mut place, None) => ended,
+                () = closed.cancelled() => return,
+            };
+            let why = ended.err().unwrap_or_else(|| McpError::new(McpErrorKind::Closed, "connection closed"));
+            live.close(why);
+        });
+        let told = async {
+            while self.said().endpoint.is_none() && connection.closed_reason().is_none() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(time, told).await.is_ok();
+        match connection.closed_reason() {
+            Some(why) => Err(why),
+            None if in_time => Ok(()),
+            None => Err(start("the server does not say where messages go".to_owned())),
+        }
+    }
+
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.legacy
+    }
+}
+
+/// How far a stream was read.
+#[derive(Default)]
+struct Place {
+    last_id: Option<String>,
+    retry: Option<Duration>,
+}
+
+fn take(connection: &Arc<Connection>, message: &[u8]) -> Result<(), McpError> {
+    match jsonrpc::parse(message) {
+        Ok(message) => {
+            connection.take(message);
+            Ok(())
+        }
+        Err(malformed) => {
+            let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
+            Err(McpError::new(McpErrorKind::Protocol, message))
+        }
+    }
+}
+
+/// A whole body, within its bounds.
+async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, McpError> {
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() <= most => body.extend_from_slice(&chunk),
+            Ok(Some(_)) => {
+                return Err(McpError::new(
+                    McpErrorKind::Limit,
+                    format!("the answer is larger than {most} bytes"),
+                ));
+            }
+            Ok(None) => return Ok(body),
+            Err(cause) => return Err(unreachable(&cause)),
+        }
+    }
+}
+
+/// A connection that could not be made, or broke. Addresses may hold secrets, so they are not repeated.
+fn unreachable(cause: &toolwright_net::reqwest::Error) -> McpError {
+    let message = if cause.is_connect() {
+        "the server cannot be reached"
+    } else if cause.is_timeout() {
+        "the server fell silent"
+    } else {
+        "the connection to the server broke"
+    };
+    McpError::new(McpErrorKind::Closed, format!("connection closed: {message}"))
+}
+
+/// A text as a header's value: as it is where that is safe, else in Base64.
+pub(crate) fn encoded(text: &str) -> String {
+    let safe = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text;
+    if safe && !text.starts_with("=?base64?") {
+        return text.to_owned();
+    }
+    format!("=?base64?{}?=", STANDARD.encode(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encoded;
+
+    #[test]
+    fn values_that_are_not_safe_in_a_header_are_encoded() {
+        assert_eq!(encoded("us west 1"), "us west 1");
+        assert_eq!(encoded(""), "");
+        for text in [" a", "a ", "a\nb", "\ta", "Hello, 世界", "=?base64?x?="] {
+            assert!(encoded(text).starts_with("=?base64?") && encoded(text).ends_with("?="), "{text}");
+        }
+    }
+}
