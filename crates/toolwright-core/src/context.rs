@@ -129,7 +129,8 @@ impl ToolContext {
 
     /// True once the call is to stop. Long loops ask this.
     pub fn is_cancelled(&self) -> bool {
-        self.cancel_token().is_cancelled()
+        // A call that nobody watches yet has no token of its own, and stops when its parent does.
+        self.inner.cancel.get().unwrap_or(&self.inner.parent_cancel).is_cancelled()
     }
 
     /// An error once the call is to stop, for use with `?` in long loops.

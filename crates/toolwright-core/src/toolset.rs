@@ -29,7 +29,7 @@ use crate::tool::{BoxFuture, Fingerprint, Tool, ToolSpec};
 /// ```
 #[derive(Clone, Default)]
 pub struct Toolset {
-    entries: Arc<IndexMap<Arc<str>, Entry>>,
+    entries: Arc<IndexMap<Arc<str>, Entry, foldhash::fast::RandomState>>,
 }
 
 /// One tool of a set, with what was compiled for it.

@@ -178,14 +178,14 @@ fn validate(
     let settings = entry.tool.settings();
     let arguments = settings.with_real_names(arguments);
     let Some(read) = &settings.reader else { return entry.schema.validate(arguments, run.strictness) };
-    let own = match read(arguments.clone()) {
-        // JSON text for a list or an object plainly means that; a reader of its own need not know.
-        Err(refused) if holds_json_text(&arguments) => entry
-            .schema
-            .validate(arguments, run.strictness)
-            .map_err(|_| refused)
-            .and_then(|fitted| read(fitted)),
-        outcome => outcome,
+    // JSON text for a list or an object plainly means that; a reader of its own need not know.
+    let own = if holds_json_text(&arguments) {
+        read(arguments.clone()).or_else(|refused| {
+            let fitted = entry.schema.validate(arguments, run.strictness).map_err(|_| refused)?;
+            read(fitted)
+        })
+    } else {
+        read(arguments)
     };
     entry.schema.validate(own?, run.strictness)
 }
@@ -234,14 +234,16 @@ impl Drop for Active<'_> {
 struct Record<'a> {
     run: &'a RunInner,
     span: u64,
-    started: Instant,
+    /// When it began; nobody who listens, nobody who asks.
+    started: Option<Instant>,
     open: bool,
 }
 
 impl<'a> Record<'a> {
     fn open(run: &'a RunInner, call: &ToolCall, parent: Option<u64>) -> Result<Self, ToolError> {
         let span = run.events.new_span();
-        if run.events.wanted() {
+        let wanted = run.events.wanted();
+        if wanted {
             run.events.emit(EventKind::CallStarted {
                 span,
                 parent,
@@ -250,11 +252,14 @@ impl<'a> Record<'a> {
                 arguments: call.arguments.clone(),
             })?;
         }
-        Ok(Record { run, span, started: Instant::now(), open: true })
+        Ok(Record { run, span, started: wanted.then(Instant::now), open: true })
     }
 
     fn close(&mut self, result: Option<&ToolResult>, error: Option<&ErrorInfo>) -> Result<(), ToolError> {
-        self.finish(result.cloned(), error.cloned(), false)
+        match self.started {
+            Some(_) => self.finish(result.cloned(), error.cloned(), false),
+            None => self.finish(None, None, false),
+        }
     }
 
     fn close_fatal(mut self, outcome: Result<ToolOutput, ToolError>) -> ToolError {
@@ -273,10 +278,8 @@ impl<'a> Record<'a> {
         interrupted: bool,
     ) -> Result<(), ToolError> {
         self.open = false;
-        if !self.run.events.wanted() {
-            return Ok(());
-        }
-        let duration: Duration = self.started.elapsed();
+        let Some(started) = self.started else { return Ok(()) };
+        let duration: Duration = started.elapsed();
         self.run.events.emit(EventKind::CallFinished {
             span: self.span,
             result,

@@ -62,7 +62,7 @@ pub(crate) struct RunInner {
     pub(crate) max_output: usize,
     pub(crate) max_depth: u32,
     /// Calls under way, so that one can be cancelled by its id.
-    active: Arc<Mutex<HashMap<u64, ToolContext>>>,
+    active: Arc<Mutex<Calls>>,
     /// Who wants to be told what happens inside a call, by its id.
     watches: Arc<Mutex<HashMap<Arc<str>, Watch>>>,
     end: Mutex<Option<RunEnd>>,
@@ -84,6 +84,9 @@ pub(crate) struct Outer {
 
 /// Lets tools of this crate find the run they work in.
 struct Handle(Weak<RunInner>);
+
+/// Contexts of calls by their spans, which are numbers of our own, so a fixed hash will do.
+pub(crate) type Calls = HashMap<u64, ToolContext, foldhash::fast::FixedState>;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -336,7 +339,7 @@ impl RunInner {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn active(&self) -> std::sync::MutexGuard<'_, HashMap<u64, ToolContext>> {
+    pub(crate) fn active(&self) -> std::sync::MutexGuard<'_, Calls> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -142,26 +142,20 @@ impl std::error::Error for SchemaError {}
 
 /// How deep a value is nested; a scalar is 0 deep. Does not recurse.
 pub fn depth(value: &Value) -> usize {
-    // The common case, an object of scalars, needs no list to work through.
-    let flat = |value: &Value| !matches!(value, Value::Array(_) | Value::Object(_));
-    match value {
-        Value::Object(map) if map.values().all(flat) => return 1,
-        Value::Array(items) if items.iter().all(flat) => return 1,
-        value if flat(value) => return 0,
-        _ => {}
-    }
+    let holds = |value: &&Value| matches!(value, Value::Array(_) | Value::Object(_));
     let mut deepest = 0;
-    let mut todo = vec![(value, 0)];
-    while let Some((value, level)) = todo.pop() {
+    // Only what can hold others is put aside, so that a long list of numbers costs one look at each.
+    let mut todo: Vec<(&Value, usize)> = Vec::new();
+    let mut next = Some((value, 0)).filter(|(value, _)| holds(value));
+    while let Some((value, above)) = next {
+        let level = above + 1;
+        deepest = deepest.max(level);
         match value {
-            Value::Array(items) => todo.extend(items.iter().map(|item| (item, level + 1))),
-            Value::Object(map) => todo.extend(map.values().map(|item| (item, level + 1))),
-            _ => {
-                deepest = deepest.max(level);
-                continue;
-            }
+            Value::Array(items) => todo.extend(items.iter().filter(holds).map(|item| (item, level))),
+            Value::Object(map) => todo.extend(map.values().filter(holds).map(|item| (item, level))),
+            _ => {}
         }
-        deepest = deepest.max(level + 1);
+        next = todo.pop();
     }
     deepest
 }
