@@ -42,6 +42,21 @@ pub async fn nanos_async<F: Future<Output = ()>>(mut work: impl FnMut() -> F) ->
     best
 }
 
+/// Like [`nanos_async`], for work that uses up what `prepare` makes, which is not timed.
+pub async fn nanos_prepared<T, F: Future<Output = ()>>(
+    mut prepare: impl FnMut() -> T,
+    mut work: impl FnMut(T) -> F,
+) -> f64 {
+    let mut best = f64::INFINITY;
+    for _ in 0..100 {
+        let prepared = prepare();
+        let start = Instant::now();
+        work(prepared).await;
+        best = best.min(start.elapsed().as_secs_f64() * 1e9);
+    }
+    best
+}
+
 /// Prints the measurements as one JSON object, for `cargo xtask bench` to read.
 #[expect(clippy::print_stdout, reason = "this is the program's output")]
 pub fn report(rows: &[(&str, f64)]) {

@@ -1,7 +1,7 @@
 //! `for_each` over 10,000 elements: one expression, and an expression with a branch.
 
 use serde_json::{Value, json};
-use toolwright_bench::{nanos_async, report};
+use toolwright_bench::{nanos_prepared, report};
 use toolwright_core::ToolCall;
 use toolwright_lang::{Host, Source, load};
 use toolwright_runtime::Run;
@@ -30,9 +30,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let call = ToolCall::new("1", tool, arguments);
         let result = run.call(call.clone()).await?;
         assert!(result.error.is_none(), "{result:?}");
-        let time = nanos_async(|| async {
-            assert!(run.call(call.clone()).await.is_ok_and(|result| result.error.is_none()));
-        });
+        let time = nanos_prepared(
+            || call.clone(),
+            async |call| {
+                assert!(run.call(call).await.is_ok_and(|result| result.error.is_none()));
+            },
+        );
         rows.push((work, time.await));
     }
     report(&rows);

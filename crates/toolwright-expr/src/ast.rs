@@ -3,8 +3,13 @@
 
 use std::sync::Arc;
 
+use compact_str::CompactString;
+
 use crate::error::Span;
 use crate::value::{Value, hash_text};
+
+/// A name as written. Names are short, so they sit in the tree itself.
+pub(crate) type Symbol = CompactString;
 
 /// An expression. `height` bounds the recursion of everything that walks the tree.
 pub(crate) struct Expr {
@@ -16,7 +21,7 @@ pub(crate) struct Expr {
 pub(crate) enum Kind {
     Const(Value),
     /// A name as written; `resolve` turns it into `Slot`.
-    Name(Arc<str>),
+    Name(Symbol),
     Slot(u32),
     /// An arithmetic operator.
     Binary(Box<Binary>),
@@ -127,11 +132,27 @@ impl CompareOp {
 }
 
 pub(crate) struct Binary {
-    /// Made of variables and numbers only, so that trying it as machine arithmetic costs nothing.
-    pub(crate) quick: bool,
+    /// There when it is made of variables and numbers only, so that trying it as machine arithmetic costs nothing.
+    pub(crate) quick: Option<Operands>,
     pub(crate) op: BinaryOp,
     pub(crate) left: Expr,
     pub(crate) right: Expr,
+}
+
+/// Both sides of an operator, as machine arithmetic sees them.
+#[derive(Clone, Copy)]
+pub(crate) struct Operands {
+    pub(crate) left: Operand,
+    pub(crate) right: Operand,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Operand {
+    Slot(u32),
+    Int(i64),
+    Float(f64),
+    /// A [`Binary`] that has operands itself.
+    Inner,
 }
 
 pub(crate) struct Chain {
@@ -141,7 +162,7 @@ pub(crate) struct Chain {
 
 pub(crate) struct Compare {
     /// As in [`Binary`].
-    pub(crate) quick: bool,
+    pub(crate) quick: Option<Operands>,
     pub(crate) op: CompareOp,
     pub(crate) left: Expr,
     pub(crate) right: Expr,
@@ -165,14 +186,14 @@ pub(crate) struct Attribute {
 
 /// An attribute or keyword with everything looked up about it beforehand.
 pub(crate) struct Name {
-    pub(crate) text: Arc<str>,
+    pub(crate) text: Symbol,
     pub(crate) hash: u64,
     /// Its row in the method table, if any type has a method of this name.
     pub(crate) method: Option<u16>,
 }
 
 impl Name {
-    pub(crate) fn new(text: Arc<str>) -> Self {
+    pub(crate) fn new(text: Symbol) -> Self {
         Name { hash: hash_text(&text), method: crate::builtins::method_row(&text), text }
     }
 }
@@ -190,7 +211,7 @@ pub(crate) struct Item {
 
 pub(crate) struct Call {
     pub(crate) callee: Expr,
-    pub(crate) args: Box<[Argument]>,
+    pub(crate) args: Vec<Argument>,
 }
 
 pub(crate) enum Argument {
@@ -209,7 +230,7 @@ pub(crate) enum DictItem {
 pub(crate) struct Comprehension {
     pub(crate) element: Expr,
     pub(crate) value: Option<Expr>,
-    pub(crate) clauses: Box<[Clause]>,
+    pub(crate) clauses: Vec<Clause>,
     /// Loop variables that an inner function captures; each run gives them a fresh cell.
     pub(crate) cells: Vec<u32>,
     /// A generator runs later, in a frame of its own.
@@ -220,7 +241,7 @@ pub(crate) struct Comprehension {
 pub(crate) struct Clause {
     pub(crate) target: Target,
     pub(crate) iter: Expr,
-    pub(crate) conditions: Box<[Expr]>,
+    pub(crate) conditions: Vec<Expr>,
     /// Steps one round costs: the nodes of its conditions, and of the element for the last clause.
     pub(crate) cost: u64,
     /// No call in the body: nothing can change the list while it is walked.
@@ -228,21 +249,21 @@ pub(crate) struct Clause {
 }
 
 pub(crate) enum Target {
-    Name(Arc<str>, Span),
+    Name(Symbol, Span),
     Slot(u32),
     Tuple(Box<[Target]>, Option<usize>),
     Item(Box<Subscript>, Span),
 }
 
 pub(crate) struct Function {
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Symbol,
     pub(crate) params: Vec<Param>,
     pub(crate) body: Body,
     pub(crate) code: Option<Arc<Code>>,
 }
 
 pub(crate) struct Param {
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Symbol,
     pub(crate) default: Option<Expr>,
     pub(crate) kind: ParamKind,
 }
@@ -306,7 +327,7 @@ pub(crate) struct Code {
     pub(crate) captures: Vec<(u32, u32)>,
     /// Slots that live in a cell because an inner function uses them.
     pub(crate) cells: Vec<u32>,
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Symbol,
     pub(crate) params: Vec<CodeParam>,
     pub(crate) cost: u64,
     /// Levels of recursion running it can take; calls are admitted by it.
@@ -314,14 +335,14 @@ pub(crate) struct Code {
 }
 
 pub(crate) struct CodeParam {
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Symbol,
     pub(crate) slot: u32,
     pub(crate) kind: ParamKind,
     pub(crate) required: bool,
 }
 
 pub(crate) struct SlotInfo {
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Symbol,
     pub(crate) hash: u64,
     pub(crate) kind: SlotKind,
 }

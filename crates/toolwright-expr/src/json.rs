@@ -25,7 +25,8 @@ impl Value {
             Json::String(text) => Value::str(text.as_str()),
             Json::Array(items) => Value::list(items.iter().map(Value::from_json).collect()),
             Json::Object(fields) => {
-                let entries = fields.iter().map(|(key, value)| (Key::text(key), Value::from_json(value)));
+                let entries =
+                    fields.iter().map(|(key, value)| (Key::text(key.as_str()), Value::from_json(value)));
                 Value::Dict(Dict::new(entries.collect::<DictMap>()))
             }
         }
@@ -47,6 +48,21 @@ impl Value {
     /// As [`to_json`](Self::to_json), and when a limit is reached.
     pub fn to_json_within(&self, limits: &Limits) -> Result<Json, Error> {
         to_json(self, &mut Fuel::new(limits))
+    }
+}
+
+/// As [`Value::from_json`], for a document nobody else needs: long texts are taken over rather than copied.
+impl From<Json> for Value {
+    fn from(json: Json) -> Value {
+        match json {
+            Json::String(text) => Value::str(text),
+            Json::Array(items) => Value::list(items.into_iter().map(Value::from).collect()),
+            Json::Object(fields) => {
+                let entries = fields.into_iter().map(|(key, value)| (Key::text(key), Value::from(value)));
+                Value::Dict(Dict::new(entries.collect::<DictMap>()))
+            }
+            scalar => Value::from_json(&scalar),
+        }
     }
 }
 
@@ -89,15 +105,15 @@ fn to_json(value: &Value, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
             fuel.allocate(text.len())?;
             Json::String(text.as_str().to_owned())
         }
-        Value::List(list) => array(list.snapshot().iter(), fuel)?,
-        Value::Tuple(items) => array(items.iter(), fuel)?,
-        Value::Set(set) => array(crate::iter::set_order(&set.snapshot()).iter(), fuel)?,
+        Value::List(list) => array(&list.snapshot(), fuel)?,
+        Value::Tuple(items) => array(items, fuel)?,
+        Value::Set(set) => array(&crate::iter::set_order(&set.snapshot()), fuel)?,
         Value::Dict(dict) => {
             let map = dict.snapshot();
-            let mut fields = serde_json::Map::new();
+            fuel.allocate_many(map.len(), DICT_ENTRY)?;
+            let mut fields = serde_json::Map::with_capacity(map.len());
             deeper(fuel, |fuel| {
                 for (key, value) in map.iter() {
-                    fuel.allocate(DICT_ENTRY)?;
                     fields.insert(key_text(&key.value, fuel)?, to_json(value, fuel)?);
                 }
                 Ok(())
@@ -126,7 +142,7 @@ fn to_json(value: &Value, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
                         crate::value::ViewKind::Items => Value::tuple(vec![key, value]),
                     })
                     .collect();
-                array(items.iter(), fuel)?
+                array(&items, fuel)?
             }
             ObjectData::Yaml(..) => Json::String(crate::repr::text(value, fuel)?),
             _ => return Err(not_json(value)),
@@ -142,11 +158,11 @@ fn to_json(value: &Value, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
     })
 }
 
-fn array<'v>(items: impl Iterator<Item = &'v Value>, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
+fn array(items: &[Value], fuel: &mut Fuel<'_>) -> Result<Json, Error> {
+    fuel.allocate_many(items.len(), size_of::<Json>())?;
     deeper(fuel, |fuel| {
-        let mut all = Vec::new();
+        let mut all = Vec::with_capacity(items.len());
         for item in items {
-            fuel.allocate(ITEM)?;
             all.push(to_json(item, fuel)?);
         }
         Ok(Json::Array(all))
@@ -433,7 +449,7 @@ impl<'t> Reader<'t, '_, '_> {
             self.blanks();
             let value = self.value()?;
             self.fuel.allocate(DICT_ENTRY)?;
-            map.insert(Key::text(&key), value);
+            map.insert(Key::text(key), value);
             self.blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,

@@ -1,12 +1,12 @@
 //! Text to tokens, one at a time: the parser asks for the next token and, inside an f-string, for the next
 //! stretch of literal text. Indentation becomes tokens in scripts only.
 
-use std::sync::Arc;
-
+use compact_str::CompactString;
 use num_bigint::BigInt;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
+use crate::ast::Symbol;
 use crate::error::{Error, LimitKind, Span};
 use crate::value::Value;
 
@@ -21,13 +21,13 @@ pub(crate) const MAX_TEXT_DIGITS: usize = 4300;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Tok {
-    Name(Arc<str>),
+    Name(Symbol),
     /// A word with a meaning of its own, such as `if`.
     Word(&'static str),
     /// An operator or bracket.
     Op(&'static str),
     Number(Value),
-    Str(String),
+    Str(CompactString),
     Bytes(Vec<u8>),
     FString(Quote),
     Newline,
@@ -76,10 +76,11 @@ pub(crate) struct Lexer<'a> {
     at: usize,
     dialect: Dialect,
     /// Open brackets; inside them line ends are blanks.
-    open: Vec<char>,
+    open: SmallVec<[char; 8]>,
     /// Bracket depths at which an f-string expression sits: a `:` there starts its format spec.
     fields: Vec<usize>,
-    indents: SmallVec<[usize; 8]>,
+    /// Columns of the blocks around; the outermost begins at zero and is not in the list.
+    indents: Vec<usize>,
     pending_dedents: usize,
     line_start: bool,
     /// The line end that closes a script without one was given.
@@ -198,9 +199,9 @@ impl<'a> Lexer<'a> {
             source,
             at: start,
             dialect,
-            open: Vec::new(),
+            open: SmallVec::new(),
             fields: Vec::new(),
-            indents: smallvec![0],
+            indents: Vec::new(),
             pending_dedents: 0,
             line_start: dialect == Dialect::Script,
             closed: false,
@@ -227,17 +228,15 @@ impl<'a> Lexer<'a> {
             return Ok(newline);
         }
         let start = self.at;
-        let Some(first) = self.peek() else { return Ok(self.at_end()) };
-        if is_name_start(first) {
-            return self.name_or_prefixed_string(start);
+        match self.byte_at(0) {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.name_or_prefixed_string(start),
+            b'0'..=b'9' => self.number(start),
+            b'.' if self.byte_at(1).is_ascii_digit() => self.number(start),
+            b'"' | b'\'' => self.string(start, ""),
+            0 if self.at >= self.source.len() => Ok(self.at_end()),
+            128.. if self.peek().is_some_and(is_name_start) => self.name_or_prefixed_string(start),
+            _ => self.operator(start),
         }
-        if first.is_ascii_digit() || first == '.' && self.peek_at(1).is_some_and(|c| c.is_ascii_digit()) {
-            return self.number(start);
-        }
-        if first == '"' || first == '\'' {
-            return self.string(start, "");
-        }
-        self.operator(start)
     }
 
     fn at_end(&mut self) -> Token {
@@ -247,8 +246,7 @@ impl<'a> Lexer<'a> {
                 self.closed = true;
                 return self.token(Tok::Newline, self.at);
             }
-            if self.indents.len() > 1 {
-                self.indents.pop();
+            if self.indents.pop().is_some() {
                 return self.token(Tok::Dedent, self.at);
             }
         }
@@ -289,7 +287,19 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips blanks and comments; a line end outside brackets is a token.
+    #[inline]
     fn skip_blanks(&mut self) -> Result<Option<Token>, Error> {
+        while self.byte_at(0) == b' ' {
+            self.at += 1;
+        }
+        match self.byte_at(0) {
+            b'\t' | b'\x0c' | b'\n' | b'\r' | b'#' | b'\\' => self.skip_rare_blanks(),
+            _ => Ok(None),
+        }
+    }
+
+    #[inline(never)]
+    fn skip_rare_blanks(&mut self) -> Result<Option<Token>, Error> {
         loop {
             let start = self.at;
             match self.peek() {
@@ -386,7 +396,7 @@ impl<'a> Lexer<'a> {
                 self.indents.pop();
                 closed += 1;
             }
-            if self.indents.last() != Some(&column) {
+            if self.indents.last().copied().unwrap_or(0) != column {
                 return Err(Error::syntax(
                     "unindent does not match any outer indentation level",
                     Span::new(start, self.at),
@@ -399,8 +409,15 @@ impl<'a> Lexer<'a> {
     }
 
     fn name_or_prefixed_string(&mut self, start: usize) -> Result<Token, Error> {
-        while self.peek().is_some_and(is_name_part) {
-            self.bump();
+        loop {
+            let rest = self.source.as_bytes().get(self.at..).unwrap_or_default();
+            let plain = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_');
+            self.at += plain.count();
+            // What is left is the end of the name, or a letter beyond ASCII.
+            match self.peek() {
+                Some(next) if !next.is_ascii() && is_name_part(next) => self.at += next.len_utf8(),
+                _ => break,
+            }
         }
         let text = self.source.get(start..self.at).unwrap_or_default();
         if matches!(self.peek(), Some('"' | '\'')) && text.len() <= 2 {
@@ -412,7 +429,7 @@ impl<'a> Lexer<'a> {
         if let Some(word) = word(text) {
             return Ok(self.token(Tok::Word(word), start));
         }
-        Ok(self.token(Tok::Name(Arc::from(text)), start))
+        Ok(self.token(Tok::Name(Symbol::new(text)), start))
     }
 
     fn operator(&mut self, start: usize) -> Result<Token, Error> {
@@ -624,8 +641,9 @@ impl<'a> Lexer<'a> {
                 }
             }
         }
-        let mut text = String::new();
+        let mut text = CompactString::default();
         loop {
+            self.plain_text(quote, &mut text);
             match self.string_char(quote, start)? {
                 None => return Ok(self.token(Tok::Str(text), start)),
                 Some('\\') if !quote.raw => self.escape(&mut text)?,
@@ -639,6 +657,15 @@ impl<'a> Lexer<'a> {
                 Some(c) => text.push(c),
             }
         }
+    }
+
+    /// Takes the stretch of a string up to the next character that may mean something, as it is.
+    fn plain_text(&mut self, quote: Quote, text: &mut CompactString) {
+        let special = |byte: &u8| matches!(byte, b'\\' | b'\n' | b'\r') || char::from(*byte) == quote.mark;
+        let rest = self.rest();
+        let length = rest.bytes().position(|byte| special(&byte)).unwrap_or(rest.len());
+        text.push_str(rest.get(..length).unwrap_or_default());
+        self.at += length;
     }
 
     /// The next character of a string, or `None` when its closing quote was read.
@@ -664,13 +691,12 @@ impl<'a> Lexer<'a> {
     }
 
     fn closes(&self, quote: Quote) -> bool {
-        let mut ahead = self.rest().chars();
         let wanted = if quote.triple { 3 } else { 1 };
-        (0..wanted).all(|_| ahead.next() == Some(quote.mark))
+        (0..wanted).all(|ahead| char::from(self.byte_at(ahead)) == quote.mark)
     }
 
     /// Decodes one escape, the backslash already read.
-    fn escape(&mut self, text: &mut String) -> Result<(), Error> {
+    fn escape(&mut self, text: &mut CompactString) -> Result<(), Error> {
         let start = self.at - 1;
         let Some(next) = self.bump() else { return Ok(()) };
         match next {
@@ -768,7 +794,7 @@ impl<'a> Lexer<'a> {
                 bytes.push(next as u8);
             }
             _ => {
-                let mut text = String::new();
+                let mut text = CompactString::default();
                 self.escape(&mut text)?;
                 bytes.extend(text.bytes());
             }
@@ -799,8 +825,8 @@ impl<'a> Lexer<'a> {
         quote: Quote,
         spec: bool,
         start: u32,
-    ) -> Result<(String, FEnd), Error> {
-        let mut text = String::new();
+    ) -> Result<(CompactString, FEnd), Error> {
+        let mut text = CompactString::default();
         loop {
             if !spec && self.closes(quote) {
                 self.at += if quote.triple { 3 } else { 1 };
@@ -884,7 +910,7 @@ mod tests {
             match token.tok {
                 Tok::End => return all,
                 // The line end that closes the script.
-                Tok::Newline if lexer.closed && lexer.indents.len() == 1 => continue,
+                Tok::Newline if lexer.closed && lexer.indents.is_empty() => continue,
                 _ => {}
             }
             all.push(token.tok);

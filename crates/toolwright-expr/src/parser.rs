@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::ast::{
     Argument, Attribute, Binary, BinaryOp, Call, Chain, Clause, Compare, CompareOp, Compares, Comprehension,
-    Conditional, DictItem, Expr, FPart, Field, Function, Kind, Name, Param, ParamKind, Subscript, Target,
-    UnaryOp,
+    Conditional, DictItem, Expr, FPart, Field, Function, Kind, Name, Param, ParamKind, Subscript, Symbol,
+    Target, UnaryOp,
 };
 use crate::error::{Error, ErrorKind, LimitKind, Span};
 use crate::lexer::{Dialect, FEnd, Lexer, Quote, Tok, Token};
@@ -90,14 +90,17 @@ impl<'a> Parser<'a> {
         Ok(std::mem::replace(&mut self.token, next))
     }
 
+    #[inline]
     pub(crate) fn at(&self, operator: &str) -> bool {
         matches!(&self.token.tok, Tok::Op(found) if *found == operator)
     }
 
+    #[inline]
     pub(crate) fn at_word(&self, word: &str) -> bool {
         matches!(&self.token.tok, Tok::Word(found) if *found == word)
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, operator: &str) -> Result<bool, Error> {
         let found = self.at(operator);
         if found {
@@ -106,6 +109,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
+    #[inline]
     pub(crate) fn take_word(&mut self, word: &str) -> Result<bool, Error> {
         let found = self.at_word(word);
         if found {
@@ -114,6 +118,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
+    #[inline]
     pub(crate) fn expect(&mut self, operator: &'static str) -> Result<(), Error> {
         if self.take(operator)? { Ok(()) } else { Err(self.expected(operator)) }
     }
@@ -280,8 +285,12 @@ impl<'a> Parser<'a> {
         let body = self.expression()?;
         self.in_loop = was_in_loop;
         let height = body.height;
-        let function =
-            Function { name: Arc::from("<lambda>"), params, body: crate::ast::Body::Expr(body), code: None };
+        let function = Function {
+            name: Symbol::const_new("<lambda>"),
+            params,
+            body: crate::ast::Body::Expr(body),
+            code: None,
+        };
         self.node(Kind::Lambda(Box::new(function)), self.span_from(start), height)
     }
 
@@ -341,7 +350,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A name that is being given a value.
-    pub(crate) fn bound_name(&mut self) -> Result<Arc<str>, Error> {
+    pub(crate) fn bound_name(&mut self) -> Result<Symbol, Error> {
         let span = self.token.span;
         match self.advance()?.tok {
             Tok::Name(name) => {
@@ -353,17 +362,17 @@ impl<'a> Parser<'a> {
     }
 
     fn check_name(&self, name: &str, span: Span) -> Result<(), Error> {
-        if name.starts_with('_') && name != "_" {
-            return Err(self
-                .forbidden(&format!("\"{name}\" is not a usable name because it starts with \"_\""), span));
+        if is_allowed_name(name) {
+            return Ok(());
         }
-        if name.ends_with("__roles__") {
-            return Err(self.forbidden(&format!("\"{name}\" is not a usable name"), span));
-        }
-        if name == "breakpoint" || name == "builtins" {
-            return Err(self.forbidden(&format!("\"{name}\" is a reserved name"), span));
-        }
-        Ok(())
+        let message = match name {
+            "breakpoint" | "builtins" => format!("\"{name}\" is a reserved name"),
+            _ if name.starts_with('_') => {
+                format!("\"{name}\" is not a usable name because it starts with \"_\"")
+            }
+            _ => format!("\"{name}\" is not a usable name"),
+        };
+        Err(self.forbidden(&message, span))
     }
 
     fn disjunction(&mut self) -> Result<Expr, Error> {
@@ -436,7 +445,7 @@ impl<'a> Parser<'a> {
         let right = self.climb(COMPARE + 1)?;
         let mut height = first.height.max(right.height);
         let Some(mut next) = self.compare_op()? else {
-            let compare = Compare { quick: false, op, left: first, right };
+            let compare = Compare { quick: None, op, left: first, right };
             return self.node(Kind::Compare(Box::new(compare)), self.span_from(start), height);
         };
         let mut rest = vec![(op, right)];
@@ -503,7 +512,7 @@ impl<'a> Parser<'a> {
             }
             kind => {
                 let left = Expr { kind, span: left.span, height: left.height };
-                self.node(Kind::Binary(Box::new(Binary { quick: false, op, left, right })), span, height)
+                self.node(Kind::Binary(Box::new(Binary { quick: None, op, left, right })), span, height)
             }
         }
     }
@@ -584,7 +593,7 @@ impl<'a> Parser<'a> {
         let exponent = self.unary()?;
         self.nesting -= 1;
         let (height, span) = (base.height.max(exponent.height), base.span.to(exponent.span));
-        let binary = Binary { quick: false, op: BinaryOp::Pow, left: base, right: exponent };
+        let binary = Binary { quick: None, op: BinaryOp::Pow, left: base, right: exponent };
         self.node(Kind::Binary(Box::new(binary)), span, height)
     }
 
@@ -697,7 +706,7 @@ impl<'a> Parser<'a> {
         {
             return Err(self.forbidden(&format!("calls of {name}() are not allowed"), callee.span));
         }
-        self.node(Kind::Call(Box::new(Call { callee, args: args.into() })), self.span_from(start), height)
+        self.node(Kind::Call(Box::new(Call { callee, args })), self.span_from(start), height)
     }
 
     fn argument(&mut self, callee: &Expr, before: &[Argument]) -> Result<Argument, Error> {
@@ -715,15 +724,15 @@ impl<'a> Parser<'a> {
         if self.at("=")
             && let Kind::Name(name) = &value.kind
         {
-            let name = Arc::clone(name);
+            let name = name.clone();
             self.advance()?;
-            if before.iter().any(|arg| matches!(arg, Argument::Keyword(other, _) if *other == name)) {
+            if before.iter().any(|arg| matches!(arg, Argument::Keyword(other, _) if **other == *name)) {
                 return Err(Error::syntax(format!("keyword argument repeated: {name}"), span));
             }
             self.check_name(&name, span)?;
             self.lambda_allowed = &*name == "key" && self.at_word("lambda");
             let value = self.expression()?;
-            return Ok(Argument::Keyword(name, value));
+            return Ok(Argument::Keyword(Arc::from(&*name), value));
         }
         if before.iter().any(|arg| matches!(arg, Argument::Keyword(..))) {
             return Err(Error::syntax("positional argument follows keyword argument", span));
@@ -1071,12 +1080,11 @@ impl<'a> Parser<'a> {
             if clauses.len() >= 20 {
                 return Err(too_deep(self.token.span));
             }
-            clauses.push(Clause { target, iter, conditions: conditions.into(), cost: 1, pure: false });
+            clauses.push(Clause { target, iter, conditions, cost: 1, pure: false });
         }
         // Each `for` is one more level of recursion when the comprehension runs.
         let height = height.saturating_add(u16::try_from(clauses.len()).unwrap_or(u16::MAX));
-        let comprehension =
-            Comprehension { element, value, clauses: clauses.into(), cells: Vec::new(), code: None };
+        let comprehension = Comprehension { element, value, clauses, cells: Vec::new(), code: None };
         self.node(make(Box::new(comprehension)), self.span_from(start), height)
     }
 
@@ -1142,6 +1150,12 @@ impl<'a> Parser<'a> {
         self.nesting -= 1;
         Ok((target, starred))
     }
+}
+
+/// Whether a program may use a name; whatever could lead out of plain data may not.
+pub(crate) fn is_allowed_name(name: &str) -> bool {
+    let private = name.starts_with('_') && name != "_";
+    !private && !name.ends_with("__roles__") && name != "breakpoint" && name != "builtins"
 }
 
 /// Attributes of frames and code objects. Plain data has none, but programs that try deserve a clear no.

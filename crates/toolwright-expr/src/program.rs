@@ -68,7 +68,7 @@ impl Script {
     pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
         let mut eval = Eval::new(&self.code, scope, limits);
         let Body::Block(statements) = &self.code.body else { return Ok(Value::None) };
-        let value = eval.script(statements)?;
+        let value = eval.script(&self.code, statements)?;
         check_output(&eval, &value)?;
         Ok(value)
     }
@@ -141,7 +141,7 @@ pub fn reference_tables() -> String {
 }
 
 /// Runs the expression of `code` in an evaluation that may have run others before.
-pub(crate) fn run(eval: &mut Eval<'_>, code: &Arc<Code>) -> Result<Value, Error> {
+pub(crate) fn run(eval: &mut Eval<'_>, code: &Code) -> Result<Value, Error> {
     let Body::Expr(expr) = &code.body else { return Ok(Value::None) };
     eval.fuel.spend(code.cost)?;
     eval.eval(expr)

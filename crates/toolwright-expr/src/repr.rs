@@ -1,6 +1,7 @@
 //! The text form of values: Python's `str()`, `repr()` and `ascii()`. Output grows through a counted builder,
 //! so that data sharing structure cannot print itself into gigabytes.
 
+use compact_str::CompactString;
 use num_bigint::BigInt;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
@@ -14,29 +15,43 @@ use crate::value::{ObjectData, Value, ViewKind};
 pub(crate) fn text(value: &Value, fuel: &mut Fuel<'_>) -> Result<String, Error> {
     let mut printer = Printer::new(fuel);
     printer.text(value)?;
-    Ok(printer.out)
+    Ok(printer.out.into_string())
 }
 
 /// `repr(value)`.
 pub(crate) fn repr(value: &Value, fuel: &mut Fuel<'_>) -> Result<String, Error> {
     let mut printer = Printer::new(fuel);
     printer.repr(value)?;
-    Ok(printer.out)
+    Ok(printer.out.into_string())
 }
 
 /// `ascii(value)`: as `repr`, with everything outside ASCII escaped.
 pub(crate) fn ascii(value: &Value, fuel: &mut Fuel<'_>) -> Result<String, Error> {
     let plain = repr(value, fuel)?;
     fuel.allocate(plain.len() * 4)?;
-    let mut out = String::with_capacity(plain.len());
+    let mut out = CompactString::with_capacity(plain.len());
     for c in plain.chars() {
         if c.is_ascii() { out.push(c) } else { escape_code(&mut out, c) }
     }
-    Ok(out)
+    Ok(out.into_string())
 }
 
 /// Appends `str(value)` to a text that is being put together.
-pub(crate) fn append(out: &mut String, value: &Value, fuel: &mut Fuel<'_>) -> Result<(), Error> {
+pub(crate) fn append(out: &mut CompactString, value: &Value, fuel: &mut Fuel<'_>) -> Result<(), Error> {
+    // Texts and integers are most of what templates show; they need no printer.
+    match value {
+        Value::Str(text) => {
+            fuel.allocate(text.len())?;
+            out.push_str(text);
+            return Ok(());
+        }
+        Value::Int(number) => {
+            fuel.allocate(Digits::ROOM)?;
+            out.push_str(Digits::default().write(*number));
+            return Ok(());
+        }
+        _ => {}
+    }
     let mut printer = Printer { out: std::mem::take(out), fuel };
     let result = printer.text(value);
     *out = printer.out;
@@ -44,13 +59,13 @@ pub(crate) fn append(out: &mut String, value: &Value, fuel: &mut Fuel<'_>) -> Re
 }
 
 struct Printer<'p, 'f> {
-    out: String,
+    out: CompactString,
     fuel: &'p mut Fuel<'f>,
 }
 
 impl<'p, 'f> Printer<'p, 'f> {
     fn new(fuel: &'p mut Fuel<'f>) -> Self {
-        Printer { out: String::new(), fuel }
+        Printer { out: CompactString::default(), fuel }
     }
 
     fn push(&mut self, text: &str) -> Result<(), Error> {
@@ -244,7 +259,7 @@ impl<'p, 'f> Printer<'p, 'f> {
     }
 }
 
-fn escape_code(out: &mut String, c: char) {
+fn escape_code(out: &mut CompactString, c: char) {
     let code = c as u32;
     let escape = match code {
         0..=0xff => format!("\\x{code:02x}"),
@@ -318,10 +333,12 @@ pub(crate) fn too_many_digits() -> Error {
 /// Room for the digits of a machine integer, written without going through the formatter.
 #[derive(Default)]
 struct Digits {
-    buffer: [u8; 20],
+    buffer: [u8; Self::ROOM],
 }
 
 impl Digits {
+    const ROOM: usize = 20;
+
     fn write(&mut self, number: i64) -> &str {
         let mut rest = number.unsigned_abs();
         let mut start = self.buffer.len();

@@ -2,11 +2,14 @@
 //! a number in that frame, and each loop learns what a round of it costs. Nothing is looked up by name later
 //! except variables of the caller's scope, once per evaluation.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::ast::{
-    Argument, Body, Code, CodeParam, Comprehension, DictItem, Expr, FPart, Function, Item, Kind, ParamKind,
-    SlotInfo, SlotKind, Stmt, StmtKind, Target,
+    Argument, Body, Code, CodeParam, Comprehension, DictItem, Expr, FPart, Function, Item, Kind, Operand,
+    Operands, ParamKind, SlotInfo, SlotKind, Stmt, StmtKind, Symbol, Target,
 };
 use crate::error::{Error, ErrorKind};
 use crate::value::Value;
@@ -36,7 +39,7 @@ struct Resolver {
 
 /// One frame under construction.
 struct Frame {
-    name: Arc<str>,
+    name: Symbol,
     slots: Vec<SlotInfo>,
     /// Names of the whole frame.
     names: Names,
@@ -52,7 +55,7 @@ struct Frame {
 impl Frame {
     fn new(name: &str) -> Self {
         Frame {
-            name: Arc::from(name),
+            name: Symbol::new(name),
             slots: Vec::new(),
             names: Names::default(),
             blocks: Vec::new(),
@@ -63,9 +66,9 @@ impl Frame {
         }
     }
 
-    fn slot(&mut self, name: &Arc<str>, kind: SlotKind) -> u32 {
+    fn slot(&mut self, name: &Symbol, kind: SlotKind) -> u32 {
         let index = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-        self.slots.push(SlotInfo { name: Arc::clone(name), hash: crate::value::hash_text(name), kind });
+        self.slots.push(SlotInfo { name: name.clone(), hash: crate::value::hash_text(name), kind });
         index
     }
 
@@ -77,8 +80,8 @@ impl Frame {
 /// A few names and their slots, searched in order; many are searched by hash.
 #[derive(Default)]
 struct Names {
-    list: Vec<(Arc<str>, u32)>,
-    index: std::collections::HashMap<Arc<str>, u32>,
+    list: SmallVec<[(Symbol, u32); 2]>,
+    index: Option<HashMap<Symbol, u32>>,
 }
 
 impl Names {
@@ -86,17 +89,17 @@ impl Names {
 
     fn get(&self, name: &str) -> Option<u32> {
         if self.list.len() > Self::FEW {
-            return self.index.get(name).copied();
+            return self.index.as_ref().and_then(|index| index.get(name)).copied();
         }
-        self.list.iter().find(|(known, _)| **known == *name).map(|(_, slot)| *slot)
+        self.list.iter().find(|(known, _)| known == name).map(|(_, slot)| *slot)
     }
 
-    fn insert(&mut self, name: Arc<str>, slot: u32) {
+    fn insert(&mut self, name: Symbol, slot: u32) {
         self.list.push((name, slot));
         match self.list.len() {
             0..=Self::FEW => {}
-            count if count == Self::FEW + 1 => self.index.extend(self.list.iter().cloned()),
-            _ => self.index.extend(self.list.last().cloned()),
+            count if count == Self::FEW + 1 => self.index = Some(self.list.iter().cloned().collect()),
+            _ => self.index.get_or_insert_default().extend(self.list.last().cloned()),
         }
     }
 }
@@ -144,26 +147,26 @@ impl Resolver {
     }
 
     /// The slot a name means in the innermost frame.
-    fn lookup(&mut self, name: &Arc<str>) -> u32 {
+    fn lookup(&mut self, name: &Symbol) -> u32 {
         let innermost = self.frames.len().saturating_sub(1);
         self.lookup_in(innermost, name)
     }
 
-    fn lookup_in(&mut self, index: usize, name: &Arc<str>) -> u32 {
+    fn lookup_in(&mut self, index: usize, name: &Symbol) -> u32 {
         if let Some(slot) = self.frames.get(index).and_then(|frame| frame.find(name)) {
             return slot;
         }
         if index == 0 {
             let Some(frame) = self.frames.first_mut() else { return 0 };
             let slot = frame.slot(name, SlotKind::Global(crate::builtins::lookup(name)));
-            frame.names.insert(Arc::clone(name), slot);
+            frame.names.insert(name.clone(), slot);
             return slot;
         }
         let outer = self.lookup_in(index - 1, name);
         self.capture(index - 1, outer);
         let Some(frame) = self.frames.get_mut(index) else { return 0 };
         let slot = frame.slot(name, SlotKind::Outer);
-        frame.names.insert(Arc::clone(name), slot);
+        frame.names.insert(name.clone(), slot);
         frame.captures.push((outer, slot));
         slot
     }
@@ -199,13 +202,13 @@ impl Resolver {
         Ok(match &mut expr.kind {
             Kind::Const(_) | Kind::Slot(_) => Info::LEAF,
             Kind::Name(name) => {
-                let name = Arc::clone(name);
+                let name = std::mem::take(name);
                 expr.kind = Kind::Slot(self.lookup(&name));
                 Info::LEAF
             }
             Kind::Binary(binary) => {
                 let info = self.expr(&mut binary.left)?.and(self.expr(&mut binary.right)?).node();
-                binary.quick = is_quick(&binary.left) && is_quick(&binary.right);
+                binary.quick = operands(&binary.left, &binary.right);
                 info
             }
             Kind::Chain(chain) => {
@@ -217,7 +220,7 @@ impl Resolver {
             }
             Kind::Compare(compare) => {
                 let info = self.expr(&mut compare.left)?.and(self.expr(&mut compare.right)?).node();
-                compare.quick = is_quick(&compare.left) && is_quick(&compare.right);
+                compare.quick = operands(&compare.left, &compare.right);
                 info
             }
             Kind::Compares(compares) => {
@@ -331,7 +334,7 @@ impl Resolver {
         if let Some(frame) = self.top() {
             frame.blocks.push(Names::default());
         }
-        let mut heads = Vec::new();
+        let mut heads: SmallVec<[(Info, Info); 2]> = SmallVec::new();
         for (index, clause) in comprehension.clauses.iter_mut().enumerate() {
             let iter = if index > 0 { self.expr(&mut clause.iter)? } else { Info { cost: 0, calls: false } };
             self.bind_loop(&mut clause.target)?;
@@ -362,7 +365,7 @@ impl Resolver {
     fn bind_loop(&mut self, target: &mut Target) -> Result<(), Error> {
         match target {
             Target::Name(name, _) => {
-                let name = Arc::clone(name);
+                let name = std::mem::take(name);
                 let Some(frame) = self.top() else { return Ok(()) };
                 let known = frame.blocks.last().and_then(|block| block.get(&name));
                 let slot = known.unwrap_or_else(|| frame.slot(&name, SlotKind::Local));
@@ -388,7 +391,7 @@ impl Resolver {
         let empty = Comprehension {
             element: Expr { kind: Kind::Const(Value::None), span, height: 1 },
             value: None,
-            clauses: Box::new([]),
+            clauses: Vec::new(),
             cells: Vec::new(),
             code: None,
         };
@@ -414,10 +417,10 @@ impl Resolver {
         let mut params = Vec::new();
         for param in &function.params {
             let slot = frame.slot(&param.name, SlotKind::Local);
-            frame.names.insert(Arc::clone(&param.name), slot);
+            frame.names.insert(param.name.clone(), slot);
             let required =
                 param.default.is_none() && matches!(param.kind, ParamKind::Normal | ParamKind::KeywordOnly);
-            params.push(CodeParam { name: Arc::clone(&param.name), slot, kind: param.kind, required });
+            params.push(CodeParam { name: param.name.clone(), slot, kind: param.kind, required });
         }
         self.frames.push(frame);
         let mut body = std::mem::replace(&mut function.body, Body::Taken);
@@ -464,7 +467,7 @@ impl Resolver {
                 let Some(frame) = self.top() else { return };
                 if frame.names.get(name).is_none() {
                     let slot = frame.slot(name, SlotKind::Local);
-                    frame.names.insert(Arc::clone(name), slot);
+                    frame.names.insert(name.clone(), slot);
                 }
             }
             Target::Tuple(items, _) => items.iter().for_each(|item| self.declare_target(item)),
@@ -537,7 +540,7 @@ impl Resolver {
     fn target(&mut self, target: &mut Target) -> Result<u64, Error> {
         Ok(match target {
             Target::Name(name, _) => {
-                let name = Arc::clone(name);
+                let name = std::mem::take(name);
                 *target = Target::Slot(self.lookup(&name));
                 1
             }
@@ -556,11 +559,17 @@ impl Resolver {
     }
 }
 
-/// Whether an expression is worth trying as machine arithmetic: no more than a few variables and numbers.
-fn is_quick(expr: &Expr) -> bool {
+/// The operands of an operator worth trying as machine arithmetic: no more than a few variables and numbers.
+fn operands(left: &Expr, right: &Expr) -> Option<Operands> {
+    Some(Operands { left: operand(left)?, right: operand(right)? })
+}
+
+fn operand(expr: &Expr) -> Option<Operand> {
     match &expr.kind {
-        Kind::Slot(_) | Kind::Const(Value::Int(_) | Value::Float(_)) => true,
-        Kind::Binary(binary) => binary.quick && expr.height <= 4,
-        _ => false,
+        Kind::Slot(slot) => Some(Operand::Slot(*slot)),
+        Kind::Const(Value::Int(number)) => Some(Operand::Int(*number)),
+        Kind::Const(Value::Float(number)) => Some(Operand::Float(*number)),
+        Kind::Binary(binary) if binary.quick.is_some() && expr.height <= 4 => Some(Operand::Inner),
+        _ => None,
     }
 }

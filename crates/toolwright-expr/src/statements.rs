@@ -1,9 +1,7 @@
 //! Statements of scripts: the parser for everything that is not an expression. Loops without bound, classes,
 //! imports and exceptions handlers are refused here, with the reason.
 
-use std::sync::Arc;
-
-use crate::ast::{BinaryOp, Body, Expr, Function, Kind, Stmt, StmtKind, Target};
+use crate::ast::{BinaryOp, Body, Expr, Function, Kind, Stmt, StmtKind, Symbol, Target};
 use crate::error::{Error, ErrorKind, Span};
 use crate::lexer::Tok;
 use crate::parser::Parser;
@@ -197,7 +195,7 @@ impl Parser<'_> {
         }
     }
 
-    fn assignable_name(&self, name: Arc<str>, span: Span) -> Result<Target, Error> {
+    fn assignable_name(&self, name: Symbol, span: Span) -> Result<Target, Error> {
         if name.starts_with('_') && &*name != "_" {
             return Err(Error::new(ErrorKind::Forbidden, format!("\"{name}\" is not a usable name")).at(span));
         }
@@ -255,7 +253,7 @@ impl Parser<'_> {
         let body = self.block()?;
         self.in_function = false;
         self.in_loop = in_loop;
-        let function = Function { name: Arc::clone(&name), params, body: Body::Block(body), code: None };
+        let function = Function { name: name.clone(), params, body: Body::Block(body), code: None };
         Ok(StmtKind::Def(Box::new(function), self.assignable_name(name, span)?))
     }
 

@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
-use crate::ast::{Body, Code, Expr, Kind as ExprKind};
+use compact_str::CompactString;
+
+use crate::ast::{Code, Expr, Kind as ExprKind, Symbol};
 use crate::error::{Error, Span};
-use crate::eval::Eval;
-use crate::fuel::Limits;
+use crate::eval::{Eval, alone};
+use crate::fuel::{Fuel, Limits};
 use crate::host::Scope;
-use crate::lexer::Dialect;
-use crate::parser::Parser;
+use crate::lexer::{Dialect, MAX_SOURCE, is_word};
+use crate::parser::{Parser, is_allowed_name};
 use crate::program::{check_output, references, run};
 use crate::resolve;
-use crate::value::Value;
+use crate::value::{Value, hash_text};
 
 /// A compiled template.
 #[derive(Clone)]
@@ -25,13 +27,23 @@ enum Kind {
     /// No code: the text, with escapes undone.
     Static(Value),
     /// Exactly one expression and nothing else.
-    Single(Arc<Code>),
-    Mixed(Arc<[Part]>),
+    Single(Part),
+    Mixed(Vec<Part>),
 }
 
+#[derive(Clone)]
 enum Part {
-    Text(Box<str>),
+    Text(CompactString),
+    /// Code that only names a variable, by far the most frequent: it is read and evaluated without a tree.
+    Variable(Variable),
     Code(Arc<Code>),
+}
+
+#[derive(Clone)]
+struct Variable {
+    name: Symbol,
+    hash: u64,
+    start: u32,
 }
 
 impl Template {
@@ -41,10 +53,9 @@ impl Template {
     /// When code in the template does not compile or is not closed.
     pub fn compile(text: &str) -> Result<Template, Error> {
         let mut parts = Vec::new();
-        let mut literal = String::new();
+        let mut literal = CompactString::default();
         let mut at = 0;
-        while let Some(found) = text.get(at..).and_then(|rest| rest.find("${")) {
-            let start = at + found;
+        while let Some(start) = find_code(text, at) {
             literal.push_str(text.get(at..start).unwrap_or_default());
             if literal.ends_with('\\') && start > at {
                 literal.pop();
@@ -54,10 +65,13 @@ impl Template {
                 continue;
             }
             let (code, end) = embedded(text, start)?;
-            if !literal.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut literal).into()));
+            if parts.is_empty() && literal.is_empty() && end == text.len() {
+                return Ok(Template { kind: Kind::Single(code) });
             }
-            parts.push(Part::Code(Arc::new(code)));
+            if !literal.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut literal)));
+            }
+            parts.push(code);
             at = end;
         }
         literal.push_str(text.get(at..).unwrap_or_default());
@@ -65,12 +79,9 @@ impl Template {
             return Ok(Template { kind: Kind::Static(Value::str(literal)) });
         }
         if !literal.is_empty() {
-            parts.push(Part::Text(literal.into()));
+            parts.push(Part::Text(literal));
         }
-        if let [Part::Code(code)] = parts.as_slice() {
-            return Ok(Template { kind: Kind::Single(Arc::clone(code)) });
-        }
-        Ok(Template { kind: Kind::Mixed(parts.into()) })
+        Ok(Template { kind: Kind::Mixed(parts) })
     }
 
     /// Evaluates the template with the variables of `scope`.
@@ -80,8 +91,13 @@ impl Template {
     pub fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
         match &self.kind {
             Kind::Static(text) => Ok(text.clone()),
-            Kind::Single(code) => {
-                if let Some(value) = bare_variable(code, scope) {
+            Kind::Single(Part::Text(text)) => Ok(Value::str(text.clone())),
+            Kind::Single(Part::Variable(variable)) => match variable.value(scope) {
+                Some(value) => Ok(value),
+                None => variable.evaluate(scope, limits),
+            },
+            Kind::Single(Part::Code(code)) => {
+                if let Some(value) = alone(code, scope, limits) {
                     return Ok(value);
                 }
                 let mut eval = Eval::new(code, scope, limits);
@@ -108,65 +124,114 @@ impl Template {
 
     /// Names the template takes from its scope, built-ins it uses included. A name may come more than once.
     pub fn references(&self) -> Vec<&str> {
-        match &self.kind {
-            Kind::Static(_) => Vec::new(),
-            Kind::Single(code) => references(code).collect(),
-            Kind::Mixed(parts) => parts
-                .iter()
-                .filter_map(|part| match part {
-                    Part::Code(code) => Some(references(code)),
-                    Part::Text(_) => None,
-                })
-                .flatten()
-                .collect(),
+        let parts = match &self.kind {
+            Kind::Static(_) => &[],
+            Kind::Single(part) => std::slice::from_ref(part),
+            Kind::Mixed(parts) => parts.as_slice(),
+        };
+        let mut names = Vec::new();
+        for part in parts {
+            match part {
+                Part::Text(_) => {}
+                Part::Variable(variable) => names.push(variable.name.as_str()),
+                Part::Code(code) => names.extend(references(code)),
+            }
         }
+        names
     }
 }
 
-/// The value of code that only names a variable, without setting up an evaluation.
-#[inline]
-fn bare_variable(code: &Code, scope: &dyn Scope) -> Option<Value> {
-    let Body::Expr(Expr { kind: ExprKind::Slot(0), .. }) = &code.body else { return None };
-    let slot = code.slots.first()?;
-    scope.get_hashed(&slot.name, slot.hash)
+impl Variable {
+    #[inline]
+    fn value(&self, scope: &dyn Scope) -> Option<Value> {
+        scope.get_hashed(&self.name, self.hash)
+    }
+
+    /// The general way, for a name the scope does not know: a built-in, or an error that says what is near.
+    #[cold]
+    fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
+        let start = self.start as usize;
+        let span = Span::new(start, start + self.name.len());
+        let expr = Expr { kind: ExprKind::Name(self.name.clone()), span, height: 1 };
+        let code = resolve::expression(expr)?;
+        run(&mut Eval::new(&code, scope, limits), &code)
+    }
 }
+
+/// What an expression is likely to need in the text; a guess that saves growing the text step by step.
+const ROOM: usize = 8;
 
 fn mixed(parts: &[Part], scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
-    let Some(Part::Code(first)) = parts.iter().find(|part| matches!(part, Part::Code(_))) else {
-        return Ok(Value::None);
-    };
-    let mut eval = Eval::new(first, scope, limits);
-    let mut out = String::new();
+    let mut fuel = Fuel::new(limits);
+    let room: usize =
+        parts.iter().map(|part| if let Part::Text(text) = part { text.len() } else { ROOM }).sum();
+    fuel.allocate(room)?;
+    let mut out = CompactString::with_capacity(room);
     for part in parts {
-        match part {
+        let value = match part {
             Part::Text(text) => {
-                eval.fuel.allocate(text.len())?;
                 out.push_str(text);
+                continue;
+            }
+            Part::Variable(variable) => {
+                fuel.spend(1)?;
+                match variable.value(scope) {
+                    Some(value) => value,
+                    None => variable.evaluate(scope, limits)?,
+                }
             }
             Part::Code(code) => {
-                let value = match bare_variable(code, scope) {
-                    Some(value) => value,
-                    None => {
-                        eval.enter(code);
-                        run(&mut eval, code)?
-                    }
-                };
-                crate::repr::append(&mut out, &value, &mut eval.fuel)?;
+                let mut eval = Eval::with_fuel(code, scope, fuel);
+                let value = run(&mut eval, code)?;
+                fuel = eval.fuel;
+                value
             }
-        }
-        eval.fuel.output(out.len())?;
+        };
+        crate::repr::append(&mut out, &value, &mut fuel)?;
+        fuel.output(out.len())?;
     }
+    fuel.output(out.len())?;
     Ok(Value::str(out))
 }
 
+/// The place of the next `${`.
+fn find_code(text: &str, from: usize) -> Option<usize> {
+    let rest = text.as_bytes().get(from..)?;
+    rest.windows(2).position(|pair| pair == b"${").map(|at| from + at)
+}
+
 /// Compiles the code whose `${` is at byte `start`; also gives the byte after its `}`.
-fn embedded(text: &str, start: usize) -> Result<(Code, usize), Error> {
+fn embedded(text: &str, start: usize) -> Result<(Part, usize), Error> {
+    if let Some(found) = bare_variable(text, start + 2) {
+        return Ok(found);
+    }
     let attempt = |dialect| Parser::new(text, start + 2, dialect)?.embedded();
     // A comment may or may not swallow the closing brace; whichever reading makes sense is meant.
     let parsed =
         attempt(Dialect::Embedded).or_else(|first| attempt(Dialect::EmbeddedLines).map_err(|_| first));
     let (expr, end) = parsed.map_err(|error| error.at(Span::new(start, start + 2)))?;
-    Ok((resolve::expression(expr)?, end))
+    Ok((Part::Code(Arc::new(resolve::expression(expr)?)), end))
+}
+
+/// Code that is one plain name and a closing brace, blanks around it allowed. Anything else is for the parser.
+fn bare_variable(text: &str, from: usize) -> Option<(Part, usize)> {
+    let bytes = text.as_bytes();
+    let skip = |at: usize, is: fn(&u8) -> bool| {
+        at + bytes.get(at..).unwrap_or_default().iter().take_while(|byte| is(byte)).count()
+    };
+    let start = skip(from, |byte| *byte == b' ');
+    let end = skip(start, |byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let close = skip(end, |byte| *byte == b' ');
+    let name = text.get(start..end)?;
+    let plain = !name.is_empty()
+        && !name.as_bytes().first().is_some_and(u8::is_ascii_digit)
+        && text.len() <= MAX_SOURCE
+        && bytes.get(close) == Some(&b'}')
+        && is_allowed_name(name)
+        && !is_word(name);
+    let variable =
+        Variable { name: Symbol::new(name), hash: hash_text(name), start: u32::try_from(start).ok()? };
+    plain.then_some((Part::Variable(variable), close + 1))
 }
 
 /// An escaped block runs to the brace that balances it, or to the end.

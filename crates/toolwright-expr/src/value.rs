@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use compact_str::CompactString;
 use indexmap::{Equivalent, IndexMap, IndexSet};
 use num_bigint::BigInt;
 use num_traits::{FromPrimitive, ToPrimitive};
@@ -97,19 +98,9 @@ impl Value {
         }
     }
 
-    /// Replaces a value; numbers, which have nothing to free, are not dropped through the general way.
-    #[inline(always)]
-    pub(crate) fn put(place: &mut Value, value: Value) {
-        let old = std::mem::replace(place, value);
-        match old {
-            Value::Int(_) | Value::Float(_) | Value::Unbound => std::mem::forget(old),
-            _ => drop(old),
-        }
-    }
-
     /// A text value.
-    pub fn str(text: impl Into<String>) -> Self {
-        Value::Str(Text::from(text.into()))
+    pub fn str(text: impl Into<Text>) -> Self {
+        Value::Str(text.into())
     }
 
     /// A new list of the given values.
@@ -298,12 +289,13 @@ impl From<Vec<Value>> for Value {
     }
 }
 
-/// A shared, unchanging text that knows its length in characters.
+/// A shared, unchanging text that knows its length in characters. Up to 24 bytes sit beside the reference count, so
+/// that a short text is one allocation.
 #[derive(Clone)]
 pub struct Text(Arc<TextData>);
 
 struct TextData {
-    text: String,
+    text: CompactString,
     chars: usize,
 }
 
@@ -340,16 +332,22 @@ impl Text {
     }
 }
 
-impl From<String> for Text {
-    fn from(text: String) -> Self {
+impl From<CompactString> for Text {
+    fn from(text: CompactString) -> Self {
         let chars = if text.is_ascii() { text.len() } else { text.chars().count() };
         Text(Arc::new(TextData { text, chars }))
     }
 }
 
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Text::from(CompactString::from(text))
+    }
+}
+
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        Text::from(text.to_owned())
+        Text::from(CompactString::new(text))
     }
 }
 
@@ -496,6 +494,18 @@ impl Dict {
     /// Puts a value under a text key. Putting a dict into itself leaks it; programs are kept from doing so.
     pub fn insert(&self, key: &str, value: Value) {
         self.change(|map| map.insert(Key::text(key), value));
+    }
+
+    /// A dict with the same entries that later changes of this one do not reach. Nothing is copied until then.
+    pub fn copy(&self) -> Dict {
+        Dict(Arc::new(DictData { map: Mutex::new(self.snapshot()) }))
+    }
+
+    /// A dict with the same keys in the same order, and these values. Keys for which there is none keep theirs.
+    pub fn with_values(&self, values: Vec<Value>) -> Dict {
+        let mut map = (*self.snapshot()).clone();
+        map.values_mut().zip(values).for_each(|(place, value)| *place = value);
+        Dict::new(map)
     }
 
     /// All entries in order.
@@ -760,8 +770,9 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn text(text: &str) -> Key {
-        Key { hash: hash_text(text), value: Value::str(text) }
+    pub(crate) fn text(text: impl Into<Text>) -> Key {
+        let text = text.into();
+        Key { hash: hash_text(&text), value: Value::Str(text) }
     }
 
     /// Pairs a value with a hash made by the functions below.

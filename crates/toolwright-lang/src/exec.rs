@@ -243,6 +243,7 @@ impl<'f> Flow<'f> {
         Ok(value)
     }
 
+    #[inline]
     fn store(
         &self,
         statement: &Statement,

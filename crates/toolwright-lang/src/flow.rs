@@ -28,25 +28,25 @@ pub(crate) struct FlowTool {
 }
 
 impl FlowTool {
-    fn frame(&self, arguments: &Json) -> Frame<'static> {
+    fn frame(&self, mut arguments: Json) -> Frame<'static> {
+        let mut given = |name: &str| arguments.get_mut(name).map(|value| Value::from(value.take()));
         let mut variables = Vec::with_capacity(self.inputs.len() + 2);
         for input in self.inputs.iter() {
-            if let Some(value) = arguments.get(&*input.name).or(input.default.as_ref()) {
-                variables.push((input.name.clone(), Value::from_json(value)));
-            }
+            let value = given(&input.name).or_else(|| input.default.as_ref().map(Value::from_json));
+            variables.extend(value.map(|value| (input.name.clone(), value)));
         }
         Frame { variables, outer: None }
     }
 
     fn run_quick(&self, context: &ToolContext, arguments: Json) -> Outcome {
-        let mut frame = self.frame(&arguments);
+        let mut frame = self.frame(arguments);
         let lent = context.lent::<Lent>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
         flow.pure_body(&self.body, &mut frame, &first_locals(lent.as_deref()))
     }
 
     async fn run(&self, context: &ToolContext, arguments: Json) -> Outcome {
-        let mut frame = self.frame(&arguments);
+        let mut frame = self.frame(arguments);
         let lent = context.lent::<Lent>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
         flow.body(&self.body, &mut frame, &first_locals(lent.as_deref())).await

@@ -189,7 +189,7 @@ fn entries(eval: &mut Eval<'_>, args: Args, name: &str) -> Result<DictMap, Error
     }
     for (key, value) in args.named {
         eval.fuel.allocate(DICT_ENTRY)?;
-        map.insert(Key::text(&key), value);
+        map.insert(Key::text(&*key), value);
     }
     Ok(map)
 }

@@ -628,14 +628,24 @@ fn replace(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Erro
     let most = usize::try_from(count.map_or(Ok(-1), |count| ops::index(&count))?).unwrap_or(usize::MAX);
     let text = receiver(value);
     eval.fuel.spend(text.len() as u64 >> 5)?;
-    let hits =
-        if old.is_empty() { text.chars_len() + 1 } else { text.matches(old.as_str()).count() }.min(most);
+    // One character is found by looking; longer texts need the search that never goes back.
+    let mut chars = old.chars();
+    let single = chars.next().filter(|_| chars.next().is_none());
+    let found = match single {
+        Some(only) => text.matches(only).count(),
+        None if old.is_empty() => text.chars_len() + 1,
+        None => text.matches(old.as_str()).count(),
+    };
+    let hits = found.min(most);
     if hits == 0 {
         return Ok(Value::Str(text));
     }
     let length = text.len().saturating_add(hits.saturating_mul(new.len())).saturating_sub(hits * old.len());
     eval.fuel.allocate(length)?;
-    Ok(Value::str(text.replacen(old.as_str(), &new, hits)))
+    Ok(Value::str(match single {
+        Some(only) => text.replacen(only, &new, hits),
+        None => text.replacen(old.as_str(), &new, hits),
+    }))
 }
 
 /// The part of a text between two optional positions, with the character its start has.

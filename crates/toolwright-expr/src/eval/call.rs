@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use smallvec::SmallVec;
 
-use super::{Eval, Frame};
+use super::{CodeRef, Eval, Frame, frame_of};
 use crate::ast::{Argument, Body, Call, Code, Function, Kind, ParamKind};
 use crate::error::{Error, ErrorKind, Span, nearest};
 use crate::host::{HostArgs, HostFunction};
@@ -306,7 +306,7 @@ impl Eval<'_> {
         self.fuel.enter_by(code.height + 3)?;
         let result = self.bind_closure(closure, args).and_then(|frame| {
             let outer = std::mem::replace(&mut self.frame, frame);
-            let outer_code = std::mem::replace(&mut self.code, Arc::clone(&code));
+            let outer_code = std::mem::replace(&mut self.code, CodeRef::Shared(Arc::clone(&code)));
             let outer_lazy = std::mem::replace(&mut self.lazy, false);
             let result = match &code.body {
                 Body::Expr(expr) => self.eval(expr),
@@ -326,8 +326,7 @@ impl Eval<'_> {
     fn bind_closure(&mut self, closure: &Closure, args: Args) -> Result<Frame, Error> {
         let code = &closure.code;
         let name = &code.name;
-        let mut frame = Frame::new();
-        frame.resize(code.slots.len(), Value::Unbound);
+        let mut frame = frame_of(code);
         let mut set = |slot: u32, value: Value| {
             if let Some(place) = frame.get_mut(slot as usize) {
                 *place = value;
@@ -341,18 +340,18 @@ impl Eval<'_> {
         let mut named = args.named;
         for (param, default) in code.params.iter().zip(&closure.defaults) {
             let by_name = |named: &mut Vec<(Arc<str>, Value)>| {
-                let at = named.iter().position(|(name, _)| *name == param.name)?;
+                let at = named.iter().position(|(name, _)| **name == *param.name)?;
                 Some(named.remove(at).1)
             };
             let value = match param.kind {
                 ParamKind::Star => Value::tuple(positional.by_ref().collect()),
                 ParamKind::DoubleStar => {
-                    let entries = named.drain(..).map(|(name, value)| (Key::text(&name), value));
+                    let entries = named.drain(..).map(|(name, value)| (Key::text(&*name), value));
                     Value::Dict(Dict::new(entries.collect::<DictMap>()))
                 }
                 ParamKind::Normal => match positional.next() {
                     Some(value) => {
-                        if named.iter().any(|(name, _)| *name == param.name) {
+                        if named.iter().any(|(name, _)| **name == *param.name) {
                             return Err(Error::type_(format!(
                                 "{name}() got multiple values for argument '{}'",
                                 param.name

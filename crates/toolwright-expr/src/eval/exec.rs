@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::Eval;
-use crate::ast::{SlotKind, Stmt, StmtKind, Target};
+use crate::ast::{Code, SlotKind, Stmt, StmtKind, Target};
 use crate::error::{Error, ErrorKind};
 use crate::iter::Iter;
 use crate::ops;
@@ -20,8 +20,8 @@ pub(super) enum Flow {
 
 impl Eval<'_> {
     /// Runs a whole script; its result is the variable `result`, else what `run()` returns.
-    pub(crate) fn script(&mut self, statements: &[Stmt]) -> Result<Value, Error> {
-        self.prepare_script()?;
+    pub(crate) fn script(&mut self, code: &Code, statements: &[Stmt]) -> Result<Value, Error> {
+        self.prepare_script(code)?;
         self.block(statements)?;
         if let Some(result) = self.variable("result") {
             return Ok(result);
@@ -33,8 +33,7 @@ impl Eval<'_> {
     }
 
     /// Copies every variable the script names, so that it cannot change the caller's data.
-    fn prepare_script(&mut self) -> Result<(), Error> {
-        let code = std::sync::Arc::clone(&self.code);
+    fn prepare_script(&mut self, code: &Code) -> Result<(), Error> {
         for (index, info) in code.slots.iter().enumerate() {
             let SlotKind::Global(builtin) = &info.kind else { continue };
             let value = match self.scope.get(&info.name) {

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{Eval, Frame};
+use super::quick::Chain;
+use super::{CodeRef, Eval, Frame, frame_of};
 use crate::ast::{Body, Clause, Code, Comprehension, Expr, Target};
 use crate::error::Error;
 use crate::iter::{Iter, Step};
@@ -96,10 +97,11 @@ impl Eval<'_> {
         let room = if clause.conditions.is_empty() { items.len() } else { items.len().min(64) };
         self.fuel.allocate_many(room, ITEM)?;
         let mut out = Vec::with_capacity(room);
-        'rounds: for item in items {
+        let done = self.numbers_over(element, clause, slot, items, &mut out)?;
+        'rounds: for item in items.iter().skip(done) {
             self.fuel.spend(clause.cost)?;
             if let Some(place) = self.frame.get_mut(slot as usize) {
-                Value::put(place, item.clone());
+                *place = item.clone();
             }
             for condition in &clause.conditions {
                 if !self.condition(condition)? {
@@ -110,6 +112,50 @@ impl Eval<'_> {
             self.push(&mut out, value)?;
         }
         Ok(out)
+    }
+
+    /// The rounds of a loop that only counts, up to the first that does not. Says how many were done.
+    fn numbers_over(
+        &mut self,
+        element: &Expr,
+        clause: &Clause,
+        slot: u32,
+        items: &[Value],
+        out: &mut Vec<Value>,
+    ) -> Result<usize, Error> {
+        let condition = match &*clause.conditions {
+            [] => None,
+            [only] => match Chain::condition(self, slot, only) {
+                Some(chain) => Some(chain),
+                None => return Ok(0),
+            },
+            _ => return Ok(0),
+        };
+        let Some(element) = Chain::element(self, slot, element) else { return Ok(0) };
+        let mut done = 0;
+        // Rounds are paid for a few at a time.
+        for several in items.chunks(32) {
+            self.fuel.spend(clause.cost * several.len() as u64)?;
+            for item in several {
+                let Value::Int(item) = item else { return Ok(done) };
+                let wanted = match &condition {
+                    None => true,
+                    Some(chain) => match chain.value(*item) {
+                        Some(truth) => truth != 0,
+                        None => return Ok(done),
+                    },
+                };
+                if wanted {
+                    let Some(value) = element.value(*item) else { return Ok(done) };
+                    if out.len() == out.capacity() {
+                        self.grow(out)?;
+                    }
+                    out.push(Value::Int(value));
+                }
+                done += 1;
+            }
+        }
+        Ok(done)
     }
 
     pub(super) fn set_comprehension(&mut self, comprehension: &Comprehension) -> Result<Value, Error> {
@@ -245,8 +291,7 @@ impl Eval<'_> {
         };
         let source = self.eval(&comprehension.element)?;
         let first = Iter::over(&source)?;
-        let mut frame = Frame::new();
-        frame.resize(code.slots.len(), Value::Unbound);
+        let mut frame = frame_of(code);
         for (slot, value) in self.captured(code) {
             if let Some(place) = frame.get_mut(slot as usize) {
                 *place = value;
@@ -399,7 +444,7 @@ impl Eval<'_> {
         };
         self.fuel.enter_by(code.height + 2)?;
         std::mem::swap(&mut self.frame, &mut paused.frame);
-        let outer_code = std::mem::replace(&mut self.code, Arc::clone(&code));
+        let outer_code = std::mem::replace(&mut self.code, CodeRef::Shared(Arc::clone(&code)));
         let outer_lazy = std::mem::replace(&mut self.lazy, false);
         let result = self.resume_loops(comprehension, &mut paused.iters);
         self.lazy = outer_lazy;

@@ -4,14 +4,19 @@
 mod call;
 mod exec;
 mod loops;
+mod quick;
 
 pub(crate) use call::{Args, Closure};
 pub(crate) use loops::Generator;
+pub(crate) use quick::alone;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
+use compact_str::CompactString;
 use smallvec::SmallVec;
 
+use self::quick::{Number, Numbers};
 use crate::ast::{
     Attribute, Binary, BinaryOp, Chain, Code, Compare, CompareOp, Conditional, DictItem, Expr, FPart, Item,
     Kind, Name, SlotKind, Target,
@@ -28,28 +33,64 @@ use crate::value::{Dict, DictMap, KeySet, Object, ObjectData, Set, TextKey, Valu
 /// The variables of the code that is running.
 pub(crate) type Frame = SmallVec<[Value; 8]>;
 
+/// A frame for a piece of code, nothing in it bound yet.
+#[inline]
+fn frame_of(code: &Code) -> Frame {
+    let count = code.slots.len();
+    let few = [const { Value::Unbound }; 8];
+    if count <= few.len() {
+        return Frame::from_buf_and_len(few, count);
+    }
+    let mut frame = Frame::new();
+    frame.resize(count, Value::Unbound);
+    frame
+}
+
+/// The code that is running: the host's own, or that of a function, which may go away while it runs.
+enum CodeRef<'a> {
+    Lent(&'a Code),
+    Shared(Arc<Code>),
+}
+
+impl Deref for CodeRef<'_> {
+    type Target = Code;
+
+    fn deref(&self) -> &Code {
+        match self {
+            CodeRef::Lent(code) => code,
+            CodeRef::Shared(code) => code,
+        }
+    }
+}
+
 /// One evaluation.
 pub(crate) struct Eval<'a> {
     pub(crate) fuel: Fuel<'a>,
     scope: &'a dyn Scope,
-    code: Arc<Code>,
+    code: CodeRef<'a>,
     frame: Frame,
     /// Unbound globals are looked up in the scope when first used. Scripts fill them beforehand.
     lazy: bool,
 }
 
+impl Numbers for Eval<'_> {
+    #[inline(always)]
+    fn number(&mut self, slot: u32) -> Number {
+        match self.frame.get(slot as usize) {
+            Some(Value::Int(number)) => Number::Int(*number),
+            _ => self.rare_number(slot),
+        }
+    }
+}
+
 impl<'a> Eval<'a> {
-    pub(crate) fn new(code: &Arc<Code>, scope: &'a dyn Scope, limits: &'a Limits) -> Self {
-        let mut frame = Frame::new();
-        frame.resize(code.slots.len(), Value::Unbound);
-        Eval { fuel: Fuel::new(limits), scope, code: Arc::clone(code), frame, lazy: true }
+    pub(crate) fn new(code: &'a Code, scope: &'a dyn Scope, limits: &'a Limits) -> Self {
+        Self::with_fuel(code, scope, Fuel::new(limits))
     }
 
-    /// Switches to the next piece of code of the same template; what was spent stays spent.
-    pub(crate) fn enter(&mut self, code: &Arc<Code>) {
-        self.code = Arc::clone(code);
-        self.frame.clear();
-        self.frame.resize(code.slots.len(), Value::Unbound);
+    /// An evaluation that goes on with what others have left.
+    pub(crate) fn with_fuel(code: &'a Code, scope: &'a dyn Scope, fuel: Fuel<'a>) -> Self {
+        Eval { fuel, scope, code: CodeRef::Lent(code), frame: frame_of(code), lazy: true }
     }
 
     pub(crate) fn scope(&self) -> &'a dyn Scope {
@@ -275,12 +316,10 @@ impl<'a> Eval<'a> {
 
     #[inline]
     fn binary(&mut self, binary: &Binary, span: Span) -> Result<Value, Error> {
-        if binary.quick {
-            match self.quick_binary(binary) {
-                Quick::Int(number) => return Ok(Value::Int(number)),
-                Quick::Float(number) => return Ok(Value::Float(number)),
-                Quick::Other => {}
-            }
+        if binary.quick.is_some()
+            && let Some(value) = quick::binary(self, binary).into_value()
+        {
+            return Ok(value);
         }
         self.binary_general(binary, span)
     }
@@ -292,59 +331,20 @@ impl<'a> Eval<'a> {
         self.binary_values(binary.op, &left, &right, span)
     }
 
-    /// An operand as a machine number, without touching reference counts; `Other` sends it the general way.
-    #[inline]
-    fn quick(&mut self, expr: &Expr) -> Quick {
-        match &expr.kind {
-            Kind::Slot(slot) => match self.frame.get(*slot as usize) {
-                Some(Value::Int(number)) => Quick::Int(*number),
-                Some(Value::Float(number)) => Quick::Float(*number),
-                Some(Value::Unbound) => self.quick_global(*slot),
-                _ => Quick::Other,
-            },
-            Kind::Const(Value::Int(number)) => Quick::Int(*number),
-            Kind::Const(Value::Float(number)) => Quick::Float(*number),
-            Kind::Binary(binary) => self.quick_binary(binary),
-            _ => Quick::Other,
-        }
-    }
-
-    /// A variable of the scope met for the first time.
+    /// A variable that is no integer, or one of the scope met for the first time, as a machine number.
     #[inline(never)]
-    fn quick_global(&mut self, slot: u32) -> Quick {
-        let Some(value) = self.resolve_global(slot) else { return Quick::Other };
-        let quick = match &value {
-            Value::Int(number) => Quick::Int(*number),
-            Value::Float(number) => Quick::Float(*number),
-            _ => Quick::Other,
-        };
+    fn rare_number(&mut self, slot: u32) -> Number {
+        match self.frame.get(slot as usize) {
+            Some(Value::Unbound) => {}
+            Some(value) => return Number::of(value),
+            None => return Number::Other,
+        }
+        let Some(value) = self.resolve_global(slot) else { return Number::Other };
+        let number = Number::of(&value);
         if let Some(place) = self.frame.get_mut(slot as usize) {
             *place = value;
         }
-        quick
-    }
-
-    fn quick_binary(&mut self, binary: &Binary) -> Quick {
-        match (self.quick(&binary.left), self.quick(&binary.right)) {
-            (Quick::Int(a), Quick::Int(b)) => {
-                let exact = match binary.op {
-                    BinaryOp::Add => a.checked_add(b),
-                    BinaryOp::Sub => a.checked_sub(b),
-                    BinaryOp::Mul => a.checked_mul(b),
-                    BinaryOp::Mod if b > 0 => Some(a.rem_euclid(b)),
-                    BinaryOp::FloorDiv if b > 0 => Some(a.div_euclid(b)),
-                    BinaryOp::Div if b != 0 && is_exact(a) && is_exact(b) => {
-                        return Quick::Float(a as f64 / b as f64);
-                    }
-                    _ => None,
-                };
-                exact.map_or(Quick::Other, Quick::Int)
-            }
-            (Quick::Float(a), Quick::Float(b)) => quick_floats(binary.op, a, b),
-            (Quick::Int(a), Quick::Float(b)) => quick_floats(binary.op, a as f64, b),
-            (Quick::Float(a), Quick::Int(b)) => quick_floats(binary.op, a, b as f64),
-            _ => Quick::Other,
-        }
+        number
     }
 
     #[inline(never)]
@@ -381,20 +381,10 @@ impl<'a> Eval<'a> {
 
     #[inline]
     fn compare(&mut self, compare: &Compare, span: Span) -> Result<bool, Error> {
-        if compare.quick
-            && let (Quick::Int(a), Quick::Int(b)) = (self.quick(&compare.left), self.quick(&compare.right))
-        {
-            match compare.op {
-                CompareOp::Eq => return Ok(a == b),
-                CompareOp::Ne => return Ok(a != b),
-                CompareOp::Lt => return Ok(a < b),
-                CompareOp::Le => return Ok(a <= b),
-                CompareOp::Gt => return Ok(a > b),
-                CompareOp::Ge => return Ok(a >= b),
-                _ => {}
-            }
+        match quick::compare(self, compare) {
+            Some(holds) => Ok(holds),
+            None => self.compare_general(compare, span),
         }
-        self.compare_general(compare, span)
     }
 
     #[inline(never)]
@@ -480,7 +470,7 @@ impl<'a> Eval<'a> {
         }
         if let Value::Object(object) = value
             && let ObjectData::Struct(fields) = object.data()
-            && let Some(found) = fields.get(&name.text)
+            && let Some(found) = fields.get(&*name.text)
         {
             return Ok(found.clone());
         }
@@ -572,12 +562,12 @@ impl<'a> Eval<'a> {
 
     #[inline(never)]
     fn fstring(&mut self, parts: &[FPart]) -> Result<Value, Error> {
-        let mut out = String::new();
+        let mut out = CompactString::default();
         self.fstring_into(parts, &mut out)?;
         Ok(Value::str(out))
     }
 
-    fn fstring_into(&mut self, parts: &[FPart], out: &mut String) -> Result<(), Error> {
+    fn fstring_into(&mut self, parts: &[FPart], out: &mut CompactString) -> Result<(), Error> {
         self.fuel.allocate(0)?;
         for part in parts {
             match part {
@@ -597,7 +587,7 @@ impl<'a> Eval<'a> {
                         crate::repr::append(out, &value, &mut self.fuel)?;
                         continue;
                     }
-                    let mut spec = String::new();
+                    let mut spec = CompactString::default();
                     self.fstring_into(&field.spec, &mut spec)?;
                     out.push_str(&crate::format::value(&value, &spec, &mut self.fuel)?);
                 }
@@ -716,29 +706,6 @@ impl<'a> Eval<'a> {
         }
         Ok(())
     }
-}
-
-/// A number held in registers.
-#[derive(Clone, Copy)]
-enum Quick {
-    Int(i64),
-    Float(f64),
-    Other,
-}
-
-fn quick_floats(op: BinaryOp, a: f64, b: f64) -> Quick {
-    match op {
-        BinaryOp::Add => Quick::Float(a + b),
-        BinaryOp::Sub => Quick::Float(a - b),
-        BinaryOp::Mul => Quick::Float(a * b),
-        BinaryOp::Div if b != 0.0 => Quick::Float(a / b),
-        _ => Quick::Other,
-    }
-}
-
-/// Whether an integer is a float without rounding.
-fn is_exact(number: i64) -> bool {
-    number.unsigned_abs() <= 1 << 53
 }
 
 fn may_hold(value: &Value) -> bool {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use compact_str::CompactString;
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
 
@@ -19,7 +20,7 @@ pub(crate) fn concat(left: &Value, right: &Value, fuel: &mut Fuel<'_>) -> Result
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => {
             fuel.allocate(a.len() + b.len())?;
-            let mut text = String::with_capacity(a.len() + b.len());
+            let mut text = CompactString::with_capacity(a.len() + b.len());
             text.push_str(a);
             text.push_str(b);
             Ok(Value::str(text))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use toolwright_core::{BoxFuture, ToolError};
-use toolwright_expr::Value;
+use toolwright_expr::{Dict, Value};
 
 use super::Body;
 use crate::error;
@@ -29,7 +29,7 @@ type Element = (Value, Vec<(Arc<str>, Value)>);
 /// What the loop goes over.
 enum Over {
     Items(Arc<Vec<Value>>),
-    Entries(Vec<(Value, Value)>),
+    Entries(Dict),
     /// A text, a number, nothing: the body runs once.
     Single(Value),
 }
@@ -38,7 +38,7 @@ impl Each {
     fn over(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> Result<Over, ToolError> {
         let value = self.over.evaluate(&flow.view(frame, locals), &flow.limits)?;
         if let Value::Dict(dict) = &value {
-            return Ok(Over::Entries(dict.entries()));
+            return Ok(Over::Entries(dict.copy()));
         }
         match template::elements(&value, &flow.limits) {
             Ok(Some(items)) => Ok(Over::Items(items)),
@@ -65,16 +65,16 @@ impl Each {
                 }
                 Ok(Value::list(results))
             }
-            Over::Entries(entries) => {
-                let mut results = Vec::with_capacity(entries.len().min(1 << 16));
-                for (key, item) in entries {
+            Over::Entries(dict) => {
+                let mut results = Vec::with_capacity(dict.len().min(1 << 16));
+                for (key, item) in dict.entries() {
                     inner.last = Some(item);
-                    inner.key = Some(key.clone());
+                    inner.key = Some(key);
                     let value = flow.pure_body(&self.body, frame, &inner)?;
                     flow.keep(&value)?;
-                    results.push((key, value));
+                    results.push(value);
                 }
-                template::dict(results)
+                Ok(dict.with_values(results).into())
             }
         }
     }
@@ -96,13 +96,11 @@ impl Each {
                         items.iter().map(|item| Locals { last: Some(item.clone()), key: locals.key.clone() });
                     Ok(Value::list(self.all(flow, frame, inner).await?))
                 }
-                Over::Entries(entries) => {
-                    let inner = entries
-                        .iter()
-                        .map(|(key, item)| Locals { last: Some(item.clone()), key: Some(key.clone()) });
+                Over::Entries(dict) => {
+                    let entries = dict.entries().into_iter();
+                    let inner = entries.map(|(key, item)| Locals { last: Some(item), key: Some(key) });
                     let results = self.all(flow, frame, inner).await?;
-                    let keys = entries.iter().map(|(key, _)| key.clone());
-                    template::dict(keys.zip(results).collect())
+                    Ok(dict.with_values(results).into())
                 }
             }
         })
