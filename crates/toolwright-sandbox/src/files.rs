@@ -136,9 +136,17 @@ fn give_name(file: &mut File, path: &Path, mode: u32) -> io::Result<()> {
 /// Follows links to the file that is meant, which need not exist.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
-        other => other,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        other => return other,
     }
+    let mut here = path.to_owned();
+    for _ in 0..40 {
+        match fs::read_link(&here) {
+            Ok(to) => here = here.parent().map_or_else(|| to.clone(), |folder| folder.join(&to)),
+            Err(_) => return Ok(here),
+        }
+    }
+    Err(own(libc::ELOOP))
 }
 
 fn own(errno: i32) -> io::Error {

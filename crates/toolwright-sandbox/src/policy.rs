@@ -68,6 +68,8 @@ pub struct Policy {
     /// The folder to work in, writable, shown at its own path. Without one a private folder is made and removed again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<PathBuf>,
+    /// Show the workspace read-only: looking is all that can be done to it.
+    pub read_only: bool,
     /// System folders to show read-only; missing ones are left out.
     pub system: Vec<PathBuf>,
     /// More files and folders to show read-only; a missing one is an error.
@@ -95,6 +97,7 @@ impl Default for Policy {
     fn default() -> Self {
         Policy {
             workspace: None,
+            read_only: false,
             system: SYSTEM.iter().map(PathBuf::from).collect(),
             read: Vec::new(),
             write: Vec::new(),

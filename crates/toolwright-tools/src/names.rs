@@ -5,7 +5,7 @@ use toolwright_core::{ToolDef, Toolset, ToolsetError};
 use crate::options::Options;
 use crate::{
     apply_patch, bash_session, edit_file, file_info, glob_files, grep_files, list_files, memory, plan,
-    read_file, shell, text_editor, think, words, write_file,
+    plan_items, read_file, shell, text_editor, think, words, write_file,
 };
 
 type Make = fn(&Options) -> ToolDef;
@@ -35,7 +35,7 @@ const STANDARD: [(&str, Make); 20] = [
 ];
 
 /// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
-const ELSEWHERE: [(&str, Make); 31] = [
+const ELSEWHERE: [(&str, Make); 37] = [
     ("llm_workers.tools.fs.read_file", read_file::read_file_lines),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
     ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
@@ -58,6 +58,12 @@ const ELSEWHERE: [(&str, Make); 31] = [
     ("inspect_ai.tool.grep", grep_files::grep),
     ("inspect_ai.tool.read_file", read_file::read_file_numbered),
     ("marsys.edit_file", edit_file::edit_file_changes),
+    ("plan_create", plan_items::plan_create),
+    ("plan_read", plan_items::plan_read),
+    ("plan_update", plan_items::plan_update),
+    ("plan_add_item", plan_items::plan_add_item),
+    ("plan_remove_item", plan_items::plan_remove_item),
+    ("plan_clear", plan_items::plan_clear),
     ("str_replace_based_edit_tool", |options| {
         text_editor::text_editor(options).with_name("str_replace_based_edit_tool")
     }),

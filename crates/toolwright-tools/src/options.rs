@@ -9,6 +9,8 @@ use toolwright_core::{
     CallView, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef, ToolError,
 };
 
+use crate::live::Live;
+
 /// How a standard tool is set up. The default fits most runs.
 ///
 /// ```
@@ -99,6 +101,14 @@ impl Call {
         // What a model asks for may have effects; it runs once.
         request.timeout_retry = false;
         request
+    }
+
+    /// Runs a command to its end, telling its output as it comes.
+    pub(crate) async fn run(&self, request: ExecRequest) -> Result<ExecResult, ToolError> {
+        let live = Live::new(&self.context);
+        let result = self.sandbox()?.exec_live(request, &live).await;
+        live.finish();
+        result
     }
 
     /// Runs a command of the tool's own, whose messages are to be understood by us.

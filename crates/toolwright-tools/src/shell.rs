@@ -23,7 +23,7 @@ pub fn bash(options: &Options) -> ToolDef {
         |call: Call, Bash { command }| async move {
             no_nul("command", &command)?;
             let request = call.request(["bash", "--login", "-c", &command]);
-            Ok::<_, ToolError>(told(&call.sandbox()?.exec(request).await?))
+            Ok::<_, ToolError>(told(&call.run(request).await?))
         },
     );
     code_tool(tool, "bash", "command", &[("cmd", "command"), ("script", "command")])
@@ -45,7 +45,7 @@ pub fn python(options: &Options) -> ToolDef {
         |call: Call, Python { code }| async move {
             no_nul("code", &code)?;
             let request = call.request(["bash", "--login", "-c", "python3 -"]).input(code);
-            Ok::<_, ToolError>(told(&call.sandbox()?.exec(request).await?))
+            Ok::<_, ToolError>(told(&call.run(request).await?))
         },
     );
     code_tool(tool, "python", "code", &[("script", "code")])
@@ -110,7 +110,7 @@ async fn output_or_error(
             })?;
         request.timeout = Some(request.timeout.map_or(time, |most| most.min(time)));
     }
-    let result = call.sandbox()?.exec(request).await?;
+    let result = call.run(request).await?;
     if result.success() {
         return Ok(result.stdout);
     }

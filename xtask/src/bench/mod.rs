@@ -4,6 +4,7 @@
 
 mod call;
 mod expr;
+mod flood;
 mod flow;
 mod mcp;
 pub mod peer;
@@ -27,6 +28,7 @@ const BENCHES: &[Bench] = &[
     ("flow", flow::flow),
     ("each", flow::each),
     ("spawn", spawn::run),
+    ("flood", flood::run),
     ("mcp", mcp::run),
     ("loop", turns::run),
 ];

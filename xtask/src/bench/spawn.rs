@@ -18,8 +18,10 @@ pub fn run() -> Result<Report> {
         row("in a sandbox opened for it", cold, "bwrap --unshare-all", bwrap),
         row("what the sandbox costs", warm, "plain fork and exec", plain),
     ];
-    let ratio = rows.first().map_or(0.0, Row::ratio);
-    let about = "One `/bin/true` with all layers on: medians of 200 interleaved rounds.";
+    // The smaller of the two that have a peer of their kind.
+    let ratio = rows.iter().take(2).map(Row::ratio).fold(f64::INFINITY, f64::min);
+    let about = "One `/bin/true` with all layers on: medians of 200 interleaved rounds. The ratio is that of the slower of the \
+        first two rows. A program that opens one private sandbox after another finds the next one prepared.";
     Ok(Report { about: about.to_owned(), rows, ratio })
 }
 

@@ -258,7 +258,10 @@ pub(crate) fn failure(job: &Job, stage: Stage, errno: i32) -> ToolError {
     let (kind, what) = match errno {
         libc::ENOENT => (ErrorKind::FileNotFound, "does not exist"),
         libc::ENOTDIR if stage == Stage::Cwd => (ErrorKind::FileNotFound, "is not a folder"),
-        libc::ENOTDIR => (ErrorKind::FileNotFound, "goes through something that is not a folder"),
+        // Making a folder where a link leads nowhere finds the link in its way.
+        libc::ENOTDIR | libc::EEXIST => {
+            (ErrorKind::FileNotFound, "goes through something that is not a folder")
+        }
         libc::EACCES | libc::EPERM if stage == Stage::Exec => (ErrorKind::Permission, "may not be executed"),
         libc::EACCES | libc::EPERM => (ErrorKind::Permission, "is not permitted"),
         libc::EROFS => (ErrorKind::Permission, "is read-only"),

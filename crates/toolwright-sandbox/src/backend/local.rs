@@ -11,6 +11,7 @@ use toolwright_core::{
 };
 
 use super::shared::{self, Seat};
+use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Mode, Setup};
 use crate::policy::Policy;
 
@@ -34,6 +35,11 @@ impl Drop for Private {
 impl LocalSandbox {
     /// Starts a launcher without layers. Of the policy only workspace, environment and time limit are used.
     pub async fn open(policy: Policy) -> Result<Self, ToolError> {
+        if policy.read_only {
+            return Err(unavailable(
+                "the `local` sandbox isolates nothing, so it cannot keep the workspace as it is",
+            ));
+        }
         let mut private = None;
         let workspace = match &policy.workspace {
             Some(path) => shared::real(path)?,

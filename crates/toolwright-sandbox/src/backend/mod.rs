@@ -5,4 +5,5 @@ pub(crate) mod exec;
 pub(crate) mod local;
 pub(crate) mod process;
 mod shared;
+mod spare;
 mod spawn;

@@ -8,6 +8,7 @@ use toolwright_core::{
 };
 
 use super::shared::{self, Seat};
+use super::spare;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Mode, Setup};
 use crate::layer::identity;
@@ -39,13 +40,21 @@ pub struct ProcessSandbox {
 impl ProcessSandbox {
     /// Builds a sandbox from a policy, or says with `sandbox_unavailable` what is in the way.
     pub async fn open(policy: Policy) -> Result<Self, ToolError> {
-        Self::open_without(policy, &[]).await
+        policy.check()?;
+        match spare::take(&policy).await {
+            Some(sandbox) => Ok(sandbox),
+            None => Self::build(policy, &[]).await,
+        }
     }
 
     /// A sandbox with some layers left out, to measure what the others hold. The policy must not require them.
     #[doc(hidden)]
-    pub async fn open_without(mut policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
+    pub async fn open_without(policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
         policy.check()?;
+        Self::build(policy, without).await
+    }
+
+    pub(super) async fn build(mut policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
         let (workspace, inside) = match &policy.workspace {
             Some(path) => {
                 let path = shared::real(path)?;
@@ -86,6 +95,11 @@ impl ProcessSandbox {
             },
             proxy,
         })
+    }
+
+    /// Whether the sandbox is still there.
+    pub(super) fn is_alive(&self) -> bool {
+        self.seat.session.is_alive()
     }
 
     /// The workspace as commands see it.

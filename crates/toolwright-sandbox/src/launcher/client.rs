@@ -76,6 +76,14 @@ impl Session {
         }
     }
 
+    /// Whether the launcher still listens.
+    pub(crate) fn is_alive(&self) -> bool {
+        let heard = self.control().and_then(|control| {
+            sys::poll([(control, libc::POLLIN)], Some(0)).map_err(|error| broken("use the socket", error))
+        });
+        heard.is_ok_and(|[events]| events == 0)
+    }
+
     fn control(&self) -> Result<BorrowedFd<'_>, ToolError> {
         self.control.as_ref().map(|control| control.as_fd()).ok_or_else(lost)
     }

@@ -135,7 +135,8 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
             Err(error) => return Err(format!("user_namespace: {error}")),
         }
     }
-    let guards = if off(Layer::MountNamespace) {
+    // Where nothing can be changed nothing needs protecting.
+    let guards = if off(Layer::MountNamespace) || setup.policy.read_only {
         Guards::default()
     } else {
         Guards::prepare(&setup.workspace, &setup.policy.protect)?

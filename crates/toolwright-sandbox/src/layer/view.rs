@@ -110,7 +110,7 @@ impl Plan {
                 return Err(missing(bind, io::Error::other("too much to make writable")));
             }
         }
-        binds.push(Bind { source, target: target.clone(), writable: true });
+        binds.push(Bind { source, target: target.clone(), writable: !policy.read_only });
         // Outer folders go first, so that inner ones land on top of them.
         binds.sort_by_key(|bind| bind.target.components().count());
         let mask = policy.mask.iter().map(|path| target.join(path)).collect();

@@ -21,6 +21,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("FS-06::readers_see_old_or_new", atomic),
         Case::new("FS-12::a_hard_link_outside_keeps_its_contents", hard_link),
         Case::new("SB-03::writing_through_a_link_is_refused", links),
+        Case::new("FS-12::links_that_lead_nowhere_are_no_disaster", dangling),
+        Case::new("SB-05::a_workspace_can_be_read_only", read_only),
         Case::new("SB-05::the_folder_of_a_command_cannot_leave", folders),
     ]
 }
@@ -235,4 +237,36 @@ async fn folders() -> Result<(), String> {
     let gone = sandbox.exec(ExecRequest::new(["pwd"]).cwd("gone")).await;
     check("a folder that is gone", gone.is_err_and(|error| error.kind() == ErrorKind::FileNotFound))?;
     field.untouched()
+}
+
+async fn dangling() -> Result<(), String> {
+    let field = Field::new()?;
+    let sandbox = field.sandbox(&[]).await?;
+    let script = "ln -s made/later link; ln -s nowhere folder; ln -s loop loop";
+    sandbox.exec(ExecRequest::new(["sh", "-c", script])).await.map_err(text)?;
+    sandbox.write_file("link", b"through").await.map_err(text)?;
+    equal(sandbox.read_text("made/later").await.map_err(text)?.as_str(), "through")?;
+    for path in ["folder/x", "loop", "loop/x"] {
+        let error = sandbox.write_file(path, b"x").await.expect_err("a link that leads nowhere");
+        check(&format!("{path}: {error:?}"), !error.is_fatal())?;
+    }
+    field.untouched()
+}
+
+async fn read_only() -> Result<(), String> {
+    let work = folder("read-only");
+    std::fs::write(work.join("file"), "as it was").map_err(|error| error.to_string())?;
+    let policy = Policy { read_only: true, ..Policy::for_workspace(&work) };
+    {
+        let sandbox = ProcessSandbox::open(policy.clone()).await.map_err(text)?;
+        let script = "cat file; echo x > file; echo x > new; rm -f file; mkdir d; chmod 777 .; ls -A";
+        let result = sandbox.exec(ExecRequest::new(["sh", "-c", script])).await.map_err(text)?;
+        equal(result.stdout.as_str(), "as it wasfile\n")?;
+        let error = sandbox.write_file("new", b"x").await.expect_err("a read-only folder");
+        equal(error.kind(), ErrorKind::Permission)?;
+    }
+    equal(std::fs::read_to_string(work.join("file")).ok().as_deref(), Some("as it was"))?;
+    check("nothing else is there", std::fs::read_dir(&work).is_ok_and(|entries| entries.count() == 1))?;
+    let local = toolwright_sandbox::LocalSandbox::open(policy).await.map(drop);
+    equal(local.map_err(|error| error.kind()), Err(ErrorKind::SandboxUnavailable))
 }

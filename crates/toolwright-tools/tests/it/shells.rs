@@ -1,9 +1,11 @@
 //! Commands and programs.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolwright_core::{ErrorKind, ToolCall};
+use toolwright_core::{CallNote, ErrorKind, ToolCall};
+use toolwright_runtime::{Event, EventKind, Run};
 use toolwright_tools::{Options, bash, python};
 
 use crate::support::{Backend, Bench, cases};
@@ -18,6 +20,8 @@ cases![
     secrets_of_the_caller_are_not_in_the_environment,
     search_finds_lines_in_many_files,
     a_thought_changes_nothing,
+    output_is_told_while_a_command_runs,
+    a_plan_with_a_goal_is_kept_and_told,
 ];
 
 async fn a_shell_tells_output_errors_and_a_bad_end(backend: Backend) {
@@ -140,4 +144,73 @@ async fn a_thought_changes_nothing(backend: Backend) {
     bench.text("todo_write", json!({"todos": [{"content": "a", "status": "pending"}]})).await;
     let odd = json!({"todos": [{"content": "a", "status": "someday"}]});
     assert_eq!(bench.error("todo_write", odd).await.0, ErrorKind::Parsing);
+}
+
+async fn output_is_told_while_a_command_runs(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    let heard: Arc<Mutex<Vec<(String, String, bool)>>> = Arc::default();
+    let (ears, folder) = (heard.clone(), bench.folder.clone());
+    let sink = move |event: &Event| {
+        if let EventKind::CallNoted { note: CallNote::Output { stream, text }, .. } = &event.kind {
+            let over = folder.join("over").exists();
+            ears.lock().unwrap().push((stream.clone(), text.clone(), over));
+        }
+    };
+    let run = Run::builder(toolwright_tools::standard().unwrap())
+        .sandbox("default", bench.sandbox.clone())
+        .on_event(sink)
+        .build()
+        .unwrap();
+    let script = "printf 'fir'; sleep 0.2; echo st; while ! [ -e go ]; do sleep 0.05; done; echo second >&2; printf end; echo > over";
+    let call = run.call(ToolCall::new("1", "bash", json!({"command": script})));
+    let go = async {
+        while heard.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        bench.write("go", "");
+    };
+    let (result, ()) = tokio::join!(call, go);
+    assert_eq!(result.unwrap().to_text(), "second\n\nfirst\nend");
+    let heard = std::mem::take(&mut *heard.lock().unwrap());
+    assert_eq!(heard[0], ("stdout".to_owned(), "first\n".to_owned(), false));
+    let rest: Vec<_> = heard[1..].iter().map(|(stream, text, _)| (stream.as_str(), text.as_str())).collect();
+    assert_eq!(rest, [("stderr", "second\n"), ("stdout", "end")]);
+}
+
+async fn a_plan_with_a_goal_is_kept_and_told(backend: Backend) {
+    let names =
+        ["plan_create", "plan_read", "plan_update", "plan_add_item", "plan_remove_item", "plan_clear"];
+    let bench = Bench::of(backend, names.map(|name| toolwright_tools::resolve(name).unwrap())).await;
+    assert!(
+        bench.error("plan_update", json!({"item_id": "1", "status": "pending"})).await.1.contains("no plan")
+    );
+    let item =
+        |title: &str| json!({"title": title, "content": format!("do {title}"), "active_form": "doing"});
+    for items in [vec![item("a")], (0..21).map(|n| item(&n.to_string())).collect()] {
+        assert_eq!(bench.error("plan_create", json!({"items": items})).await.0, ErrorKind::Parsing);
+    }
+    let high = json!({"title": "B", "content": "do b", "priority": "high"});
+    bench.text("plan_create", json!({"goal": "G", "items": [{"title": "A", "content": "do a"}, high]})).await;
+    let read = bench.text("plan_read", json!({})).await;
+    assert_eq!(
+        read,
+        "Goal: G\nProgress: 0/2 (0%)\n\n1. [ ] A (id: 1)\n   do a\n2. [ ] B [HIGH] (id: 2)\n   do b"
+    );
+    let (kind, message) = bench.error("plan_update", json!({"item_id": "zz", "status": "completed"})).await;
+    assert!(kind == ErrorKind::Parsing && message.contains("1 (A), 2 (B)"), "{message}");
+    assert_eq!(
+        bench.error("plan_update", json!({"item_id": "1", "status": "someday"})).await.0,
+        ErrorKind::Parsing
+    );
+    bench.text("plan_update", json!({"item_id": "1", "status": "in_progress"})).await;
+    let second = bench.error("plan_update", json!({"item_id": "2", "status": "in_progress"})).await;
+    assert!(second.1.contains("one item at a time"), "{second:?}");
+    let done = bench.text("plan_update", json!({"item_id": "1", "status": "completed"})).await;
+    assert_eq!(done, "updated `A`: completed");
+    assert_eq!(bench.text("plan_add_item", item("C")).await, "added `C` (id: 3)");
+    assert_eq!(bench.text("plan_remove_item", json!({"item_id": "2"})).await, "removed `B`");
+    let read = bench.text("plan_read", json!({})).await;
+    assert_eq!(read, "Goal: G\nProgress: 1/2 (50%)\n\n1. [x] A (id: 1)\n   do a\n2. [ ] C (id: 3)\n   do C");
+    bench.text("plan_clear", json!({})).await;
+    assert!(bench.error("plan_read", json!({})).await.1.contains("no plan"));
 }

@@ -82,7 +82,7 @@ pub(super) fn run(
             shown.push((super::super::shared::exists(path)?, writable));
         }
     }
-    shown.extend(policy.workspace.iter().map(|folder| (folder.clone(), true)));
+    shown.extend(policy.workspace.iter().map(|folder| (folder.clone(), !policy.read_only)));
     shown.sort_by_key(|(path, _)| path.components().count());
     for (path, writable) in &shown {
         words.bind(path, path, *writable)?;

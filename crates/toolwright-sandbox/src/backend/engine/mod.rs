@@ -112,8 +112,8 @@ impl EngineSandbox {
         policy.check()?;
         let folder = policy.workspace.as_deref().map(super::shared::real).transpose()?;
         let protect = match &folder {
-            Some(_) => policy.protect.clone(),
-            None => Vec::new(),
+            Some(_) if !policy.read_only => policy.protect.clone(),
+            _ => Vec::new(),
         };
         let pass = CLIENT_VARIABLES.map(str::to_owned).to_vec();
         let host = Policy {

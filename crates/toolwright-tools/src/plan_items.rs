@@ -1,0 +1,303 @@
+//! The plan tools of MARSYS: a goal, items with ids that are changed one by one. They keep a plan of their own in the run's
+//! state.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolwright_core::{ToolContext, ToolDef, ToolError};
+
+use crate::options::{Effect, Options, finish};
+
+/// How many items a plan has when it is made.
+const ITEMS: std::ops::RangeInclusive<usize> = 2..=20;
+/// The longest title or text, in characters.
+const LONGEST: usize = 500;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Items {
+    goal: Option<String>,
+    items: Vec<Item>,
+    /// How many there ever were; ids are not used twice.
+    count: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Item {
+    id: String,
+    title: String,
+    content: String,
+    priority: Priority,
+    status: Status,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum Priority {
+    Low,
+    #[default]
+    Medium,
+    High,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    InProgress,
+    Completed,
+    Blocked,
+}
+
+impl Status {
+    fn word(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::InProgress => "in progress",
+            Status::Completed => "completed",
+            Status::Blocked => "blocked",
+        }
+    }
+
+    fn mark(self) -> char {
+        match self {
+            Status::Pending => ' ',
+            Status::InProgress => '~',
+            Status::Completed => 'x',
+            Status::Blocked => '!',
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct NewItem {
+    /// What the item is called.
+    title: String,
+    /// What is to be done.
+    #[serde(default)]
+    content: String,
+    /// The same as something that is being done, for example `Writing the tests`.
+    #[expect(dead_code, reason = "a person's display may want it; it changes nothing here")]
+    active_form: Option<String>,
+    /// How much it matters.
+    #[serde(default)]
+    priority: Priority,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Create {
+    /// What it is all for.
+    goal: Option<String>,
+    /// The items in order, 2 to 20.
+    items: Vec<NewItem>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+#[derive(Deserialize, JsonSchema)]
+struct Update {
+    /// Which item.
+    item_id: String,
+    /// How far it is.
+    status: Option<Status>,
+    /// A new title.
+    title: Option<String>,
+    /// A new text.
+    content: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Remove {
+    /// Which item.
+    item_id: String,
+}
+
+impl Items {
+    fn add(&mut self, new: NewItem) -> Result<&Item, ToolError> {
+        for (name, text) in [("title", &new.title), ("content", &new.content)] {
+            short(name, text)?;
+        }
+        if new.title.trim().is_empty() {
+            return Err(ToolError::invalid("`title` is empty"));
+        }
+        self.count += 1;
+        self.items.push(Item {
+            id: self.count.to_string(),
+            title: new.title,
+            content: new.content,
+            priority: new.priority,
+            status: Status::Pending,
+        });
+        self.items.last().ok_or_else(|| ToolError::new("the plan is empty"))
+    }
+
+    fn place(&self, id: &str) -> Result<usize, ToolError> {
+        self.items.iter().position(|item| item.id == id).ok_or_else(|| {
+            let known: Vec<String> =
+                self.items.iter().map(|item| format!("{} ({})", item.id, item.title)).collect();
+            ToolError::invalid(format!(
+                "there is no item `{}`; the items are: {}",
+                id.escape_debug(),
+                known.join(", ")
+            ))
+        })
+    }
+
+    fn told(&self) -> String {
+        let mut text = String::new();
+        if let Some(goal) = &self.goal {
+            let _ = writeln!(text, "Goal: {goal}");
+        }
+        let done = self.items.iter().filter(|item| item.status == Status::Completed).count();
+        let all = self.items.len();
+        let _ = writeln!(text, "Progress: {done}/{all} ({}%)", done * 100 / all.max(1));
+        for (at, item) in self.items.iter().enumerate() {
+            let high = if item.priority == Priority::High { " [HIGH]" } else { "" };
+            let _ =
+                write!(text, "\n{}. [{}] {}{high} (id: {})", at + 1, item.status.mark(), item.title, item.id);
+            if !item.content.is_empty() {
+                let _ = write!(text, "\n   {}", item.content);
+            }
+        }
+        text
+    }
+}
+
+fn short(name: &str, text: &str) -> Result<(), ToolError> {
+    match text.chars().count() {
+        count if count > LONGEST => {
+            Err(ToolError::invalid(format!("`{name}` has {count} characters, and {LONGEST} is the most")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Changes the plan there is, or says that there is none.
+fn change<T>(
+    context: &ToolContext,
+    instance: &str,
+    work: impl FnOnce(&mut Items) -> Result<T, ToolError>,
+) -> Result<T, ToolError> {
+    context.store_as::<Option<Items>>(instance).update(|plan| match plan {
+        Some(plan) => {
+            // A change that fails half way changes nothing.
+            let mut changed = plan.clone();
+            let done = work(&mut changed)?;
+            *plan = changed;
+            Ok(done)
+        }
+        None => Err(ToolError::invalid("there is no plan").hint("make one with `plan_create`")),
+    })
+}
+
+/// The tool `plan_create`.
+pub(crate) fn plan_create(options: &Options) -> ToolDef {
+    let description =
+        "Make a plan: what it is for, and 2 to 20 items. It takes the place of the plan before.";
+    let instance = options.instance_name().to_owned();
+    let tool = ToolDef::typed("plan_create", description, move |context: ToolContext, arguments: Create| {
+        let made = create(&context, &instance, arguments);
+        async move { made }
+    });
+    finish(tool, "planning", Effect::Reads, &[])
+}
+
+fn create(context: &ToolContext, instance: &str, arguments: Create) -> Result<String, ToolError> {
+    let count = arguments.items.len();
+    if !ITEMS.contains(&count) {
+        let message = format!("a plan has {} to {} items, and this has {count}", ITEMS.start(), ITEMS.end());
+        return Err(ToolError::invalid(message));
+    }
+    let mut plan = Items { goal: arguments.goal, ..Items::default() };
+    if let Some(goal) = &plan.goal {
+        short("goal", goal)?;
+    }
+    for item in arguments.items {
+        plan.add(item)?;
+    }
+    let told = plan.told();
+    context.store_as::<Option<Items>>(instance).set(Some(plan));
+    Ok(told)
+}
+
+/// The tool `plan_read`.
+pub(crate) fn plan_read(options: &Options) -> ToolDef {
+    of(options, "plan_read", "See the plan, the ids of its items, and how far it is.", |plan, Nothing {}| {
+        Ok(plan.told())
+    })
+}
+
+/// The tool `plan_update`.
+pub(crate) fn plan_update(options: &Options) -> ToolDef {
+    of(
+        options,
+        "plan_update",
+        "Change an item of the plan: begin it, finish it, or word it anew.",
+        |plan, new: Update| {
+            let at = plan.place(&new.item_id)?;
+            for (name, text) in [("title", &new.title), ("content", &new.content)] {
+                short(name, text.as_deref().unwrap_or_default())?;
+            }
+            let busy = plan
+                .items
+                .iter()
+                .enumerate()
+                .find(|(other, item)| *other != at && item.status == Status::InProgress);
+            if let (Some(Status::InProgress), Some((_, busy))) = (new.status, busy) {
+                let message = format!("one item at a time is in progress, and `{}` is", busy.title);
+                return Err(ToolError::invalid(message).hint("finish it first"));
+            }
+            let item = plan.items.get_mut(at).ok_or_else(|| ToolError::new("the item is gone"))?;
+            item.status = new.status.unwrap_or(item.status);
+            item.title = new.title.unwrap_or_else(|| item.title.clone());
+            item.content = new.content.unwrap_or_else(|| item.content.clone());
+            Ok(format!("updated `{}`: {}", item.title, item.status.word()))
+        },
+    )
+}
+
+/// The tool `plan_add_item`.
+pub(crate) fn plan_add_item(options: &Options) -> ToolDef {
+    of(options, "plan_add_item", "Add an item to the end of the plan.", |plan, new: NewItem| {
+        if plan.items.len() >= *ITEMS.end() {
+            return Err(ToolError::invalid(format!("a plan has at most {} items", ITEMS.end())));
+        }
+        plan.add(new).map(|item| format!("added `{}` (id: {})", item.title, item.id))
+    })
+}
+
+/// The tool `plan_remove_item`.
+pub(crate) fn plan_remove_item(options: &Options) -> ToolDef {
+    of(options, "plan_remove_item", "Take an item out of the plan.", |plan, old: Remove| {
+        let at = plan.place(&old.item_id)?;
+        Ok(format!("removed `{}`", plan.items.remove(at).title))
+    })
+}
+
+/// The tool `plan_clear`.
+pub(crate) fn plan_clear(options: &Options) -> ToolDef {
+    let instance = options.instance_name().to_owned();
+    let description = "Forget the plan.";
+    let tool = ToolDef::typed("plan_clear", description, move |context: ToolContext, Nothing {}: Nothing| {
+        context.store_as::<Option<Items>>(&instance).set(None);
+        async { Ok::<_, ToolError>("the plan is forgotten") }
+    });
+    finish(tool, "planning", Effect::Reads, &[])
+}
+
+/// A tool that works on the plan there is.
+fn of<A, F>(options: &Options, name: &str, description: &str, work: F) -> ToolDef
+where
+    A: serde::de::DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(&mut Items, A) -> Result<String, ToolError> + Send + Sync + 'static,
+{
+    let instance = options.instance_name().to_owned();
+    let tool = ToolDef::typed(name, description, move |context: ToolContext, arguments: A| {
+        let done = change(&context, &instance, |plan| work(plan, arguments));
+        async move { done }
+    });
+    finish(tool, "planning", Effect::Reads, &[])
+}
