@@ -14,6 +14,14 @@ const PEERS: &[(&str, &[&str])] = &[
     ("mcp", &["mcp==2.3.0", "fastmcp==4.1.2"]),
 ];
 
+/// MCP's reference servers, its TypeScript client and its Inspector, from npm.
+const MCP_PEERS: &[&str] = &[
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/inspector@2.12.0",
+    "@modelcontextprotocol/sdk@1.32.2",
+];
+
 /// Runs every test of the workspace. Further arguments go to the test runner.
 pub fn run(rest: &[&str]) -> Result<()> {
     for (name, packages) in PEERS {
@@ -26,6 +34,9 @@ pub fn run(rest: &[&str]) -> Result<()> {
     }
     if let Err(error) = chromium() {
         eprintln!("the tests that need a browser will be skipped by name: {error:#}");
+    }
+    if let Err(error) = npm::install("mcp-npm", MCP_PEERS) {
+        eprintln!("the tests that need `mcp-npm` will be skipped by name: {error:#}");
     }
     // Documentation examples first: the last line printed is then that of the test runner.
     if rest.is_empty() {

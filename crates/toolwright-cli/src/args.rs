@@ -221,6 +221,49 @@ pub enum Mcp {
     /// Approve the tools of a server as they are now, in a lock file.
     #[command(after_help = LOCK_HELP)]
     Lock(McpLock),
+    /// Tell an MCP client how to reach our server.
+    #[command(after_help = INSTALL_HELP)]
+    Install(McpInstall),
+}
+
+const INSTALL_HELP: &str = "\
+The entry is printed; with --write it is added to the client's file, and everything else there stays as it is.
+
+Examples:
+  toolwright mcp install --client claude-desktop --write
+  toolwright mcp install --client vscode --project tools.yaml
+  toolwright mcp install --client cursor --url http://127.0.0.1:3000/mcp";
+
+#[derive(clap::Args)]
+pub struct McpInstall {
+    /// The client.
+    #[arg(long)]
+    pub client: McpClient,
+    /// The file of tools to serve.
+    pub file: Option<PathBuf>,
+    /// What the client calls the server.
+    #[arg(long, default_value = "toolwright")]
+    pub name: String,
+    /// The address of a server that runs already (`toolwright serve --http`).
+    #[arg(long, value_name = "URL", conflicts_with = "file")]
+    pub url: Option<String>,
+    /// For this project only, where the client knows projects.
+    #[arg(long)]
+    pub project: bool,
+    /// Write the client's file.
+    #[arg(long)]
+    pub write: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum McpClient {
+    ClaudeDesktop,
+    ClaudeCode,
+    Cursor,
+    Vscode,
+    Windsurf,
+    GeminiCli,
+    Codex,
 }
 
 const LOCK_HELP: &str = "\

@@ -12,7 +12,7 @@ use toolwright::mcp::{
 use toolwright::{Event, Run, Secret, ToolCall, ToolSource as _, Toolset};
 
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget};
-use crate::commands::call;
+use crate::commands::{call, mcp_install};
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Failed, Usage};
 
@@ -21,6 +21,7 @@ pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
         Mcp::List(what) => list(what, json).await,
         Mcp::Call(what) => call_tool(what, json).await,
         Mcp::Lock(what) => lock(what, json).await,
+        Mcp::Install(what) => mcp_install::run(what),
     }
 }
 

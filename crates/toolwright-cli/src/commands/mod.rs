@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod eval;
 pub mod init;
 pub mod mcp;
+pub mod mcp_install;
 pub mod replay;
 pub mod run;
 pub mod runs;

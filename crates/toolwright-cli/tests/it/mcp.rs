@@ -59,3 +59,26 @@ fn a_changed_tool_is_shown_with_the_difference() {
     std::fs::write(&path, changed).unwrap();
     insta::assert_snapshot!(lock(true));
 }
+
+#[test]
+fn clients_are_told_how_to_reach_us() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join(".vscode")).unwrap();
+    let config = folder.path().join(".vscode/mcp.json");
+    std::fs::write(&config, r#"{"inputs": [1], "servers": {"other": {"url": "x"}}}"#).unwrap();
+    let install = |args: &[&str]| {
+        let args = [&["mcp", "install", "--project", "--client"], args].concat();
+        show_in(folder.path(), &args, "").replace(US, "toolwright")
+    };
+    insta::assert_snapshot!(install(&["vscode"]));
+    assert!(install(&["vscode", "--write"]).contains("added `toolwright` in .vscode/mcp.json"));
+    let address = "http://127.0.0.1:3000/mcp";
+    assert!(install(&["vscode", "--write", "--url", address]).contains("replaced"));
+    let written: serde_json::Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    let servers = serde_json::json!({"other": {"url": "x"}, "toolwright": {"type": "http", "url": address}});
+    assert_eq!(written, serde_json::json!({"inputs": [1], "servers": servers}));
+    std::fs::write(&config, "{ // mine\n}").unwrap();
+    insta::assert_snapshot!(install(&["vscode", "--write"]));
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), "{ // mine\n}");
+    insta::assert_snapshot!(install(&["windsurf"]));
+}

@@ -224,6 +224,11 @@ impl Connection {
         self.reason.get().cloned().unwrap_or_else(|| McpError::new(McpErrorKind::Closed, "connection closed"))
     }
 
+    /// Notes that the server said something, whatever it was.
+    pub(crate) fn note_life(&self) {
+        self.heard.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn heard(&self) -> u64 {
         self.heard.load(Ordering::Relaxed)
     }
@@ -262,7 +267,7 @@ impl Connection {
                     self.take(message);
                 }
                 Err(malformed) => {
-                    self.heard.fetch_add(1, Ordering::Relaxed);
+                    self.note_life();
                     junk += 1;
                     let shown = String::from_utf8_lossy(line.get(..line.len().min(200)).unwrap_or(line));
                     self.log(&format!("not a message ({}): {shown}", malformed.problem));
@@ -282,7 +287,7 @@ impl Connection {
     }
 
     pub(crate) fn take(self: &Arc<Self>, message: Message) {
-        self.heard.fetch_add(1, Ordering::Relaxed);
+        self.note_life();
         match message {
             Message::Response { id: Id::Number(id), outcome } => {
                 self.answer(id, outcome.map_err(|error| McpError::refused(&error)));

@@ -322,7 +322,7 @@ impl Drop for Abandoned<'_> {
         let heard = connection.heard();
         tokio::spawn(async move {
             // Any answer, an error too, is a sign of life.
-            let _ = connection.request(Ask::new("ping", Value::Null, silence)).await;
+            let _ = connection.request(Ask::new("ping", json!({}), silence)).await;
             if connection.heard() == heard {
                 let message =
                     format!("connection closed: the server said nothing for {silence:?} and was ended");

@@ -161,6 +161,7 @@ impl Link {
 
     async fn exchange(&self, connection: &Arc<Connection>, outgoing: &Outgoing) -> Result<(), McpError> {
         let response = self.post(outgoing).await?;
+        connection.note_life();
         let status = response.status();
         if let Some(session) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok())
             && outgoing.method == "initialize"

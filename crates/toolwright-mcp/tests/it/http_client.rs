@@ -143,6 +143,25 @@ async fn a_server_is_supervised_like_any_other() {
     }
 }
 
+#[tokio::test]
+async fn resources_and_prompts_can_be_tools() {
+    let server = serve(None).await;
+    let source =
+        McpServer::builder("web", HttpTarget::new(server.url())).prefix("web_").reading_tools().build();
+    let run = toolwright_runtime::Run::builder(source.tools().await.unwrap()).build().unwrap();
+    let call = async |name: &str, arguments: Value| {
+        let result = run.call(toolwright_core::ToolCall::new("1", name, arguments)).await.unwrap();
+        assert_eq!(result.error, None);
+        result.to_text()
+    };
+    assert!(call("web_list_resources", json!({})).await.contains("test://template/{id}/data"));
+    let text = call("web_read_resource", json!({"uri": "test://static-text"})).await;
+    assert_eq!(text, "This is the content of the static text resource.");
+    assert!(call("web_list_prompts", json!({})).await.contains("test_simple_prompt"));
+    let prompt = call("web_get_prompt", json!({"name": "test_simple_prompt"})).await;
+    assert!(prompt.contains("This is a simple prompt for testing."), "{prompt}");
+}
+
 /// A server that answers each request with what the script says, and keeps the requests.
 struct Scripted {
     url: String,

@@ -14,6 +14,7 @@ mod hostile;
 mod http;
 mod http_client;
 mod peers;
+mod peers_npm;
 mod pinning;
 mod pipes;
 mod support;

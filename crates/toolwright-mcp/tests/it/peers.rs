@@ -13,7 +13,7 @@ use toolwright_mcp::{Client, ClientOptions, ServerCommand};
 
 use crate::support::example;
 
-fn python(test: &str) -> Option<PathBuf> {
+pub(crate) fn python(test: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/mcp/bin/python");
     if root.exists() {
         return Some(root);
@@ -22,7 +22,7 @@ fn python(test: &str) -> Option<PathBuf> {
     None
 }
 
-fn beside(file: &str) -> PathBuf {
+pub(crate) fn beside(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(file)
 }
 

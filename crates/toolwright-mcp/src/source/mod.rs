@@ -4,6 +4,8 @@
 //! pauses after it ended. What a person, or the first listing, approved is what a model is told: a tool whose
 //! definition changed is suspended.
 
+mod reading;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -72,6 +74,7 @@ pub struct McpServerBuilder {
     pinning: Pinning,
     required: bool,
     trusted: bool,
+    reading: bool,
     first_pause: Duration,
 }
 
@@ -87,6 +90,7 @@ struct Inner {
     pinned: bool,
     required: bool,
     trusted: bool,
+    reading: bool,
     first_pause: Duration,
     /// Held while a server is started or listed, so that this happens once.
     live: tokio::sync::Mutex<Live>,
@@ -169,6 +173,7 @@ impl McpServer {
             pinning: Pinning::default(),
             required: false,
             trusted: false,
+            reading: false,
             first_pause: Duration::from_millis(500),
         }
     }
@@ -242,6 +247,16 @@ impl McpServer {
                 Err(problem) => left_out.push((remote, problem)),
             }
         }
+        let client = self.inner.seen().client.clone();
+        if let Some(client) = client.filter(|_| self.inner.reading) {
+            for tool in reading::tools(&self.inner, &client.greeting().capabilities) {
+                let name = tool.spec().name.to_string();
+                match tools.clone().with_from(tool, &origin) {
+                    Ok(grown) => tools = grown,
+                    Err(problem) => left_out.push((name, problem.to_string())),
+                }
+            }
+        }
         let mut seen = self.inner.seen();
         if seen.listings == listings {
             for (remote, problem) in left_out {
@@ -312,6 +327,14 @@ impl McpServerBuilder {
         self
     }
 
+    /// Offers the server's resources and prompts as tools too: `list_resources`, `read_resource`, `list_prompts`,
+    /// `get_prompt`.
+    #[must_use]
+    pub fn reading_tools(mut self) -> Self {
+        self.reading = true;
+        self
+    }
+
     /// Believes what the server says of its tools' effects. Otherwise a tool that says it changes nothing is treated
     /// like one that says nothing, because policies approve such tools unasked.
     #[must_use]
@@ -368,6 +391,7 @@ impl McpServerBuilder {
             pinned,
             required: self.required,
             trusted: self.trusted,
+            reading: self.reading,
             first_pause: self.first_pause,
             live: tokio::sync::Mutex::default(),
             seen: Mutex::new(Seen { pins, ..Seen::default() }),

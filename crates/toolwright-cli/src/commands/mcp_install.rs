@@ -1,0 +1,151 @@
+//! `toolwright mcp install`: tells an MCP client how to reach our server.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::args::{McpClient, McpInstall};
+use crate::report::{self, Usage};
+
+/// How a client keeps its servers.
+struct Form {
+    /// The file, in the user's home or in the project.
+    path: PathBuf,
+    /// The key the servers stand under.
+    key: &'static str,
+    /// Whether an entry says what kind it is.
+    typed: bool,
+    /// What an address is called.
+    url: &'static str,
+}
+
+pub fn run(what: McpInstall) -> anyhow::Result<()> {
+    let form = form(what.client, what.project)?;
+    let entry = entry(&form, &what)?;
+    let mut servers = Map::new();
+    servers.insert(what.name.clone(), entry.clone());
+    if what.client == McpClient::Codex {
+        return codex(&what, &entry, &form.path);
+    }
+    if !what.write {
+        report::line(serde_json::to_string_pretty(&json!({form.key: servers}))?)?;
+        eprintln!("put this into {}, or say --write", form.path.display());
+        return Ok(());
+    }
+    let mut config = read(&form.path)?;
+    let all = config.entry(form.key).or_insert_with(|| json!({}));
+    let Value::Object(all) = all else {
+        return Err(Usage::new(format!("`{}` in {} is no object", form.key, form.path.display())).into());
+    };
+    let known = all.insert(what.name.clone(), entry).is_some();
+    write(&form.path, &Value::Object(config))?;
+    let word = if known { "replaced" } else { "added" };
+    eprintln!("{word} `{}` in {}; start the client again", what.name, form.path.display());
+    Ok(())
+}
+
+fn form(client: McpClient, project: bool) -> anyhow::Result<Form> {
+    let home = std::env::home_dir().ok_or_else(|| Usage::new("there is no home folder"))?;
+    let config = match std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None if cfg!(target_os = "macos") => home.join("Library/Application Support"),
+        None => home.join(".config"),
+    };
+    let plain = |path: PathBuf| Form { path, key: "mcpServers", typed: false, url: "url" };
+    let only_user = |form: Form| match project {
+        true => Err(Usage::new("this client keeps servers for the user only; leave out --project")),
+        false => Ok(form),
+    };
+    Ok(match client {
+        McpClient::ClaudeDesktop => only_user(plain(config.join("Claude/claude_desktop_config.json")))?,
+        McpClient::ClaudeCode if project => Form { typed: true, ..plain(".mcp.json".into()) },
+        McpClient::ClaudeCode => Form { typed: true, ..plain(home.join(".claude.json")) },
+        McpClient::Cursor if project => plain(".cursor/mcp.json".into()),
+        McpClient::Cursor => plain(home.join(".cursor/mcp.json")),
+        McpClient::Vscode if project => {
+            Form { key: "servers", typed: true, ..plain(".vscode/mcp.json".into()) }
+        }
+        McpClient::Vscode => Form { key: "servers", typed: true, ..plain(config.join("Code/User/mcp.json")) },
+        McpClient::Windsurf => {
+            only_user(Form { url: "serverUrl", ..plain(home.join(".codeium/windsurf/mcp_config.json")) })?
+        }
+        McpClient::GeminiCli if project => Form { url: "httpUrl", ..plain(".gemini/settings.json".into()) },
+        McpClient::GeminiCli => Form { url: "httpUrl", ..plain(home.join(".gemini/settings.json")) },
+        McpClient::Codex => only_user(plain(home.join(".codex/config.toml")))?,
+    })
+}
+
+/// The entry of our server. The program is named by its full path: clients with windows have no shell's PATH.
+fn entry(form: &Form, what: &McpInstall) -> anyhow::Result<Value> {
+    let mut entry = Map::new();
+    if let Some(url) = &what.url {
+        if form.typed {
+            entry.insert("type".to_owned(), json!("http"));
+        }
+        entry.insert(form.url.to_owned(), json!(url));
+        return Ok(entry.into());
+    }
+    let program = std::env::current_exe()?;
+    let mut args = vec!["serve".to_owned()];
+    if let Some(file) = &what.file {
+        let file = std::path::absolute(file)?;
+        if !file.exists() {
+            return Err(Usage::new(format!("there is no file `{}`", file.display())).into());
+        }
+        args.push(file.display().to_string());
+    }
+    if form.typed {
+        entry.insert("type".to_owned(), json!("stdio"));
+    }
+    entry.insert("command".to_owned(), json!(program.display().to_string()));
+    entry.insert("args".to_owned(), json!(args));
+    Ok(entry.into())
+}
+
+/// Codex keeps its servers in TOML, which is only printed.
+fn codex(what: &McpInstall, entry: &Value, path: &Path) -> anyhow::Result<()> {
+    if what.write {
+        let problem = Usage::new("the file of this client is not written by us");
+        return Err(problem
+            .hint(format!("leave out --write, and add what is printed to {}", path.display()))
+            .into());
+    }
+    // Strings and lists of strings look the same in TOML and in JSON.
+    report::line(format_args!("[mcp_servers.{}]", serde_json::to_string(&what.name)?))?;
+    for (key, value) in entry.as_object().into_iter().flatten() {
+        report::line(format_args!("{key} = {value}"))?;
+    }
+    eprintln!("put this into {}", path.display());
+    Ok(())
+}
+
+fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) if text.trim().is_empty() => return Ok(Map::new()),
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) => return Err(Usage::new(format!("cannot read {}: {error}", path.display())).into()),
+    };
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(config)) => Ok(config),
+        // Comments and other extensions of JSON would be lost.
+        _ => {
+            let problem = Usage::new(format!("{} is not plain JSON, so it is left alone", path.display()));
+            Err(problem.hint("leave out --write, and add what is printed by hand").into())
+        }
+    }
+}
+
+/// Replaces the file whole, so that a crash leaves the old one or the new one.
+fn write(path: &Path, config: &Value) -> anyhow::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)?;
+    }
+    let beside = path.with_extension(format!("new-{}", std::process::id()));
+    std::fs::write(&beside, format!("{}\n", serde_json::to_string_pretty(config)?))?;
+    if let Ok(about) = std::fs::metadata(path) {
+        std::fs::set_permissions(&beside, about.permissions())?;
+    }
+    std::fs::rename(&beside, path)?;
+    Ok(())
+}

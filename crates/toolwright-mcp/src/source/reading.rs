@@ -1,0 +1,106 @@
+//! A server's resources and prompts as tools, for models that have nothing but tools.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use toolwright_core::{
+    Annotations, BoxFuture, Content, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
+};
+
+use super::Inner;
+use crate::bridge;
+use crate::server::Role;
+
+/// What is read.
+#[derive(Clone, Copy)]
+enum What {
+    ListResources,
+    ReadResource,
+    ListPrompts,
+    GetPrompt,
+}
+
+/// A tool that reads something a server has beside tools.
+pub(super) struct ReadingTool {
+    server: Arc<Inner>,
+    what: What,
+    spec: ToolSpec,
+    settings: ToolSettings,
+}
+
+/// The tools for what the server says it has.
+pub(super) fn tools(server: &Arc<Inner>, capabilities: &Value) -> Vec<ReadingTool> {
+    let has = |key: &str| capabilities.get(key).is_some_and(Value::is_object);
+    let text = |about: &str| json!({"type": "string", "description": about});
+    let object = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+    let nothing = object(json!({}), json!([]));
+    let mut wanted = Vec::new();
+    if has("resources") {
+        wanted.push((What::ListResources, "list_resources", "Lists what can be read.", nothing.clone()));
+        let parameters = object(json!({"uri": text("The address, as listed.")}), json!(["uri"]));
+        wanted.push((What::ReadResource, "read_resource", "Reads one of the resources.", parameters));
+    }
+    if has("prompts") {
+        wanted.push((What::ListPrompts, "list_prompts", "Lists the prompts.", nothing));
+        let arguments = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        let parameters =
+            object(json!({"name": text("The prompt, as listed."), "arguments": arguments}), json!(["name"]));
+        wanted.push((What::GetPrompt, "get_prompt", "Gets a prompt, filled in.", parameters));
+    }
+    let tool = |(what, name, about, parameters): (What, &str, &str, Value)| {
+        let mut spec =
+            ToolSpec::new(format!("{}{name}", server.prefix), format!("{about} Server: {}.", server.name));
+        spec.parameters = parameters;
+        // Reading is asked of a server nobody vouches for, so a policy may still want to look.
+        spec.annotations = Annotations { open_world: Some(true), ..Annotations::default() };
+        ReadingTool { server: server.clone(), what, spec, settings: ToolSettings::default() }
+    };
+    wanted.into_iter().map(tool).collect()
+}
+
+impl Tool for ReadingTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn settings(&self) -> &ToolSettings {
+        &self.settings
+    }
+
+    fn call<'a>(
+        &'a self,
+        _context: &'a ToolContext,
+        arguments: Value,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let client = self.server.session().await?;
+            let said = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
+            Ok(match self.what {
+                What::ListResources => {
+                    let templates = client.list_resource_templates().await.unwrap_or_default();
+                    let resources = client.list_resources().await?;
+                    ToolOutput::json(json!({"resources": resources, "templates": templates}))
+                }
+                What::ReadResource => {
+                    let contents = client.read_resource(said("uri")).await?;
+                    let block =
+                        |content| bridge::read_block(json!({"type": "resource", "resource": content}));
+                    ToolOutput::blocks(contents.into_iter().map(block))
+                }
+                What::ListPrompts => ToolOutput::json(json!({"prompts": client.list_prompts().await?})),
+                What::GetPrompt => {
+                    let given: Map<String, Value> =
+                        arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+                    let prompt = client.get_prompt(said("name"), given).await?;
+                    ToolOutput::blocks(prompt.messages.into_iter().flat_map(|message| {
+                        let who = match message.role {
+                            Role::User => "user:",
+                            Role::Assistant => "assistant:",
+                        };
+                        [Content::text(who), message.content]
+                    }))
+                }
+            })
+        })
+    }
+}

@@ -1,0 +1,31 @@
+"""Drives a server over HTTP with fastmcp's client and prints what it saw as JSON."""
+
+import asyncio, json, sys
+
+from fastmcp import Client
+
+
+async def main(url):
+    seen = {"progress": []}
+
+    async def on_progress(done, total, message):
+        seen["progress"].append(done)
+
+    async with Client(url) as client:
+        seen["tools"] = len(await client.list_tools()) > 30
+        seen["text"] = (await client.call_tool("test_simple_text", {})).content[0].text
+        seen["structured"] = (await client.call_tool("add", {"x": 1, "y": 2})).structured_content
+        failed = await client.call_tool("test_error_handling", {}, raise_on_error=False)
+        seen["error"] = failed.is_error
+        await client.call_tool("test_tool_with_progress", {}, progress_handler=on_progress)
+        try:
+            await client.call_tool("wait", {"seconds": 600}, timeout=0.3)
+            seen["cancel"] = False
+        except Exception:
+            seen["cancel"] = True
+        seen["after"] = (await client.call_tool("wait", {"seconds": 1})).content[0].text
+        seen["resource"] = (await client.read_resource("test://static-text"))[0].text
+    print(json.dumps(seen))
+
+
+asyncio.run(main(sys.argv[1]))
