@@ -20,6 +20,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   toolwright ask 'What can you do?'      a model works with the tools (no key needed: the demo model answers)
+  toolwright chat                        talk with it
   toolwright tools                       the tools there are
   toolwright call add x=1 y=2            call one of them
   toolwright serve                       offer the tools to an MCP client
@@ -38,6 +39,9 @@ pub enum Command {
     /// Let a model take one step, by hand: messages in, the next message out.
     #[command(after_help = STEP_HELP)]
     Step(Step),
+    /// Talk with a model that uses the tools.
+    #[command(after_help = CHAT_HELP)]
+    Chat(Chat),
     /// Call one tool.
     #[command(after_help = CALL_EXAMPLES)]
     Call(Call),
@@ -347,8 +351,8 @@ pub struct Ask {
     /// What to ask.
     pub prompt: String,
     /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key in the
-    /// vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file; left out, the built-in
-    /// demo model answers.
+    /// vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file, `demo` is the
+    /// built-in demo. Left out: TOOLWRIGHT_MODEL, a vendor whose key is set, a local server, or the demo.
     #[arg(long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
     /// Stop after so many answers of the model.
@@ -430,6 +434,37 @@ pub enum StepFormat {
     Native,
     /// Those of the anthropic-tools package.
     AnthropicTools,
+}
+
+const CHAT_HELP: &str = "\
+Enter sends, Alt+Enter or Ctrl+J begins a new line, Tab completes /commands and @files, Ctrl-C stops an answer and keeps
+the conversation. /help lists the commands. Calls that change something are asked about. The session is kept when you
+leave, and --resume takes it up. Without a terminal, every line of stdin is an input and answers go to stdout.
+
+Examples:
+  toolwright chat
+  toolwright chat tools.yaml --model anthropic/claude-sonnet-4-5
+  toolwright chat --resume
+  echo 'What time is it?' | toolwright chat --model ollama/qwen3";
+
+#[derive(clap::Args)]
+pub struct Chat {
+    /// The file of tools, with its `chat` section; `toolwright.yaml` when there is one here. With --resume, it may be a
+    /// session (NAME.chat.yaml).
+    pub file: Option<PathBuf>,
+    /// The model: `vendor/model`, or a name of the file's `models`.
+    #[arg(long, value_name = "VENDOR/MODEL")]
+    pub model: Option<String>,
+    /// Go on with the last session of this folder, or with the one that is named.
+    #[arg(long)]
+    pub resume: bool,
+    /// Approval rules (YAML); left out, tools that change nothing are approved and the rest is asked about.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    #[command(flatten)]
+    pub record: RecordArgs,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
 }
 
 #[derive(clap::Args)]

@@ -12,7 +12,7 @@ use toolwright::mcp::{McpServer, ServerCommand, ServerStatus};
 use toolwright::{Limits, Model, Policy, RunBuilder, Tool, ToolError, ToolSource as _, Toolset};
 
 use crate::report::Usage;
-use crate::{commands, prompt, toolbox};
+use crate::{models, prompt, toolbox};
 
 /// The file that is used when none is named.
 pub const DEFAULT: &str = "toolwright.yaml";
@@ -49,7 +49,7 @@ pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
 }
 
 fn model(name: &str) -> Result<Arc<dyn Model>, ToolError> {
-    let model = commands::ask::model(Some(name)).map_err(|error| ToolError::new(format!("{error:#}")))?;
+    let model = models::open(name).map_err(|error| ToolError::new(format!("{error:#}")))?;
     Ok(Arc::from(model))
 }
 

@@ -3,9 +3,11 @@
 //! Data goes to stdout, everything else to stderr. Exit 0: done; 1: it ended without success; 2: usage or configuration.
 
 mod args;
+mod chat;
 mod commands;
 mod demo;
 mod files;
+mod models;
 mod prompt;
 mod report;
 mod runs;
@@ -56,6 +58,7 @@ fn run(args: Args) -> anyhow::Result<()> {
             Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
             Command::Doctor => commands::doctor::run(args.json).await,
             Command::Run(what) => commands::run::run(what).await,
+            Command::Chat(what) => chat::run(what).await,
             Command::View(what) => commands::view::run(what).await,
             Command::Replay(what) => commands::replay::run(what, args.json).await,
             // They may have to start the servers a file imports tools from.

@@ -7,20 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
-use toolwright::vendor::VENDORS;
 use toolwright::{
-    Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, ModelSettings, Policy, Run,
-    RunBuilder, RunEnd, RunError, ScriptedModel, Secret, ToolCall, call_text, completion, connect, text,
+    Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, Policy, Run, RunBuilder, RunEnd,
+    RunError, Secret, ToolCall, call_text, completion, text,
 };
 
 use crate::args::{Ask, PromptWay, UsingArgs};
 use crate::prompt::{Terminal, printable};
 use crate::report::Usage;
 use crate::runs::record::{About, record};
-use crate::{commands, demo, files, sandboxes, toolbox};
+use crate::{commands, files, models, sandboxes, toolbox};
 
 pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
-    let model: Arc<dyn Model> = Arc::from(prompted(model(what.model.as_deref())?, what.prompted));
+    let model: Arc<dyn Model> = Arc::from(prompted(models::choose(what.model.as_deref())?, what.prompted));
     let limits = Limits { turns: Some(what.max_turns), ..Limits::default() };
     let (builder, secrets) = prepare(&what.using).await?;
     let builder = builder.limits(limits).model(model.clone());
@@ -117,42 +116,6 @@ fn prompted(model: Box<dyn Model>, format: Option<PromptWay>) -> Box<dyn Model> 
         None => model,
         Some(PromptWay::Xml) => Box::new(Prompted::new(model).format(PromptFormat::Xml)),
         Some(PromptWay::Json) => Box::new(Prompted::new(model).format(PromptFormat::Json)),
-    }
-}
-
-/// The model of that name.
-pub fn model(name: Option<&str>) -> anyhow::Result<Box<dyn Model>> {
-    let Some(name) = name else {
-        eprintln!("no model was named, so the built-in demo model answers: a script, not an intelligence");
-        return Ok(Box::new(demo::model()));
-    };
-    match name.split_once('/') {
-        Some(("scripted", "demo")) => Ok(Box::new(demo::model())),
-        Some(("scripted", path)) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Usage::new(format!("cannot read the script `{path}`: {error}")))?;
-            let model =
-                ScriptedModel::from_yaml(&text).map_err(|error| Usage::new(format!("`{path}`: {error}")))?;
-            Ok(Box::new(model.named(name)))
-        }
-        Some(_) => {
-            let environment = |variable: &str| std::env::var(variable).ok();
-            let model = connect(name, ModelSettings::new(), environment).map_err(|error| {
-                let hint = error.hint();
-                let usage = Usage::new(printable(&format!("{:#}", anyhow::Error::new(error))));
-                match hint {
-                    Some(hint) => usage.hint(hint),
-                    None => usage,
-                }
-            })?;
-            Ok(Box::new(model))
-        }
-        None => {
-            let vendors: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
-            let error = Usage::new(format!("there is no model `{}`", printable(name)));
-            let hint = format!("models are named vendor/model; vendors: scripted, {}", vendors.join(", "));
-            Err(error.hint(hint).into())
-        }
     }
 }
 

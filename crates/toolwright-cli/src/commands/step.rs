@@ -13,6 +13,7 @@ use toolwright::{Conversation, Loop, Message, Run, RunEnd, RunState, ToolCall, T
 
 use crate::args::{Step, StepFormat};
 use crate::commands::ask;
+use crate::models;
 use crate::report::Usage;
 use crate::runs::record::{About, record};
 
@@ -67,7 +68,7 @@ async fn native(what: &Step, run: &Run, given: Vec<Value>, earlier: Option<RunSt
         }
         (false, false) => return Err(unanswered(&pending).into()),
         (false, true) => {
-            let model = ask::model(what.model.as_deref())?;
+            let model = models::choose(what.model.as_deref())?;
             conversation.answer(&*model).await.map_err(ask::because)?
         }
     };
@@ -96,7 +97,7 @@ async fn anthropic_tools(what: &Step, run: &Run, given: Vec<Value>) -> anyhow::R
         return Err(Usage::new("--state is for native messages; these hold everything themselves").into());
     }
     let messages = PromptMessage::list_from_json(&Value::Array(given)).map_err(refused)?;
-    let model: Arc<dyn toolwright::Model> = Arc::from(ask::model(what.model.as_deref())?);
+    let model: Arc<dyn toolwright::Model> = Arc::from(models::choose(what.model.as_deref())?);
     let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model)));
     let next = match (what.call, messages.last()) {
         (true, Some(PromptMessage::ToolInputs { tool_inputs, .. })) => {

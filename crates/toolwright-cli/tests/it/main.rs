@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 mod browser;
+mod chat;
 mod mcp;
 mod mistakes;
 mod pages;
@@ -15,6 +16,7 @@ mod recorded;
 mod sandboxed;
 mod servers;
 mod steps;
+mod terminal;
 mod view;
 
 /// What ids of runs look like.

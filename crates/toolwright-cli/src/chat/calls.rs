@@ -1,0 +1,179 @@
+//! The calls under way, as a tree with elapsed times; a finished tree is a few lines for the scrollback.
+
+use std::time::Instant;
+
+use toolwright::{CallNote, EventKind, ToolCall, call_text, text};
+
+use super::text::{DIM, GREEN, Line, PLAIN, RED, YELLOW, cut};
+use crate::commands::runs::span;
+use crate::prompt::printable;
+
+#[derive(Default)]
+pub struct Calls {
+    nodes: Vec<Node>,
+}
+
+struct Node {
+    span: u64,
+    parent: Option<u64>,
+    depth: usize,
+    title: String,
+    /// What it is doing, and what was decided about it.
+    doing: Option<String>,
+    decided: Option<String>,
+    started: Instant,
+    end: Option<End>,
+}
+
+struct End {
+    took: u64,
+    failed: bool,
+    text: String,
+}
+
+/// How many nested calls of one call are kept in the scrollback.
+const NESTED: usize = 8;
+
+impl Calls {
+    /// Takes an event; gives the lines of a call that is over, with everything inside it.
+    pub fn take(&mut self, event: &EventKind) -> Vec<Line> {
+        match event {
+            EventKind::CallStarted { span, parent, call_id, tool, arguments } => {
+                let depth = parent.and_then(|parent| self.find(parent)).map_or(0, |node| node.depth + 1);
+                let call = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
+                let title = printable(&text::clip(&call_text(&call), 300)).replace('\n', " ");
+                let (parent, started) = (*parent, Instant::now());
+                let node = Node {
+                    span: *span,
+                    parent,
+                    depth,
+                    title,
+                    doing: None,
+                    decided: None,
+                    started,
+                    end: None,
+                };
+                self.nodes.push(node);
+            }
+            EventKind::CallNoted { span, note } => {
+                let Some(node) = self.find(*span) else { return Vec::new() };
+                match note {
+                    CallNote::Hint { text } if !text.is_empty() => {
+                        node.title = printable(&text::clip(text, 300)).replace('\n', " ");
+                    }
+                    CallNote::Progress { message: Some(message), .. } => {
+                        node.doing = Some(printable(message))
+                    }
+                    CallNote::Output { text, .. } => {
+                        let last = text.lines().rfind(|line| !line.trim().is_empty());
+                        node.doing = last.map(|line| printable(&text::clip(line, 200))).or(node.doing.take());
+                    }
+                    CallNote::RateLimited { wait } => {
+                        node.doing = Some(format!("waits {wait:.0?} for its turn"))
+                    }
+                    CallNote::Retry { attempt, .. } => node.doing = Some(format!("attempt {attempt} failed")),
+                    _ => {}
+                }
+            }
+            // An approval shows in what follows, and a refusal in the error.
+            EventKind::CallDecided { span, arguments: Some(arguments), .. } => {
+                if let Some(node) = self.find(*span) {
+                    node.decided = Some(printable(&text::clip(&format!("changed to {arguments}"), 300)));
+                }
+            }
+            EventKind::CallFinished { span, result, error, duration, .. } => {
+                let words = match (error, result) {
+                    (Some(error), _) => format!("{}: {}", error.kind, error.message),
+                    (None, Some(result)) => result.to_text(),
+                    (None, None) => String::new(),
+                };
+                let Some(node) = self.find(*span) else { return Vec::new() };
+                node.end = Some(End {
+                    took: u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
+                    failed: error.is_some(),
+                    text: printable(&text::clip(&words, 400)),
+                });
+                if node.parent.is_none() {
+                    return self.remove(*span);
+                }
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+    }
+
+    /// The calls under way, one row each; of many nested ones the last.
+    pub fn rows(&self, spinner: char, width: usize) -> Vec<Line> {
+        let running = self.nodes.iter().filter(|node| node.end.is_none());
+        let rows = running.map(|node| {
+            let time = format!(" {:.0}s", node.started.elapsed().as_secs_f64());
+            let doing = node.doing.as_ref().map(|doing| format!("  {doing}")).unwrap_or_default();
+            let indent = "  ".repeat(node.depth);
+            let mark = if node.depth == 0 { format!("{spinner} ") } else { format!("{indent}└ ") };
+            let room = width.saturating_sub(mark.chars().count() + time.len());
+            let title = cut(&node.title, room);
+            let doing = cut(&doing, room.saturating_sub(title.chars().count()));
+            Line::new(YELLOW, mark).and(PLAIN, title).and(DIM, doing).and(DIM, time)
+        });
+        rows.collect()
+    }
+
+    fn find(&mut self, span: u64) -> Option<&mut Node> {
+        self.nodes.iter_mut().rev().find(|node| node.span == span)
+    }
+
+    /// The lines of a call that is over. Its tree leaves the list.
+    fn remove(&mut self, top: u64) -> Vec<Line> {
+        let mut inside = vec![top];
+        let mut tree = Vec::new();
+        let mut others = Vec::new();
+        for node in std::mem::take(&mut self.nodes) {
+            if node.span == top || node.parent.is_some_and(|parent| inside.contains(&parent)) {
+                inside.push(node.span);
+                tree.push(node);
+            } else {
+                others.push(node);
+            }
+        }
+        self.nodes = others;
+        let nested = tree.len().saturating_sub(1);
+        let mut lines = Vec::new();
+        for (number, node) in tree.iter().enumerate().take(NESTED + 1) {
+            lines.extend(finished(node, number == 0));
+        }
+        if nested > NESTED {
+            lines.push(Line::new(DIM, format!("  └ and {} further calls", nested - NESTED)));
+        }
+        lines
+    }
+}
+
+fn finished(node: &Node, top: bool) -> Vec<Line> {
+    let indent = "  ".repeat(node.depth);
+    let (mark, style) = match &node.end {
+        Some(end) if end.failed => ("⏺ ", RED),
+        Some(_) => ("⏺ ", GREEN),
+        None => ("○ ", YELLOW),
+    };
+    let time = node.end.as_ref().map(|end| format!("  {}", span(end.took))).unwrap_or_default();
+    let mark = if top { mark.to_owned() } else { format!("{indent}└ ") };
+    let hang = mark.chars().count();
+    let mut lines = vec![Line::new(style, mark).and(PLAIN, node.title.clone()).and(DIM, time).hanging(hang)];
+    if let Some(decided) = &node.decided {
+        lines.push(Line::new(DIM, format!("{indent}  {decided}")).hanging(hang));
+    }
+    let Some(end) = node.end.as_ref().filter(|end| top || end.failed) else { return lines };
+    let style = if end.failed { RED } else { DIM };
+    let shown: Vec<&str> = end.text.lines().filter(|line| !line.trim().is_empty()).collect();
+    for line in shown.iter().take(3) {
+        lines.push(Line::new(style, format!("{indent}  │ {}", cut(line, 160))).hanging(hang + 2));
+    }
+    if shown.len() > 3 {
+        lines.push(Line::new(DIM, format!("{indent}  │ … {} more lines", shown.len() - 3)));
+    }
+    lines
+}

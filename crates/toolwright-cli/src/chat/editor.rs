@@ -1,0 +1,322 @@
+//! A small editor for what is typed: several lines, history, completion.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::text::{DIM, Line, PLAIN, width};
+use crate::prompt::printable;
+
+/// What a key led to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Still typing.
+    No,
+    /// This is the input.
+    Submit(String),
+    /// Ctrl-C on an empty line.
+    Interrupt,
+    /// Ctrl-D on an empty line.
+    Leave,
+    /// Ctrl-L.
+    Redraw,
+}
+
+/// Completes the word before the cursor: where it begins, and what may stand there.
+pub type Complete<'a> = &'a dyn Fn(&str) -> Option<(usize, Vec<String>)>;
+
+#[derive(Debug, Default)]
+pub struct Editor {
+    text: Vec<char>,
+    cursor: usize,
+    history: Vec<String>,
+    /// The entry of the history that is shown, and what was typed before.
+    place: Option<(usize, Vec<char>)>,
+    /// What may be completed to, shown below.
+    choices: Vec<String>,
+}
+
+impl Editor {
+    /// Starts with a text.
+    pub fn prefill(&mut self, text: &str) {
+        self.text = text.chars().collect();
+        self.cursor = self.text.len();
+        (self.place, self.choices) = (None, Vec::new());
+    }
+
+    /// Keeps an input for later.
+    pub fn remember(&mut self, input: &str) {
+        const MOST: usize = 1000;
+        if !input.trim().is_empty() && self.history.last().is_none_or(|last| last != input) {
+            self.history.push(input.to_owned());
+            if self.history.len() > MOST {
+                self.history.remove(0);
+            }
+        }
+    }
+
+    pub fn history(&self) -> &[String] {
+        &self.history
+    }
+
+    /// Text that was pasted: it never submits.
+    pub fn paste(&mut self, text: &str) {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        text.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control()).for_each(|c| self.insert(c));
+    }
+
+    pub fn key(&mut self, key: KeyEvent, complete: Complete<'_>) -> Done {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+        if key.code != KeyCode::Tab {
+            self.choices.clear();
+        }
+        match key.code {
+            KeyCode::Enter if alt || shift || control => self.insert('\n'),
+            KeyCode::Enter if self.cursor == self.text.len() && self.text.last() == Some(&'\\') => {
+                // As in a shell, a backslash at the end continues the line.
+                self.text.pop();
+                self.cursor -= 1;
+                self.insert('\n');
+            }
+            KeyCode::Enter => {
+                let text: String = std::mem::take(&mut self.text).into_iter().collect();
+                (self.cursor, self.place) = (0, None);
+                return Done::Submit(text);
+            }
+            KeyCode::Char('j') if control => self.insert('\n'),
+            KeyCode::Char('c') if control && self.text.is_empty() => return Done::Interrupt,
+            KeyCode::Char('c') if control => self.prefill(""),
+            KeyCode::Char('d') if control && self.text.is_empty() => return Done::Leave,
+            KeyCode::Char('d') if control => self.delete(self.cursor, self.cursor + 1),
+            KeyCode::Char('l') if control => return Done::Redraw,
+            KeyCode::Char('a') if control => self.cursor = self.line_start(),
+            KeyCode::Char('e') if control => self.cursor = self.line_end(),
+            KeyCode::Char('u') if control => self.delete(self.line_start(), self.cursor),
+            KeyCode::Char('k') if control => self.delete(self.cursor, self.line_end()),
+            KeyCode::Char('w') if control => self.delete(self.word_left(), self.cursor),
+            KeyCode::Char('p') if control => self.recall(-1),
+            KeyCode::Char('n') if control => self.recall(1),
+            KeyCode::Char('b') if alt => self.cursor = self.word_left(),
+            KeyCode::Char('f') if alt => self.cursor = self.word_right(),
+            KeyCode::Left if control || alt => self.cursor = self.word_left(),
+            KeyCode::Right if control || alt => self.cursor = self.word_right(),
+            KeyCode::Left => self.cursor = self.cursor.saturating_sub(1),
+            KeyCode::Right => self.cursor = (self.cursor + 1).min(self.text.len()),
+            KeyCode::Home => self.cursor = self.line_start(),
+            KeyCode::End => self.cursor = self.line_end(),
+            KeyCode::Backspace if alt => self.delete(self.word_left(), self.cursor),
+            KeyCode::Backspace => self.delete(self.cursor.saturating_sub(1), self.cursor),
+            KeyCode::Delete => self.delete(self.cursor, self.cursor + 1),
+            KeyCode::Up => self.vertical(-1),
+            KeyCode::Down => self.vertical(1),
+            KeyCode::Tab => self.complete(complete),
+            KeyCode::Char(c) if !control && !alt => self.insert(c),
+            _ => {}
+        }
+        Done::No
+    }
+
+    /// The rows to draw, and where the cursor is in them.
+    pub fn rows(&self, prompt: &str, columns: usize) -> (Vec<Line>, (usize, usize)) {
+        let room = columns.saturating_sub(width(prompt)).max(4);
+        let (mut rows, mut cursor) = (Vec::new(), (0, 0));
+        let mut at = 0;
+        let whole: String = self.text.iter().collect();
+        for line in whole.split('\n') {
+            let mut row = String::new();
+            for c in line.chars() {
+                if at == self.cursor {
+                    cursor = (rows.len(), width(&row));
+                }
+                // A character that takes no room, or moves the cursor, is shown by its number.
+                let shown = if c == '\t' { "    ".to_owned() } else { printable(&c.to_string()) };
+                if width(&row) + width(&shown) > room {
+                    rows.push(std::mem::take(&mut row));
+                    if at == self.cursor {
+                        cursor = (rows.len(), 0);
+                    }
+                }
+                row.push_str(&shown);
+                at += 1;
+            }
+            if at == self.cursor {
+                cursor = (rows.len(), width(&row));
+            }
+            at += 1;
+            rows.push(row);
+        }
+        let blank = " ".repeat(width(prompt));
+        let mut lines: Vec<Line> = rows
+            .into_iter()
+            .enumerate()
+            .map(|(number, row)| Line::new(DIM, if number == 0 { prompt } else { &blank }).and(PLAIN, row))
+            .collect();
+        if !self.choices.is_empty() {
+            let all = self.choices.join("  ");
+            lines.push(Line::new(DIM, super::text::cut(&all, columns)));
+        }
+        (lines, (cursor.0, cursor.1 + width(prompt)))
+    }
+
+    fn insert(&mut self, c: char) {
+        self.text.insert(self.cursor, c);
+        self.cursor += 1;
+    }
+
+    fn delete(&mut self, from: usize, to: usize) {
+        let to = to.min(self.text.len());
+        if from < to {
+            self.text.drain(from..to);
+            self.cursor = from;
+        }
+    }
+
+    fn line_start(&self) -> usize {
+        self.text.iter().take(self.cursor).rposition(|c| *c == '\n').map_or(0, |at| at + 1)
+    }
+
+    fn line_end(&self) -> usize {
+        let rest = self.text.iter().skip(self.cursor).position(|c| *c == '\n');
+        rest.map_or(self.text.len(), |at| self.cursor + at)
+    }
+
+    fn word_left(&self) -> usize {
+        let before: Vec<char> = self.text.iter().take(self.cursor).copied().collect();
+        let end = before.iter().rposition(|c| c.is_alphanumeric()).map_or(0, |at| at + 1);
+        before.iter().take(end).rposition(|c| !c.is_alphanumeric()).map_or(0, |at| at + 1)
+    }
+
+    fn word_right(&self) -> usize {
+        let after = self.text.iter().enumerate().skip(self.cursor);
+        let start = after.clone().find(|(_, c)| c.is_alphanumeric()).map_or(self.text.len(), |(at, _)| at);
+        let end = self.text.iter().enumerate().skip(start).find(|(_, c)| !c.is_alphanumeric());
+        end.map_or(self.text.len(), |(at, _)| at)
+    }
+
+    /// To the line above or below; beyond the first and the last, into the history.
+    fn vertical(&mut self, direction: i32) {
+        let (start, end) = (self.line_start(), self.line_end());
+        let column = self.cursor - start;
+        if direction < 0 && start > 0 {
+            self.cursor = start - 1;
+            let above = self.line_start();
+            self.cursor = (above + column).min(start - 1);
+        } else if direction > 0 && end < self.text.len() {
+            self.cursor = end + 1;
+            self.cursor = (end + 1 + column).min(self.line_end());
+        } else {
+            self.recall(direction);
+        }
+    }
+
+    fn recall(&mut self, direction: i32) {
+        let (at, typed) = match self.place.take() {
+            Some((at, typed)) => (at, typed),
+            None => (self.history.len(), self.text.clone()),
+        };
+        let to = if direction < 0 { at.saturating_sub(1) } else { (at + 1).min(self.history.len()) };
+        let text = match self.history.get(to) {
+            Some(entry) => entry.chars().collect(),
+            None => typed.clone(),
+        };
+        (self.text, self.place) = (text, (to < self.history.len()).then_some((to, typed)));
+        self.cursor = self.text.len();
+    }
+
+    fn complete(&mut self, complete: Complete<'_>) {
+        let before: String = self.text.iter().take(self.cursor).collect();
+        let Some((start, found)) = complete(&before) else { return };
+        let start = before.get(..start).map_or(0, |text| text.chars().count());
+        let typed: String = self.text.iter().take(self.cursor).skip(start).collect();
+        let Some(first) = found.first() else { return };
+        let common = found.iter().fold(first.as_str(), |common, other| {
+            let same =
+                common.char_indices().zip(other.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
+            let same = same.unwrap_or(common.len().min(other.len()));
+            common.get(..same).unwrap_or_default()
+        });
+        let put = if found.len() == 1 { format!("{first} ") } else { common.to_owned() };
+        if put.chars().count() > typed.chars().count() || found.len() == 1 {
+            self.delete(start, self.cursor);
+            self.cursor = start;
+            put.chars().for_each(|c| self.insert(c));
+        }
+        self.choices = if found.len() > 1 { found } else { Vec::new() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(editor: &mut Editor, code: KeyCode, modifiers: KeyModifiers) -> Done {
+        let complete = |text: &str| {
+            let known = ["/help".to_owned(), "/hello".to_owned(), "/exit".to_owned()];
+            let found: Vec<String> = known.into_iter().filter(|name| name.starts_with(text)).collect();
+            (!found.is_empty()).then_some((0, found))
+        };
+        editor.key(KeyEvent::new(code, modifiers), &complete)
+    }
+
+    fn typed(text: &str) -> Editor {
+        let mut editor = Editor::default();
+        text.chars().for_each(|c| {
+            press(&mut editor, KeyCode::Char(c), KeyModifiers::NONE);
+        });
+        editor
+    }
+
+    fn text(editor: &Editor) -> String {
+        editor.text.iter().collect()
+    }
+
+    #[test]
+    fn words_lines_and_history_work_as_in_a_shell() {
+        let mut editor = typed("one two three");
+        press(&mut editor, KeyCode::Char('w'), KeyModifiers::CONTROL);
+        assert_eq!(text(&editor), "one two ");
+        press(&mut editor, KeyCode::Enter, KeyModifiers::ALT);
+        editor.paste("x\r\ny");
+        assert_eq!(text(&editor), "one two \nx\ny");
+        press(&mut editor, KeyCode::Up, KeyModifiers::NONE);
+        press(&mut editor, KeyCode::Char('u'), KeyModifiers::CONTROL);
+        assert_eq!(text(&editor), "one two \n\ny");
+        let Done::Submit(first) = press(&mut editor, KeyCode::Enter, KeyModifiers::NONE) else { return };
+        editor.remember(&first);
+        editor.remember("second");
+        press(&mut editor, KeyCode::Char('n'), KeyModifiers::NONE);
+        press(&mut editor, KeyCode::Up, KeyModifiers::NONE);
+        assert_eq!(text(&editor), "second");
+        press(&mut editor, KeyCode::Char('p'), KeyModifiers::CONTROL);
+        assert_eq!(text(&editor), first);
+        press(&mut editor, KeyCode::Char('n'), KeyModifiers::CONTROL);
+        press(&mut editor, KeyCode::Down, KeyModifiers::NONE);
+        assert_eq!(text(&editor), "n");
+    }
+
+    #[test]
+    fn completion_goes_as_far_as_it_is_sure() {
+        let mut editor = typed("/he");
+        press(&mut editor, KeyCode::Tab, KeyModifiers::NONE);
+        assert_eq!((text(&editor), editor.choices.len()), ("/hel".to_owned(), 2));
+        let mut editor = typed("/ex");
+        press(&mut editor, KeyCode::Tab, KeyModifiers::NONE);
+        assert_eq!(text(&editor), "/exit ");
+    }
+
+    #[test]
+    fn long_and_wide_text_wraps_and_the_cursor_follows() {
+        let editor = typed("日本語abc");
+        let (rows, cursor) = editor.rows("> ", 8);
+        assert_eq!(rows.iter().map(Line::text).collect::<Vec<_>>(), ["> 日本語", "  abc"]);
+        assert_eq!(cursor, (1, 5));
+    }
+
+    #[test]
+    fn ctrl_c_clears_first_and_interrupts_then() {
+        let mut editor = typed("x");
+        assert_eq!(press(&mut editor, KeyCode::Char('c'), KeyModifiers::CONTROL), Done::No);
+        assert_eq!(press(&mut editor, KeyCode::Char('c'), KeyModifiers::CONTROL), Done::Interrupt);
+        assert_eq!(press(&mut editor, KeyCode::Char('d'), KeyModifiers::CONTROL), Done::Leave);
+    }
+}

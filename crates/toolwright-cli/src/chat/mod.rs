@@ -1,0 +1,372 @@
+//! `toolwright chat`: a conversation in the terminal, as in a shell: what is said stays in the scrollback.
+//!
+//! `mod.rs` holds the conversation and carries out what is typed; `ui.rs` shows what happens while the model works.
+
+mod calls;
+mod display;
+mod editor;
+mod input;
+mod markdown;
+mod picture;
+mod screen;
+mod session;
+mod text;
+mod ui;
+mod words;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::sync::mpsc;
+use toolwright::{Conversation, Event, Message, Model, ModelDelta, Run, RunEnd, Secret, Toolset};
+
+use crate::args::Chat;
+use crate::prompt::printable;
+use crate::report::Usage;
+use crate::runs::record::{About, record};
+use crate::{commands, files, models, sandboxes, toolbox};
+
+use input::Inputs;
+use session::Session;
+use text::{BOLD, DIM, Line, PLAIN, RED};
+use ui::{Asker, News, Ui};
+use words::{Command, WORDS};
+
+/// A conversation and everything around it.
+struct Talk {
+    conversation: Conversation,
+    run: Run,
+    model: Arc<dyn Model>,
+    /// Names of models in the file, and what they stand for.
+    names: Vec<(String, String)>,
+    ui: Ui,
+    inputs: Inputs,
+    news: mpsc::UnboundedReceiver<News>,
+    script_name: Option<String>,
+    system: Option<String>,
+    recorded: Option<String>,
+}
+
+pub async fn run(what: Chat) -> anyhow::Result<()> {
+    let (session, file) = sources(&what)?;
+    let loaded = file.as_deref().map(files::open).transpose()?;
+    let chat = loaded.as_ref().and_then(|loaded| loaded.chat());
+    let names = loaded.as_ref().map(models::named).unwrap_or_default();
+    let wanted = what.model.clone().or_else(|| {
+        let name = chat.map(|chat| chat.model_ref.clone())?;
+        names.iter().find(|(known, _)| *known == name).map(|(known, _)| known.clone())
+    });
+    let model: Arc<dyn Model> =
+        Arc::from(models::choose(wanted.map(|name| stands_for(&names, &name)).as_deref())?);
+    let tools: Toolset = match (chat, &loaded) {
+        (Some(chat), _) => chat.tools.clone(),
+        (None, Some(loaded)) => loaded.tools().clone(),
+        (None, None) => toolbox::all()?,
+    };
+    let mut builder =
+        Run::builder(tools).model(model.clone()).policy(commands::ask::policy(what.policy.as_deref())?);
+    if let Some(loaded) = loaded.as_ref().filter(|_| what.policy.is_none()) {
+        builder = files::apply(loaded, builder)?;
+    }
+    match sandboxes::open(&what.sandbox).await {
+        Ok(Some(sandbox)) => builder = builder.sandbox("default", sandbox),
+        Ok(None) => {}
+        Err(error) => eprintln!("no sandbox: {error:#}"),
+    }
+    let (sender, news) = mpsc::unbounded_channel();
+    let inputs = Inputs::open()?;
+    if inputs.interactive {
+        builder = builder.approver(Asker(sender.clone()));
+    }
+    let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
+    let about = About { command: "chat", file: file.as_deref() };
+    let (builder, recorded) = record(builder, &what.record, &about, secrets)?;
+    let heard = sender.clone();
+    let run = builder
+        .on_event(move |event: &Event| {
+            let _ = sender.send(News::Event(Box::new(event.kind.clone())));
+        })
+        .on_delta(move |delta| {
+            let _ = match delta {
+                ModelDelta::Text(text) => heard.send(News::Text(text.to_owned())),
+                ModelDelta::Reasoning(text) => heard.send(News::Reasoning(text.to_owned())),
+                _ => Ok(()),
+            };
+        })
+        .build()?;
+    let ui = Ui::new(inputs.interactive);
+    let conversation = Conversation::new(&run);
+    let system = chat.and_then(|chat| chat.system_message.clone());
+    let script_name = file.as_ref().map(|file| file.display().to_string());
+    let mut talk = Talk { conversation, run, model, names, ui, inputs, news, script_name, system, recorded };
+    talk.begin();
+    if let Some(banner) = chat.and_then(|chat| chat.user_banner.as_deref()) {
+        talk.ui.say_markdown(banner);
+    }
+    if let Some(session) = session {
+        talk.take_up(session);
+    }
+    let prefill = chat.and_then(|chat| chat.default_prompt.clone()).unwrap_or_default();
+    let outcome = talk.go(prefill).await;
+    talk.leave(outcome)
+}
+
+/// The session to go on with, and the file of tools.
+fn sources(what: &Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
+    let default = || Some(PathBuf::from(files::DEFAULT)).filter(|path| path.exists());
+    if !what.resume {
+        return Ok((None, what.file.clone().or_else(default)));
+    }
+    let named = what.file.as_deref().filter(|path| path.to_string_lossy().ends_with(".chat.yaml"));
+    let path = named.unwrap_or(Path::new(session::LAST));
+    if !path.exists() {
+        let error = Usage::new(format!("there is no session `{}` to resume", path.display()));
+        return Err(error
+            .hint("a chat that is left with /exit writes one; /save NAME writes another")
+            .into());
+    }
+    let session = Session::load(path)?;
+    let own = what.file.clone().filter(|_| named.is_none());
+    let script = session.script_name.as_ref().map(PathBuf::from).filter(|path| path.exists());
+    Ok((Some(session), own.or(script).or_else(default)))
+}
+
+/// What a name in the file stands for; any other name stands for itself.
+fn stands_for(names: &[(String, String)], name: &str) -> String {
+    names.iter().find(|(known, _)| known == name).map_or_else(|| name.to_owned(), |(_, model)| model.clone())
+}
+
+impl Talk {
+    /// A conversation in which only the instructions were given.
+    fn begin(&mut self) {
+        self.conversation.rewind(0);
+        if let Some(system) = &self.system {
+            self.conversation.push(Message::system(system));
+        }
+    }
+
+    fn take_up(&mut self, session: Session) {
+        let count = session.messages.iter().filter(|message| matches!(message, Message::User { .. })).count();
+        self.ui.known =
+            session.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+        session.messages.into_iter().for_each(|message| self.conversation.push(message));
+        self.ui.say(DIM, format!("taking up a conversation of {count} inputs"));
+        if let Some(answer) =
+            self.conversation.messages().iter().rev().find(|message| matches!(message, Message::Assistant(_)))
+        {
+            let text = answer.text();
+            self.ui.say_markdown(&text);
+        }
+    }
+
+    /// Places of the inputs among the messages.
+    fn said(&self) -> Vec<usize> {
+        let messages = self.conversation.messages().iter().enumerate();
+        messages.filter(|(_, message)| matches!(message, Message::User { .. })).map(|(at, _)| at).collect()
+    }
+
+    /// Reads and answers until somebody leaves.
+    async fn go(&mut self, mut prefill: String) -> anyhow::Result<()> {
+        loop {
+            let number = self.said().len() + 1;
+            if number > 1 && self.ui.display.show_token_usage && !self.ui.spending.is_empty() {
+                let line = self.ui.spending.line();
+                self.ui.aside(DIM, line);
+            }
+            let heading =
+                format!("#{number}  {}  /help for commands, Alt+Enter for a new line", self.model.name());
+            self.ui.heading(&heading);
+            let models: Vec<String> = self.names.iter().map(|(name, _)| name.clone()).collect();
+            let Some(line) = self.ui.read(&mut self.inputs, &std::mem::take(&mut prefill), &models).await
+            else {
+                return Ok(());
+            };
+            if line.trim().is_empty() {
+                continue;
+            }
+            if line.starts_with('/') {
+                match words::parse(&line) {
+                    Ok((Command::Exit, _)) => return Ok(()),
+                    Ok((command, rest)) => match self.command(command, rest) {
+                        Ok(text) => prefill = text.unwrap_or_default(),
+                        Err(error) => self.ui.say(RED, printable(&format!("{error:#}"))),
+                    },
+                    Err(word) => {
+                        self.ui.say(RED, format!("Unknown command: /{}.", printable(&word)));
+                        self.help();
+                    }
+                }
+                continue;
+            }
+            self.conversation.push(Message::user(line));
+            if let Some(end) = self.answer().await {
+                self.ui.say(RED, format!("the conversation is over: {}", crate::runs::story::end_text(&end)));
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets the model answer; gives the end of the run, if it came to one.
+    async fn answer(&mut self) -> Option<RunEnd> {
+        let stopper = self.conversation.stopper();
+        let model = self.model.clone();
+        let (ui, news, inputs) = (&mut self.ui, &mut self.news, &mut self.inputs);
+        ui.begin_answer();
+        let mut work = Box::pin(self.conversation.answer(&*model));
+        let mut tick = tokio::time::interval(Duration::from_millis(100));
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                outcome = &mut work => break outcome,
+                Some(news) = news.recv() => ui.news(news),
+                input = inputs.next() => {
+                    if ui.key(input) {
+                        stopper.stop();
+                    }
+                }
+                _ = tick.tick() => ui.draw(),
+            }
+        };
+        drop(work);
+        while let Ok(news) = self.news.try_recv() {
+            self.ui.news(news);
+        }
+        self.ui.end_answer();
+        match outcome {
+            Ok(Some(RunEnd::Cancelled)) => {
+                self.ui.say(DIM, "stopped; what there is stays, /rewind takes it back");
+                None
+            }
+            Ok(Some(RunEnd::Done) | None) => None,
+            Ok(Some(end)) => Some(end),
+            Err(error) => {
+                let cause =
+                    std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+                self.ui.say(RED, printable(&format!("{error}{cause}")));
+                self.ui.say(DIM, "the conversation goes on; /rewind to change the last input");
+                None
+            }
+        }
+    }
+
+    /// Carries out a command; what it gives is put into the editor.
+    fn command(&mut self, command: Command, rest: &str) -> anyhow::Result<Option<String>> {
+        match command {
+            Command::Help => self.help(),
+            Command::Rewind => return self.rewind(rest).map(Some),
+            Command::Model => self.change_model(rest)?,
+            Command::Display => {
+                let text = self.ui.display.command(rest);
+                text.lines().for_each(|line| self.ui.say(PLAIN, line));
+            }
+            Command::Cost => {
+                let text = self.ui.spending.account();
+                text.lines().for_each(|line| self.ui.say(PLAIN, line));
+            }
+            Command::Export => {
+                let path = named(rest, ".md")?;
+                let text = session::markdown(self.conversation.messages());
+                std::fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
+                self.ui.say(DIM, format!("wrote {}", path.display()));
+            }
+            Command::Clear => {
+                self.begin();
+                self.ui.say(DIM, "a new conversation");
+            }
+            Command::Save => {
+                let path = named(rest, ".chat.yaml")?;
+                self.session().save(&path)?;
+                self.ui.say(
+                    DIM,
+                    format!(
+                        "wrote {}; `toolwright chat {} --resume` goes on",
+                        path.display(),
+                        path.display()
+                    ),
+                );
+            }
+            Command::Exit => {}
+        }
+        Ok(None)
+    }
+
+    fn help(&mut self) {
+        for word in WORDS {
+            let names: Vec<String> = word.names.iter().map(|name| format!("/{name}")).collect();
+            let left = format!("{} {}", names.join(" "), word.takes);
+            self.ui.line(Line::new(BOLD, format!("{left:<30} ")).and(PLAIN, word.does).hanging(31));
+        }
+        for (keys, does) in [
+            ("Alt+Enter, Ctrl+J", "a new line; Enter sends"),
+            ("Up, Down", "earlier inputs"),
+            ("Tab", "completes /commands and @files"),
+            ("Ctrl-C", "stops the answer, or clears the line"),
+            ("Ctrl-D", "saves the session and leaves"),
+        ] {
+            self.ui.line(Line::new(DIM, format!("{keys:<30} ")).and(DIM, does).hanging(31));
+        }
+    }
+
+    /// Goes back before an input; gives its text.
+    fn rewind(&mut self, rest: &str) -> anyhow::Result<String> {
+        let said = self.said();
+        let wanted: i64 =
+            if rest.is_empty() { -1 } else { rest.parse().context("write a number, such as /rewind -1")? };
+        anyhow::ensure!(!said.is_empty(), "nothing was said yet");
+        let count = i64::try_from(said.len()).unwrap_or(i64::MAX);
+        let number =
+            if wanted < 0 { count.saturating_add(wanted).max(0) } else { (wanted - 1).clamp(0, count - 1) };
+        let at = said.get(usize::try_from(number).unwrap_or(0)).copied().unwrap_or(0);
+        let text = self.conversation.messages().get(at).map(Message::text).unwrap_or_default();
+        self.conversation.rewind(at);
+        self.ui.say(DIM, format!("back before #{}", number + 1));
+        Ok(text)
+    }
+
+    fn change_model(&mut self, name: &str) -> anyhow::Result<()> {
+        if name.is_empty() {
+            let current = self.model.name().to_owned();
+            self.ui.say(PLAIN, format!("{current} answers"));
+            for (name, model) in self.names.clone() {
+                self.ui.say(PLAIN, format!("  {name}: {model}"));
+            }
+            return Ok(());
+        }
+        self.model = Arc::from(models::open(&stands_for(&self.names, name))?);
+        let now = self.model.name().to_owned();
+        self.ui.say(DIM, format!("{now} answers from now on"));
+        Ok(())
+    }
+
+    fn session(&self) -> Session {
+        Session { script_name: self.script_name.clone(), messages: self.conversation.messages().to_vec() }
+    }
+
+    /// Keeps the session, says what was spent, and ends the run.
+    fn leave(mut self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
+        self.ui.close();
+        self.inputs.close();
+        if self.conversation.messages().iter().any(|message| !matches!(message, Message::System { .. })) {
+            match self.session().save(Path::new(session::LAST)) {
+                Ok(()) => eprintln!("saved {}; `toolwright chat --resume` goes on", session::LAST),
+                Err(error) => eprintln!("not saved: {error:#}"),
+            }
+        }
+        if !self.ui.spending.is_empty() {
+            eprintln!("{}", self.ui.spending.account());
+        }
+        if let Some(id) = &self.recorded {
+            eprintln!("recorded as {id}: `toolwright view` shows it");
+        }
+        self.run.finish(RunEnd::Done)?;
+        outcome
+    }
+}
+
+/// A file name for a command, with its ending.
+fn named(name: &str, ending: &str) -> anyhow::Result<PathBuf> {
+    anyhow::ensure!(!name.is_empty(), "write a name after the command");
+    Ok(PathBuf::from(if name.ends_with(ending) { name.to_owned() } else { format!("{name}{ending}") }))
+}

@@ -1,0 +1,133 @@
+//! The terminal: finished lines go up into the scrollback; below them a few live rows are drawn again and again.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use super::text::Line;
+
+/// Where a conversation is shown.
+pub struct Screen {
+    pub width: usize,
+    pub height: usize,
+    colours: bool,
+    /// False when the output is a file or a pipe: no live rows, no wrapping.
+    terminal: bool,
+    /// Widths of the live rows on the screen.
+    drawn: Vec<usize>,
+    /// The live row the cursor is in.
+    row: usize,
+}
+
+impl Screen {
+    pub fn new(terminal: bool) -> Self {
+        let (width, height) =
+            if terminal { crossterm::terminal::size().unwrap_or((80, 24)) } else { (80, 24) };
+        let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+            && std::io::stdout().is_terminal();
+        let mut screen = Screen { width: 80, height: 24, colours, terminal, drawn: Vec::new(), row: 0 };
+        screen.resize(width, height);
+        screen
+    }
+
+    pub fn resize(&mut self, width: u16, height: u16) {
+        // One column is left free: a full row leaves the cursor in a place that terminals disagree about.
+        self.width = usize::from(width).saturating_sub(1).max(10);
+        self.height = usize::from(height).max(4);
+    }
+
+    /// Prints finished lines above the live rows, which are gone until they are drawn again.
+    pub fn commit(&mut self, lines: &[Line]) {
+        if lines.is_empty() {
+            return;
+        }
+        let mut out = self.erased();
+        for line in lines {
+            let rows = if self.terminal { line.wrap(self.width) } else { vec![line.clone()] };
+            for row in rows {
+                out.push_str(row.ansi(self.colours).trim_end());
+                out.push_str(self.end_of_line());
+            }
+        }
+        self.write(&out);
+    }
+
+    /// Draws the live rows; the cursor is put into one of them, or hidden.
+    pub fn live(&mut self, lines: &[Line], cursor: Option<(usize, usize)>) {
+        if !self.terminal {
+            return;
+        }
+        let mut out = self.erased();
+        // More rows than the screen has could not be taken back: only the last ones are drawn.
+        let most = self.height - 1;
+        let skip = lines.len().saturating_sub(most);
+        let rows: Vec<&Line> = lines.iter().skip(skip).collect();
+        for (number, row) in rows.iter().enumerate() {
+            if number > 0 {
+                out.push_str("\r\n");
+            }
+            out.push_str(&row.ansi(self.colours));
+        }
+        self.drawn = rows.iter().map(|row| row.width()).collect();
+        self.row = self.drawn.len().saturating_sub(1);
+        match cursor.map(|(row, column)| (row.saturating_sub(skip), column)) {
+            Some((row, column)) => {
+                let up = self.row.saturating_sub(row);
+                if up > 0 {
+                    out.push_str(&format!("\x1b[{up}A"));
+                }
+                out.push('\r');
+                if column > 0 {
+                    out.push_str(&format!("\x1b[{column}C"));
+                }
+                self.row = row;
+                out.push_str("\x1b[?25h");
+            }
+            None => out.push_str("\x1b[?25l"),
+        }
+        self.write(&out);
+    }
+
+    /// Takes the live rows away.
+    pub fn clear_live(&mut self) {
+        let out = self.erased();
+        self.write(&out);
+    }
+
+    /// Clears what is seen; the scrollback stays.
+    pub fn clear(&mut self) {
+        self.drawn.clear();
+        self.row = 0;
+        if self.terminal {
+            self.write("\x1b[2J\x1b[H");
+        }
+    }
+
+    /// Sends bytes that are no text, such as a picture.
+    pub fn raw(&mut self, bytes: &str) {
+        let out = self.erased() + bytes + self.end_of_line();
+        self.write(&out);
+    }
+
+    /// What takes the live rows off the screen. After a resize a row may have become several.
+    fn erased(&mut self) -> String {
+        if self.drawn.is_empty() {
+            return String::new();
+        }
+        let real = self.width + 1;
+        let above: usize = self.drawn.iter().take(self.row).map(|width| width.div_ceil(real).max(1)).sum();
+        self.drawn.clear();
+        self.row = 0;
+        let up = if above > 0 { format!("\x1b[{above}A") } else { String::new() };
+        format!("{up}\r\x1b[J\x1b[?25h")
+    }
+
+    fn end_of_line(&self) -> &'static str {
+        if self.terminal { "\r\n" } else { "\n" }
+    }
+
+    fn write(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        // A terminal that went away is noticed when the next input is read.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+}

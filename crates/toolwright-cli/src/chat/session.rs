@@ -1,0 +1,244 @@
+//! Conversations as files: our own sessions and those of llm-workers, which have the same form, and Markdown.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::{Map, Value, json};
+use toolwright::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
+
+use crate::report::Usage;
+
+/// The session of the last chat in a folder.
+pub const LAST: &str = ".last.chat.yaml";
+
+/// The largest session that is read.
+const MOST: u64 = 64 << 20;
+
+/// A conversation and the file of tools it used.
+pub struct Session {
+    pub script_name: Option<String>,
+    pub messages: Vec<Message>,
+}
+
+impl Session {
+    /// Reads a session.
+    pub fn load(path: &Path) -> anyhow::Result<Session> {
+        let shown = path.display();
+        let size = std::fs::metadata(path)
+            .map_err(|error| Usage::new(format!("cannot read `{shown}`: {error}")))?
+            .len();
+        if size > MOST {
+            return Err(Usage::new(format!("`{shown}` has {size} bytes, and {MOST} are read at most")).into());
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Usage::new(format!("cannot read `{shown}`: {error}")))?;
+        let value: Value = serde_saphyr::from_str(&text)
+            .map_err(|error| Usage::new(format!("`{shown}` is not a session: {error}")))?;
+        let Some(list) = value.get("messages").and_then(Value::as_array) else {
+            return Err(
+                Usage::new(format!("`{shown}` is not a session: it has no list of `messages`")).into()
+            );
+        };
+        let mut messages = Vec::new();
+        for (number, entry) in list.iter().enumerate() {
+            let message = read(entry)
+                .with_context(|| format!("message {} of `{shown}`", number + 1))
+                .map_err(|error| Usage::new(format!("{error:#}")))?;
+            messages.extend(message);
+        }
+        let script_name = value.get("script_name").and_then(Value::as_str).map(str::to_owned);
+        Ok(Session { script_name, messages })
+    }
+
+    /// Writes a session, for its owner only; it may hold what tools read.
+    pub fn save(&self, path: &Path) -> anyhow::Result<()> {
+        let messages: Vec<Value> = self.messages.iter().filter_map(written).collect();
+        let value = json!({"script_name": self.script_name, "messages": messages});
+        let text = serde_saphyr::to_string(&value).context("the session cannot be written as YAML")?;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+        Ok(file.write_all(text.as_bytes())?)
+    }
+}
+
+fn read(entry: &Value) -> anyhow::Result<Option<Message>> {
+    let kind = entry.get("type").and_then(Value::as_str).context("it has no `type`")?;
+    let content = content(entry.get("content"));
+    Ok(Some(match kind {
+        "human" => Message::User { content },
+        "ai" | "AIMessageChunk" => {
+            let calls = entry.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+            let tool_calls = calls.map(|call| {
+                let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+                ToolCall::new(
+                    text("id"),
+                    text("name"),
+                    call.get("args").cloned().unwrap_or_else(|| json!({})),
+                )
+            });
+            let confidential = entry.get("confidential").and_then(Value::as_bool).unwrap_or_default();
+            Message::Assistant(AssistantMessage {
+                content,
+                tool_calls: tool_calls.collect(),
+                confidential,
+                ..AssistantMessage::default()
+            })
+        }
+        "tool" | "ToolMessageChunk" => {
+            let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+            let call = ToolCall::new(text("tool_call_id"), text("name"), json!({}));
+            let mut result = ToolResult::text(&call, "");
+            result.content = content;
+            if text("status") == "error" {
+                let kind = serde_json::from_value(json!(text("error_type"))).unwrap_or(ErrorKind::Unknown);
+                let message = if text("error").is_empty() { "the call failed" } else { text("error") };
+                result.error = Some(ErrorInfo { kind, message: message.to_owned(), hint: None });
+            }
+            Message::Tool(result)
+        }
+        // The instructions come from the file of tools, each time anew.
+        "system" => return Ok(None),
+        other => anyhow::bail!("`{other}` is no type of message; there are human, ai, tool and system"),
+    }))
+}
+
+/// Text, or a list of blocks; a block we do not know stays as JSON.
+fn content(value: Option<&Value>) -> Vec<Content> {
+    match value {
+        Some(Value::String(text)) if text.is_empty() => Vec::new(),
+        Some(Value::String(text)) => vec![Content::text(text.clone())],
+        Some(Value::Array(blocks)) => blocks
+            .iter()
+            .map(|block| match block {
+                Value::String(text) => Content::text(text.clone()),
+                block => {
+                    serde_json::from_value(block.clone()).unwrap_or_else(|_| Content::json(block.clone()))
+                }
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn written(message: &Message) -> Option<Value> {
+    let blocks = |content: &[Content]| match content {
+        [] => Value::String(String::new()),
+        [Content::Text { text, .. }] => Value::String(text.clone()),
+        blocks => serde_json::to_value(blocks).unwrap_or_default(),
+    };
+    let mut map = Map::new();
+    match message {
+        Message::System { .. } => return None,
+        Message::User { content } => {
+            map.insert("type".to_owned(), "human".into());
+            map.insert("content".to_owned(), blocks(content));
+        }
+        Message::Assistant(answer) => {
+            map.insert("type".to_owned(), "ai".into());
+            map.insert("content".to_owned(), blocks(&answer.content));
+            let calls = answer.tool_calls.iter();
+            let calls = calls.map(
+                |call| json!({"name": call.name, "args": call.arguments, "id": call.id, "type": "tool_call"}),
+            );
+            map.insert("tool_calls".to_owned(), calls.collect());
+            if answer.confidential {
+                map.insert("confidential".to_owned(), true.into());
+            }
+        }
+        Message::Tool(result) => {
+            map.insert("type".to_owned(), "tool".into());
+            map.insert("content".to_owned(), blocks(&result.content));
+            map.insert("tool_call_id".to_owned(), (*result.call_id).into());
+            map.insert("name".to_owned(), (*result.name).into());
+            map.insert("status".to_owned(), if result.is_error() { "error" } else { "success" }.into());
+            if let Some(error) = &result.error {
+                map.insert("error_type".to_owned(), error.kind.as_str().into());
+                map.insert("error".to_owned(), error.message.clone().into());
+            }
+        }
+    }
+    Some(Value::Object(map))
+}
+
+/// The conversation as Markdown: what was said and called; results are left out.
+pub fn markdown(messages: &[Message]) -> String {
+    let mut parts = Vec::new();
+    let mut number = 0;
+    for message in messages {
+        match message {
+            Message::User { .. } => {
+                number += 1;
+                parts.push(format!("# User #{number}\n\n{}", message.text()));
+            }
+            Message::Assistant(answer) => {
+                let mut part = format!("# Assistant #{number}\n\n{}", answer.text());
+                for call in &answer.tool_calls {
+                    let arguments = call.arguments.as_object().map(|map| map.values().collect::<Vec<_>>());
+                    let body = match arguments.as_deref() {
+                        Some([Value::String(text)]) => text.clone(),
+                        _ => {
+                            serde_saphyr::to_string(&call.arguments).unwrap_or_default().trim_end().to_owned()
+                        }
+                    };
+                    // A fence that the text itself does not hold.
+                    let fence = if body.contains("```") { "~~~~" } else { "```" };
+                    part.push_str(&format!("\n\nCalling `{}`:\n\n{fence}\n{body}\n{fence}", call.name));
+                }
+                parts.push(part);
+            }
+            Message::System { .. } | Message::Tool(_) => {}
+        }
+    }
+    parts.join("\n\n---\n\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_of_llm_workers_is_read_and_ours_comes_back_the_same() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a.chat.yaml");
+        let theirs = "\
+script_name: find.yaml
+messages:
+- {type: human, content: Find it, additional_kwargs: {}, example: false}
+- type: AIMessageChunk
+  content: [{type: text, text: Looking, index: 0}]
+  tool_calls: [{name: read_file, args: {path: a.txt}, id: call_1, type: tool_call}]
+  usage_metadata: {input_tokens: 5, output_tokens: 2, total_tokens: 7}
+- {type: tool, content: 'hello', tool_call_id: call_1, name: read_file, status: success}
+- {type: ai, content: Found., tool_calls: []}
+";
+        std::fs::write(&path, theirs)?;
+        let session = Session::load(&path)?;
+        assert_eq!((session.messages.len(), session.script_name.as_deref()), (4, Some("find.yaml")));
+        assert_eq!(session.messages.get(1).map(Message::text).as_deref(), Some("Looking"));
+        session.save(&path)?;
+        assert_eq!(Session::load(&path)?.messages, session.messages);
+        insta::assert_snapshot!(markdown(&session.messages));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_no_session_is_refused_with_the_reason() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("b.yaml");
+        for (text, reason) in [
+            ("messages: 1", "no list of `messages`"),
+            ("messages: [{content: x}]", "message 1"),
+            ("messages: [{type: robot, content: x}]", "`robot` is no type of message"),
+            ("{", "is not a session"),
+        ] {
+            std::fs::write(&path, text)?;
+            let error = Session::load(&path).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains(reason), "{error}");
+        }
+        Ok(())
+    }
+}

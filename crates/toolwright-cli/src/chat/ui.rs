@@ -1,0 +1,497 @@
+//! What is seen and asked while the model works, and the reading of input between.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Instant;
+
+use crossterm::event::{KeyCode, KeyModifiers};
+use tokio::sync::{mpsc, oneshot};
+use toolwright::{
+    ApprovalRequest, Approver, BoxFuture, Content, Decision, EventKind, Message, ToolResult, call_text,
+};
+
+use super::calls::Calls;
+use super::display::{Display, Spending};
+use super::editor::{Done, Editor};
+use super::input::{Input, Inputs};
+use super::markdown::Markdown;
+use super::picture;
+use super::screen::Screen;
+use super::text::{BOLD, DIM, Line, PLAIN, Style, YELLOW};
+use super::words;
+use crate::prompt::printable;
+
+/// What happens while the model works.
+pub enum News {
+    Event(Box<EventKind>),
+    Text(String),
+    Reasoning(String),
+    Question(Question),
+}
+
+/// A call that waits for the person's word.
+pub struct Question {
+    shown: String,
+    reason: Option<String>,
+    /// The tool and its arguments: what "always" is about.
+    what: String,
+    arguments: serde_json::Value,
+    answer: oneshot::Sender<Decision>,
+}
+
+/// Asks the person in the chat.
+pub struct Asker(pub mpsc::UnboundedSender<News>);
+
+impl Approver for Asker {
+    fn name(&self) -> &str {
+        "human"
+    }
+
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(async move {
+            let (answer, decided) = oneshot::channel();
+            let shown = match &request.view.call {
+                Some(view) => view.content.clone(),
+                None => call_text(request.call),
+            };
+            let question = Question {
+                shown: printable(&shown),
+                reason: request.reason.as_deref().map(printable),
+                what: format!("{} {}", request.call.name, request.call.arguments),
+                arguments: request.call.arguments.clone(),
+                answer,
+            };
+            let nobody = || Decision::reject("nobody answered");
+            match self.0.send(News::Question(question)) {
+                Ok(()) => decided.await.unwrap_or_else(|_| nobody()),
+                Err(_) => nobody(),
+            }
+        })
+    }
+}
+
+/// What a question has come to.
+enum Asking {
+    Choice,
+    Editing(Editor, Option<String>),
+    Reason(Editor),
+}
+
+const CHOICES: &str = "[y]es once  [a]lways for these arguments  [e]dit  [n]o  [q]uit the run";
+const SPINNER: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+pub struct Ui {
+    pub display: Display,
+    pub spending: Spending,
+    screen: Screen,
+    interactive: bool,
+    editor: Editor,
+    answer: Markdown,
+    reasoning: Markdown,
+    reasons: bool,
+    /// True when some of the answer was heard while it came.
+    heard: bool,
+    /// Answers of an earlier session, which are put on record but not shown again.
+    pub known: usize,
+    calls: Calls,
+    since: Option<Instant>,
+    questions: VecDeque<Question>,
+    asking: Asking,
+    /// Calls that are approved for the rest of the session.
+    always: HashSet<String>,
+}
+
+impl Ui {
+    pub fn new(interactive: bool) -> Self {
+        let mut editor = Editor::default();
+        if interactive {
+            history().iter().for_each(|input| editor.remember(input));
+        }
+        Ui {
+            display: Display::default(),
+            spending: Spending::default(),
+            screen: Screen::new(interactive),
+            interactive,
+            editor,
+            answer: Markdown::default(),
+            reasoning: Markdown::new(true),
+            reasons: false,
+            heard: false,
+            known: 0,
+            calls: Calls::default(),
+            since: None,
+            questions: VecDeque::new(),
+            asking: Asking::Choice,
+            always: HashSet::new(),
+        }
+    }
+
+    /// Whether Markdown is made readable; a pipe gets it as it is.
+    fn styled(&self) -> bool {
+        self.interactive && self.display.markdown_output
+    }
+
+    // ---- between answers
+
+    pub fn line(&mut self, line: Line) {
+        self.screen.commit(&[line]);
+    }
+
+    pub fn say(&mut self, style: Style, text: impl Into<String>) {
+        self.line(Line::new(style, text));
+    }
+
+    /// Something beside the conversation: with a pipe it goes to stderr.
+    pub fn aside(&mut self, style: Style, text: String) {
+        if self.interactive { self.say(style, text) } else { eprintln!("{text}") }
+    }
+
+    pub fn say_markdown(&mut self, text: &str) {
+        let mut markdown = Markdown::new(!self.styled());
+        let mut lines = markdown.push(text);
+        lines.extend(markdown.finish());
+        self.screen.commit(&lines);
+    }
+
+    pub fn heading(&mut self, text: &str) {
+        if self.interactive {
+            self.screen.commit(&[Line::default(), Line::new(DIM, printable(text))]);
+        }
+    }
+
+    /// Reads one input; `None` at the end.
+    pub async fn read(&mut self, inputs: &mut Inputs, prefill: &str, models: &[String]) -> Option<String> {
+        self.editor.prefill(prefill);
+        let folder = std::env::current_dir().unwrap_or_default();
+        let complete = |before: &str| words::complete(before, &folder, models);
+        loop {
+            if self.interactive {
+                let (rows, cursor) = self.editor.rows("> ", self.screen.width);
+                self.screen.live(&rows, Some(cursor));
+            }
+            match inputs.next().await {
+                Input::Line(line) => return Some(line),
+                Input::End | Input::Interrupt => return None,
+                Input::Resize(width, height) => self.screen.resize(width, height),
+                Input::Paste(text) => self.editor.paste(&text),
+                Input::Key(key) => match self.editor.key(key, &complete) {
+                    Done::No => {}
+                    Done::Redraw => self.screen.clear(),
+                    Done::Interrupt => {
+                        self.say(DIM, "Ctrl-D or /exit leaves");
+                    }
+                    Done::Leave => return None,
+                    Done::Submit(text) => {
+                        self.editor.remember(&text);
+                        let lines = text.lines().enumerate().map(|(number, line)| {
+                            let mark = if number == 0 { "> " } else { "  " };
+                            Line::new(DIM, mark).and(BOLD, printable(line)).hanging(2)
+                        });
+                        let lines: Vec<Line> = lines.collect();
+                        self.screen.commit(&lines);
+                        return Some(text);
+                    }
+                },
+            }
+        }
+    }
+
+    pub fn close(&mut self) {
+        self.screen.clear_live();
+        if self.interactive {
+            keep_history(self.editor.history());
+        }
+    }
+
+    // ---- while the model answers
+
+    pub fn begin_answer(&mut self) {
+        self.answer = Markdown::new(!self.styled());
+        self.since = Some(Instant::now());
+        self.heard = false;
+    }
+
+    pub fn end_answer(&mut self) {
+        self.flush();
+        self.calls.clear();
+        self.since = None;
+        // Questions of calls that are gone need no answer.
+        self.questions.clear();
+        self.asking = Asking::Choice;
+        self.screen.clear_live();
+    }
+
+    pub fn news(&mut self, news: News) {
+        match news {
+            News::Text(text) => {
+                self.end_reasoning();
+                self.heard = true;
+                if self.display.stream {
+                    let lines = self.answer.push(&text);
+                    self.screen.commit(&lines);
+                }
+            }
+            News::Reasoning(text) if self.display.show_reasoning => {
+                let mut lines = Vec::new();
+                if !std::mem::replace(&mut self.reasons, true) {
+                    lines.push(Line::new(DIM, "Reasoning:"));
+                }
+                lines.extend(self.reasoning.push(&text).iter().map(dimmed));
+                self.screen.commit(&lines);
+            }
+            News::Reasoning(_) => {}
+            News::Event(event) => self.event(&event),
+            News::Question(question) => {
+                if self.always.contains(&question.what) {
+                    let _ = question.answer.send(Decision::Approve);
+                    return;
+                }
+                self.questions.push_back(question);
+                if self.questions.len() == 1 {
+                    self.show_question();
+                }
+            }
+        }
+        self.draw();
+    }
+
+    fn event(&mut self, event: &EventKind) {
+        match event {
+            EventKind::MessageAdded { message: Message::Assistant(_) } if self.known > 0 => self.known -= 1,
+            EventKind::MessageAdded { message: Message::Assistant(message) } => {
+                self.end_reasoning();
+                if message.confidential {
+                    self.say(DIM, "[Message below is confidential, not shown to AI Assistant]");
+                }
+                if !self.heard || !self.display.stream {
+                    let lines = self.answer.push(&message.text());
+                    self.screen.commit(&lines);
+                }
+                self.flush();
+                if message.confidential {
+                    self.say(DIM, "[Message above is confidential, not shown to AI Assistant]");
+                }
+                self.heard = false;
+                self.since = Some(Instant::now());
+            }
+            EventKind::ModelReplied { model, usage, cost, .. } => self.spending.add(model, *usage, *cost),
+            EventKind::LimitHit { limit } => self.say(YELLOW, limit.to_string()),
+            event => {
+                self.flush();
+                let lines = self.calls.take(event);
+                if self.interactive {
+                    self.screen.commit(&lines);
+                } else {
+                    lines.iter().for_each(|line| eprintln!("{}", line.text().trim_end()));
+                }
+                if let EventKind::CallFinished { result: Some(result), .. } = event {
+                    self.pictures(result);
+                }
+            }
+        }
+    }
+
+    /// Shows the pictures of a result, or saves them.
+    fn pictures(&mut self, result: &ToolResult) {
+        let protocol = picture::protocol(|name| std::env::var(name).ok()).filter(|_| self.interactive);
+        for block in &result.content {
+            let Content::Image(media) = block else { continue };
+            if let Some(sequence) = protocol.and_then(|protocol| picture::sequence(protocol, media)) {
+                self.screen.raw(&sequence);
+                continue;
+            }
+            let name: String =
+                result.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            match picture::save(media, &name) {
+                Ok(path) => self.aside(DIM, format!("  a picture: {}", path.display())),
+                Err(error) => self.aside(DIM, format!("  a picture that cannot be saved: {error:#}")),
+            }
+        }
+    }
+
+    fn end_reasoning(&mut self) {
+        if std::mem::take(&mut self.reasons) {
+            let lines: Vec<Line> = self.reasoning.finish().iter().map(dimmed).collect();
+            self.screen.commit(&lines);
+        }
+    }
+
+    /// Puts what is left of an answer into the scrollback.
+    fn flush(&mut self) {
+        let lines = self.answer.finish();
+        self.screen.commit(&lines);
+    }
+
+    /// The rows below the scrollback: an unfinished line, calls under way, a question.
+    pub fn draw(&mut self) {
+        if !self.interactive {
+            return;
+        }
+        let width = self.screen.width;
+        let elapsed = self.since.map(|since| since.elapsed()).unwrap_or_default();
+        let frame = usize::try_from(elapsed.as_millis() / 100).unwrap_or(0) % SPINNER.len();
+        let spinner = SPINNER.get(frame).copied().unwrap_or('*');
+        let mut rows: Vec<Line> = self.answer.unfinished().map(|line| line.wrap(width)).unwrap_or_default();
+        if let Some(line) = self.reasoning.unfinished().filter(|_| self.reasons) {
+            rows.extend(dimmed(&line).wrap(width));
+        }
+        rows.extend(self.calls.rows(spinner, width));
+        let mut cursor = None;
+        if self.questions.is_empty() {
+            if rows.is_empty() {
+                rows.push(Line::new(DIM, format!("{spinner} Thinking… {:.0}s", elapsed.as_secs_f64())));
+            }
+        } else {
+            let editor = match &self.asking {
+                Asking::Choice => None,
+                Asking::Editing(editor, problem) => {
+                    rows.extend(
+                        problem.as_ref().map(|problem| Line::new(YELLOW, super::text::cut(problem, width))),
+                    );
+                    Some(editor.rows("arguments: ", width))
+                }
+                Asking::Reason(editor) => Some(editor.rows("why not (Enter for no reason): ", width)),
+            };
+            match editor {
+                None => rows.extend(Line::new(BOLD, "Allow it? ").and(PLAIN, CHOICES).wrap(width)),
+                Some((lines, (row, column))) => {
+                    cursor = Some((rows.len() + row, column));
+                    rows.extend(lines);
+                }
+            }
+        }
+        self.screen.live(&rows, cursor);
+    }
+
+    /// Takes input while the model works. True when the answer is to be stopped.
+    pub fn key(&mut self, input: Input) -> bool {
+        match input {
+            Input::Resize(width, height) => self.screen.resize(width, height),
+            Input::Interrupt | Input::End => return true,
+            Input::Key(key) => {
+                let control_c =
+                    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+                if self.questions.is_empty() || (control_c && matches!(self.asking, Asking::Choice)) {
+                    return control_c;
+                }
+                self.question_key(key);
+            }
+            Input::Paste(text) => {
+                if let Asking::Editing(editor, _) | Asking::Reason(editor) = &mut self.asking {
+                    editor.paste(&text);
+                }
+            }
+            Input::Line(_) => {}
+        }
+        self.draw();
+        false
+    }
+
+    fn question_key(&mut self, key: crossterm::event::KeyEvent) {
+        let none = |_: &str| None;
+        match &mut self.asking {
+            Asking::Choice => match key.code {
+                KeyCode::Char('y' | 'Y') => self.decide(Decision::Approve, "yes"),
+                KeyCode::Char('a' | 'A') => {
+                    let what = self.questions.front().map(|question| question.what.clone());
+                    self.always.extend(what);
+                    self.decide(Decision::Approve, "always");
+                }
+                KeyCode::Char('e' | 'E') => {
+                    let mut editor = Editor::default();
+                    let arguments = self.questions.front().map(|question| &question.arguments);
+                    editor.prefill(&serde_json::to_string_pretty(&arguments).unwrap_or_default());
+                    self.asking = Asking::Editing(editor, None);
+                }
+                KeyCode::Char('n' | 'N') => self.asking = Asking::Reason(Editor::default()),
+                KeyCode::Char('q' | 'Q') => {
+                    let reason = "the user ended the run".to_owned();
+                    self.decide(Decision::Terminate { reason }, "quit");
+                }
+                _ => {}
+            },
+            Asking::Editing(editor, problem) => match editor.key(key, &none) {
+                Done::Submit(text) => match serde_json::from_str::<serde_json::Value>(&text) {
+                    Ok(arguments) if arguments.is_object() => {
+                        self.decide(Decision::Modify { arguments }, "edited")
+                    }
+                    Ok(_) => {
+                        *problem = Some("the arguments are an object".to_owned());
+                        editor.prefill(&text);
+                    }
+                    Err(error) => {
+                        *problem = Some(format!("this is not JSON: {error}"));
+                        editor.prefill(&text);
+                    }
+                },
+                Done::Interrupt | Done::Leave => self.asking = Asking::Choice,
+                Done::No | Done::Redraw => {}
+            },
+            Asking::Reason(editor) => match editor.key(key, &none) {
+                Done::Submit(text) => {
+                    let reason = match text.trim() {
+                        "" => "the user said no".to_owned(),
+                        reason => format!("the user said no: {reason}"),
+                    };
+                    self.decide(Decision::reject(reason), "no");
+                }
+                Done::Interrupt | Done::Leave => self.asking = Asking::Choice,
+                Done::No | Done::Redraw => {}
+            },
+        }
+    }
+
+    fn show_question(&mut self) {
+        let Some(question) = self.questions.front() else { return };
+        let mut lines = vec![Line::new(BOLD, "The model wants to call:")];
+        lines.extend(question.shown.lines().map(|line| Line::new(YELLOW, format!("    {line}")).hanging(6)));
+        lines.extend(
+            question.reason.as_ref().map(|reason| Line::new(DIM, format!("    ({reason})")).hanging(4)),
+        );
+        self.screen.commit(&lines);
+    }
+
+    fn decide(&mut self, decision: Decision, word: &str) {
+        let Some(question) = self.questions.pop_front() else { return };
+        self.asking = Asking::Choice;
+        self.say(DIM, format!("  {word}"));
+        // The call may have been stopped meanwhile.
+        let _ = question.answer.send(decision);
+        // What is always allowed now may be asked about already.
+        while let Some(next) = self.questions.pop_front_if(|next| self.always.contains(&next.what)) {
+            let _ = next.answer.send(Decision::Approve);
+        }
+        self.show_question();
+    }
+}
+
+fn dimmed(line: &Line) -> Line {
+    Line::new(Style { dim: true, italic: true, ..PLAIN }, line.text())
+}
+
+/// Inputs of earlier sessions, oldest first.
+fn history() -> Vec<String> {
+    const MOST: u64 = 1 << 20;
+    let Some(path) = history_path() else { return Vec::new() };
+    let fits = std::fs::metadata(&path).is_ok_and(|found| found.len() <= MOST);
+    let text = if fits { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Keeps the inputs for the next session; one that cannot be kept is only gone.
+fn keep_history(inputs: &[String]) {
+    let Some(path) = history_path() else { return };
+    let lines: Vec<String> =
+        inputs.iter().rev().take(500).rev().filter_map(|input| serde_json::to_string(input).ok()).collect();
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    if let Ok(mut file) = options.open(path) {
+        let _ = std::io::Write::write_all(&mut file, (lines.join("\n") + "\n").as_bytes());
+    }
+}
+
+fn history_path() -> Option<std::path::PathBuf> {
+    Some(crate::runs::folder()?.parent()?.join("history"))
+        .filter(|path| path.parent().is_some_and(|folder| folder.exists()))
+}

@@ -1,0 +1,140 @@
+//! Which model answers: the one that is named, or the best there is on this machine.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+use toolwright::vendor::VENDORS;
+use toolwright::{Model, ModelSettings, ScriptedModel, connect};
+
+use crate::demo;
+use crate::prompt::printable;
+use crate::report::Usage;
+
+/// What is used of each vendor when only its key is there.
+const USUAL: &[(&str, &str)] = &[
+    ("anthropic", "claude-sonnet-4-5"),
+    ("openai", "gpt-5"),
+    ("google", "gemini-2.5-flash"),
+    ("openrouter", "anthropic/claude-sonnet-4.5"),
+    ("mistral", "mistral-large-latest"),
+    ("deepseek", "deepseek-chat"),
+    ("groq", "llama-3.3-70b-versatile"),
+    ("xai", "grok-4"),
+];
+
+/// The model that is named; without a name the one of `TOOLWRIGHT_MODEL`, of a key, of a local server, or the demo. What
+/// was chosen without being named is said.
+pub fn choose(name: Option<&str>) -> anyhow::Result<Box<dyn Model>> {
+    if let Some(name) = name {
+        return open(name);
+    }
+    if let Some(name) = std::env::var("TOOLWRIGHT_MODEL").ok().filter(|name| !name.is_empty()) {
+        return open(&name);
+    }
+    if let Some((variable, name)) = by_key() {
+        eprintln!("{variable} is set, so {name} answers (--model demo for the built-in demo)");
+        return open(&name);
+    }
+    if let Some((what, name)) = by_server() {
+        eprintln!("{what} was found, so {name} answers (--model demo for the built-in demo)");
+        return open(&name);
+    }
+    eprintln!(
+        "no key and no local model were found, so the built-in demo answers: a script, not an intelligence"
+    );
+    open("demo")
+}
+
+/// The first vendor whose key is set, and its usual model.
+pub fn by_key() -> Option<(&'static str, String)> {
+    USUAL.iter().find_map(|(name, model)| {
+        let vendor = VENDORS.iter().find(|vendor| vendor.name == *name)?;
+        let set = |variable: &&&str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+        let variable = vendor.key_variables.iter().find(set)?;
+        Some((*variable, format!("{name}/{model}")))
+    })
+}
+
+/// A model server on this machine, and its first model.
+pub fn by_server() -> Option<(&'static str, String)> {
+    let names = [("a llama.cpp server", 8080, "llama-cpp"), ("an Ollama server", 11434, "ollama")];
+    names.into_iter().find_map(|(what, port, vendor)| {
+        let vendor = VENDORS.iter().find(|known| known.name.replace(['.', '_'], "-") == vendor)?;
+        let models = get(port, "/v1/models")?;
+        let first = models.get("data")?.get(0)?.get("id")?.as_str()?.to_owned();
+        Some((what, format!("{}/{first}", vendor.name)))
+    })
+}
+
+/// Asks a server on this machine; `None` when there is none, or it does not answer with JSON at once.
+fn get(port: u16, path: &str) -> Option<Value> {
+    const MOST: u64 = 1 << 20;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_millis(150)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_millis(500))).ok()?;
+    stream.set_write_timeout(Some(Duration::from_millis(500))).ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n")
+        .ok()?;
+    let mut answer = Vec::new();
+    // A server that keeps the connection open ends the reading by its silence.
+    let _ = stream.take(MOST).read_to_end(&mut answer);
+    let text = String::from_utf8_lossy(&answer);
+    let (head, _) = text.split_once("\r\n\r\n").filter(|(head, _)| head.contains(" 200 "))?;
+    let body = text.get(head.len()..)?;
+    let (start, end) = (body.find('{')?, body.rfind('}')?);
+    serde_json::from_str(body.get(start..=end)?).ok()
+}
+
+/// The model of a name.
+pub fn open(name: &str) -> anyhow::Result<Box<dyn Model>> {
+    match name.split_once('/') {
+        None if name == "demo" => Ok(Box::new(demo::model())),
+        Some(("scripted", "demo")) => Ok(Box::new(demo::model())),
+        Some(("scripted", path)) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Usage::new(format!("cannot read the script `{path}`: {error}")))?;
+            let model =
+                ScriptedModel::from_yaml(&text).map_err(|error| Usage::new(format!("`{path}`: {error}")))?;
+            Ok(Box::new(model.named(name)))
+        }
+        Some(_) => {
+            let environment = |variable: &str| std::env::var(variable).ok();
+            let model = connect(name, ModelSettings::new(), environment).map_err(|error| {
+                let hint = error.hint();
+                let usage = Usage::new(printable(&format!("{:#}", anyhow::Error::new(error))));
+                match hint {
+                    Some(hint) => usage.hint(hint),
+                    None => usage,
+                }
+            })?;
+            Ok(Box::new(model))
+        }
+        None => {
+            let vendors: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
+            let error = Usage::new(format!("there is no model `{}`", printable(name)));
+            let hint = format!("models are named vendor/model; vendors: scripted, {}", vendors.join(", "));
+            Err(error.hint(hint).into())
+        }
+    }
+}
+
+/// The names of models in a file, and what each stands for.
+pub fn named(loaded: &toolwright::lang::Loaded) -> Vec<(String, String)> {
+    let Some(section) = loaded.section("models") else { return Vec::new() };
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    match &section.value {
+        Value::Object(map) => {
+            map.iter().filter_map(|(name, model)| Some((name.clone(), model.as_str()?.to_owned()))).collect()
+        }
+        Value::Array(list) => list
+            .iter()
+            .filter_map(|entry| {
+                let (vendor, model) = (text(entry, "provider")?, text(entry, "model")?);
+                Some((text(entry, "name")?, format!("{vendor}/{model}")))
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}

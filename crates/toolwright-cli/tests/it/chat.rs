@@ -1,0 +1,257 @@
+//! Conversations in a terminal: what is typed, and the screens a person sees.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+use crate::show_in;
+use crate::terminal::Terminal;
+
+const REPLIES: &str = r##"
+- text: "# Hello\nI am a **script**; first I add, then I keep a note.\n- one\n- two `words`\n"
+  usage: {input_tokens: 1234, output_tokens: 56}
+  calls: [{tool: add, arguments: {x: 1, y: 2}}]
+- calls: [{tool: remember, arguments: {note: first}}]
+- text: "Kept.\n\n| what | how many |\n|---|---|\n| notes | 1 |\n"
+- text: "Second answer."
+- text: "Third answer."
+- text: "Fourth answer."
+"##;
+
+fn folder(replies: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("r.yaml"), replies).unwrap();
+    folder
+}
+
+const CHAT: &[&str] = &["chat", "--model", "scripted/r.yaml", "--sandbox", "none"];
+
+/// The screen without times and ids.
+fn calm(terminal: &Terminal) -> String {
+    let mut text = terminal.screen();
+    for (pattern, with) in [
+        (r"\d+(\.\d+)? (µs|ms|s)\b", "[span]"),
+        (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "*"),
+        (r"\b\d+s\b", "[n]s"),
+        (crate::RUN_ID, "[run]"),
+        (r"/\S*/pictures", "[pictures]"),
+    ] {
+        text = regex::Regex::new(pattern).unwrap().replace_all(&text, with).into_owned();
+    }
+    text
+}
+
+fn start(folder: &tempfile::TempDir, columns: u16, rows: u16) -> Terminal {
+    let mut terminal = Terminal::start(folder.path(), CHAT, columns, rows, &[]);
+    terminal.wait("#1");
+    terminal
+}
+
+#[test]
+fn a_conversation_with_tools_an_approval_and_its_end() {
+    let folder = folder(REPLIES);
+    let mut terminal = start(&folder, 80, 40);
+    terminal.send("hello there\r");
+    terminal.wait("Allow it?");
+    insta::assert_snapshot!("chat_asks", calm(&terminal));
+    terminal.send("y");
+    terminal.wait("#2");
+    insta::assert_snapshot!("chat_answered", calm(&terminal));
+    terminal.send("/cost\r");
+    terminal.wait("Per-Model");
+    terminal.send("/exit\r");
+    assert_eq!(terminal.end(), 0);
+    terminal.wait("recorded as");
+    insta::assert_snapshot!("chat_left", calm(&terminal));
+    // The terminal is as it was, and the session is for its owner alone.
+    use std::os::unix::fs::PermissionsExt as _;
+    let session = std::fs::metadata(folder.path().join(".last.chat.yaml")).unwrap();
+    assert_eq!(session.permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn approvals_can_be_refused_edited_and_given_for_good() {
+    let call = "- calls: [{tool: remember, arguments: {note: one}}]\n";
+    let replies = format!("{call}- text: Refused.\n{call}- text: Edited.\n{call}{call}- text: Always.\n");
+    let folder = folder(&replies);
+    let mut terminal = start(&folder, 80, 50);
+    terminal.send("a\r");
+    terminal.wait("Allow it?");
+    terminal.send("n");
+    terminal.wait("why not");
+    terminal.send("not today\r");
+    terminal.wait("Refused.");
+    terminal.send("b\r");
+    terminal.wait("Allow it?");
+    terminal.send("e");
+    terminal.wait("arguments: {");
+    // Not JSON first; then right.
+    terminal.send("\x03{]\r");
+    terminal.wait("this is not JSON");
+    terminal.send("\x03{\"note\": \"two\"}\r");
+    terminal.wait("Edited.");
+    terminal.send("c\r");
+    terminal.wait("Allow it?");
+    terminal.send("a");
+    terminal.wait("Always.");
+    insta::assert_snapshot!("chat_approvals", calm(&terminal));
+}
+
+#[test]
+fn rewinding_gives_the_input_back_and_a_session_is_resumed() {
+    let folder = folder("- text: One.\n- text: Two.\n- text: Three.\n- text: Four.\n");
+    let mut terminal = start(&folder, 80, 40);
+    terminal.send("first\r");
+    terminal.wait("One.");
+    terminal.wait("#2");
+    terminal.send("second\r");
+    terminal.wait("Two.");
+    terminal.wait("#3");
+    terminal.send("/rewind\r");
+    terminal.wait("back before #2");
+    terminal.send(" again\r");
+    terminal.wait("Three.");
+    terminal.wait_for("the third prompt", |screen| screen.matches("#3").count() == 2);
+    insta::assert_snapshot!("chat_rewound", calm(&terminal));
+    terminal.send("/export talk\r");
+    terminal.wait("wrote talk.md");
+    terminal.send("/save mine\r");
+    terminal.wait("wrote mine.chat.yaml");
+    terminal.send("\x04");
+    assert_eq!(terminal.end(), 0);
+    let exported = std::fs::read_to_string(folder.path().join("talk.md")).unwrap();
+    assert_eq!(
+        exported,
+        "# User #1\n\nfirst\n\n---\n\n# Assistant #1\n\nOne.\n\n---\n\n# User #2\n\nsecond again\n\n---\n\n# Assistant #2\n\nThree.\n"
+    );
+    let args = [CHAT, &["--resume"]].concat();
+    let mut terminal = Terminal::start(folder.path(), &args, 80, 40, &[]);
+    terminal.wait("#3");
+    terminal.send("third\r");
+    terminal.wait("One.");
+    insta::assert_snapshot!("chat_resumed", calm(&terminal));
+    terminal.send("\x04");
+    assert_eq!(terminal.end(), 0);
+    let session = std::fs::read_to_string(folder.path().join("mine.chat.yaml")).unwrap();
+    assert!(session.contains("second again") && !session.contains("third"), "{session}");
+}
+
+#[test]
+fn a_narrow_terminal_wraps_and_a_resize_is_taken() {
+    let folder = folder(REPLIES);
+    let mut terminal = start(&folder, 30, 40);
+    terminal.send("a long input that does not fit into one row\r");
+    terminal.wait("Allow it?");
+    insta::assert_snapshot!("chat_narrow", calm(&terminal));
+    terminal.resize(70, 40);
+    // The program has taken it when the question fits into fewer rows.
+    terminal.wait("[a]lways for these arguments  [e]dit");
+    terminal.send("y");
+    terminal.wait("#2");
+    terminal.send("and now a longer input that fits into the wider row\r");
+    terminal.wait("Second answer.");
+    terminal.wait("#3");
+    let last: Vec<String> = calm(&terminal).lines().rev().take(8).map(str::to_owned).collect();
+    insta::assert_snapshot!("chat_wider", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn ctrl_c_stops_the_call_and_keeps_the_session() {
+    let folder = folder("- calls: [{tool: countdown, arguments: {seconds: 600}}]\n- text: Still here.\n");
+    let mut terminal = start(&folder, 80, 30);
+    terminal.send("wait\r");
+    terminal.wait("s left");
+    terminal.send("\x03");
+    terminal.wait("stopped; what there is stays");
+    terminal.wait("#2");
+    terminal.send("are you there?\r");
+    terminal.wait("Still here.");
+    insta::assert_snapshot!("chat_stopped", calm(&terminal));
+}
+
+#[test]
+fn several_lines_history_completion_and_unknown_commands() {
+    let folder = folder("- text: Read.\n- text: Again.\n");
+    std::fs::write(folder.path().join("notes.txt"), "x").unwrap();
+    let mut terminal = start(&folder, 80, 60);
+    terminal.send("look at @not\t\x1b\rand a second line\r");
+    terminal.wait("Read.");
+    terminal.wait("#2");
+    terminal.send("/hel\t\r");
+    terminal.wait("Ctrl-D");
+    terminal.send("/fly\r");
+    terminal.wait("Unknown command: /fly.");
+    terminal.wait_for("a prompt", |screen| screen.lines().last().is_some_and(|line| line.trim() == ">"));
+    terminal.send("\x1b[A\x1b[A\x1b[A\r");
+    terminal.wait("Again.");
+    insta::assert_snapshot!("chat_typed", calm(&terminal));
+}
+
+#[test]
+fn reasoning_is_shown_on_request_and_colours_can_be_turned_off() {
+    let folder = folder(REPLIES);
+    let mut terminal = Terminal::start(folder.path(), CHAT, 80, 40, &[("NO_COLOR", "1")]);
+    terminal.wait("#1");
+    terminal.send("/display show_reasoning on\r");
+    terminal.wait("show_reasoning: on");
+    terminal.send("go\r");
+    terminal.wait("Allow it?");
+    let written: Vec<u8> =
+        terminal.record.lock().unwrap().iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+    let written = String::from_utf8_lossy(&written).into_owned();
+    let colour = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
+    assert!(!colour.is_match(&written), "{written:?}");
+}
+
+#[test]
+fn a_pipe_gets_answers_and_nothing_else() {
+    let folder = folder(
+        "- text: '**One**'\n  calls: [{tool: add, arguments: {x: 1, y: 2}}]\n- text: Two.\n- text: Three.\n",
+    );
+    let shown = show_in(folder.path(), &[CHAT, &["--no-record"]].concat(), "first\nsecond\n/cost\n");
+    let shown =
+        regex::Regex::new(r"\d+(\.\d+)? (µs|ms|s)\b").unwrap().replace_all(&shown, "[span]").into_owned();
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn a_missing_session_is_an_error() {
+    insta::assert_snapshot!(show_in(folder(REPLIES).path(), &["chat", "--resume"], ""));
+}
+
+#[test]
+fn a_thousand_turns_do_not_pile_up() {
+    let replies = "- text: An answer of some words, again and again.\n".repeat(1000);
+    let folder = folder(&replies);
+    let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(CHAT)
+        .current_dir(folder.path())
+        .env_clear()
+        .env("HOME", folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = process.stdin.take().unwrap();
+    let mut output = BufReader::new(process.stdout.take().unwrap());
+    let memory = |id: u32| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let mut early = 0;
+    for turn in 1..=1000 {
+        writeln!(input, "input number {turn}").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert!(line.starts_with("An answer"), "{turn}: {line}");
+        if turn == 200 {
+            early = memory(process.id());
+        }
+    }
+    let late = memory(process.id());
+    eprintln!("{early} kB after 200 turns, {late} kB after 1000");
+    assert!(late < early + 8 * 1024, "{early} kB after 200 turns, {late} kB after 1000");
+    drop(input);
+    assert!(process.wait().unwrap().success());
+}

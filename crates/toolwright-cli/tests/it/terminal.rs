@@ -1,0 +1,105 @@
+//! A terminal for tests: a program in a pseudo-terminal, and the screen as a person would see it.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+/// Pieces of output, each with the time it came.
+pub type Recording = Vec<(Duration, Vec<u8>)>;
+
+pub struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    writer: Box<dyn std::io::Write + Send>,
+    parser: Arc<Mutex<vt100::Parser>>,
+    /// Everything the program wrote, with the time it came.
+    pub record: Arc<Mutex<Recording>>,
+}
+
+impl Terminal {
+    /// Starts the program in a terminal of that size.
+    pub fn start(
+        folder: &Path,
+        args: &[&str],
+        columns: u16,
+        rows: u16,
+        variables: &[(&str, &str)],
+    ) -> Terminal {
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_toolwright"));
+        command.args(args);
+        command.cwd(folder);
+        command.env_clear();
+        command.env("HOME", folder);
+        command.env("TERM", "xterm-256color");
+        variables.iter().for_each(|(name, value)| command.env(name, value));
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let writer = pair.master.take_writer().unwrap();
+        let parser = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 1000)));
+        let record = Arc::new(Mutex::new(Vec::new()));
+        let (seen, kept, start) = (parser.clone(), record.clone(), Instant::now());
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = reader.read(&mut buffer) {
+                seen.lock().unwrap().process(&buffer[..read]);
+                kept.lock().unwrap().push((start.elapsed(), buffer[..read].to_vec()));
+            }
+        });
+        Terminal { child, master: pair.master, writer, parser, record }
+    }
+
+    pub fn send(&mut self, keys: &str) {
+        self.writer.write_all(keys.as_bytes()).unwrap();
+        self.writer.flush().unwrap();
+    }
+
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        self.parser.lock().unwrap().screen_mut().set_size(rows, columns);
+        self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
+    }
+
+    /// The screen as it is, without the blank rows at its end.
+    pub fn screen(&self) -> String {
+        self.parser.lock().unwrap().screen().contents().trim_end().to_owned()
+    }
+
+    /// Waits until a text is on the screen.
+    pub fn wait(&mut self, text: &str) {
+        self.wait_for(&format!("`{text}`"), |screen| screen.contains(text));
+    }
+
+    pub fn wait_for(&mut self, what: &str, there: impl Fn(&str) -> bool) {
+        let start = Instant::now();
+        while !there(&self.screen()) {
+            assert!(start.elapsed() < Duration::from_secs(40), "never saw {what} in:\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for the program to end; its exit code.
+    pub fn end(&mut self) -> u32 {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                // The last of its output is on the way.
+                std::thread::sleep(Duration::from_millis(100));
+                return status.exit_code();
+            }
+            assert!(start.elapsed() < Duration::from_secs(40), "never ended:\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
