@@ -107,6 +107,16 @@ mod pages {
     struct Policies;
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;
+    #[cfg(feature = "prompted")]
+    #[doc = include_str!("../../../docs/guide/agents.md")]
+    struct Agents;
+    #[cfg(feature = "prompted")]
+    #[doc = include_str!("../../../docs/migrate/anthropic-tools.md")]
+    struct FromAnthropicTools;
+    #[doc = include_str!("../../../docs/migrate/inspect.md")]
+    struct FromInspect;
+    #[doc = include_str!("../../../docs/migrate/marsys.md")]
+    struct FromMarsys;
     #[cfg(feature = "mcp")]
     #[doc = include_str!("../../../docs/guide/mcp.md")]
     struct Mcp;

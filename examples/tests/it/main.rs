@@ -23,4 +23,7 @@ examples! {
     composed: "03_composed"
     multimodal: "04_multimodal"
     approval: "05_approval"
+    structured_messages: "06_structured_messages"
+    model_loop: "07_loop"
+    agents: "08_agents"
 }

@@ -1,0 +1,137 @@
+//! Prompted tool use in the structured messages of anthropic-tools: tools, automatic mode, manual mode, mistakes.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolwright::prompted::{Mode, ModelCompleter, Next, PromptError, PromptMessage, ToolUser};
+use toolwright::{Reply, Run, ScriptedModel, ToolError, Toolset, tool};
+
+/// Retrieves the current time of day in Hour-Minute-Second format for a specified time zone.
+#[tool(read_only)]
+async fn get_time_of_day(
+    /// The time zone to get the current time for, such as UTC, US/Pacific, Europe/London.
+    time_zone: String,
+) -> Result<String, ToolError> {
+    // A real tool would look at the clock; this one always says noon in London.
+    let hours = match time_zone.as_str() {
+        "UTC" | "Europe/London" => 12,
+        "US/Pacific" => 4,
+        other => return Err(ToolError::invalid(format!("there is no time zone `{other}`"))),
+    };
+    Ok(format!("{hours:02}:00:00"))
+}
+
+/// Adds two numbers, a and b. For example, add_numbers(a=10, b=12) -> 22. Numbers can be any rational number.
+#[tool(read_only)]
+async fn perform_addition(
+    /// The first number to add, such as 5.
+    a: f64,
+    /// The second number to add, such as 4.6.
+    b: f64,
+) -> f64 {
+    a + b
+}
+
+/// Subtracts one number (b) from another (a), yielding a-b. For example, subtract_numbers(a=8, b=5) -> 3.
+#[tool(read_only)]
+async fn perform_subtraction(
+    /// The minuend, such as 5.
+    a: f64,
+    /// The subtrahend, such as 9.
+    b: f64,
+) -> f64 {
+    a - b
+}
+
+/// What a model writes to call a tool; the end of the block is where it stops.
+fn call(words: &str, tool: &str, parameters: &[(&str, &str)]) -> Reply {
+    let parameters: String =
+        parameters.iter().map(|(name, value)| format!("<{name}>{value}</{name}>\n")).collect();
+    Reply::text(format!(
+        "{words}\n<function_calls>\n<invoke>\n<tool_name>{tool}</tool_name>\n<parameters>\n{parameters}</parameters>\n</invoke>\n"
+    ))
+}
+
+/// A tool user over a run's tools. With a real model: `connect("anthropic/...", ...)` in place of the script.
+fn tool_user(tools: Toolset, script: Vec<Reply>) -> Result<ToolUser, ToolError> {
+    let run = Run::builder(tools).build()?;
+    Ok(ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(Arc::new(ScriptedModel::new(script))))))
+}
+
+/// Takes the model's message, does what it asks for, and says what comes next.
+async fn handle_manual_message(
+    messages: &mut Vec<PromptMessage>,
+    next: Next,
+    user: &ToolUser,
+) -> Result<&'static str, PromptError> {
+    if let Some(correction) = next.correction() {
+        messages.push(correction);
+        return Ok("auto_respond");
+    }
+    let Next::Message(message) = next else { return Ok("user_input") };
+    messages.push(message.clone());
+    match &message {
+        // Here a program can look at the calls, change them, or refuse them.
+        PromptMessage::ToolInputs { tool_inputs, .. } => {
+            messages.push(user.run_tools(tool_inputs).await?);
+            Ok("auto_respond")
+        }
+        _ => Ok("user_input"),
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("# automatic");
+    let time = tool_user(
+        Toolset::new().with(get_time_of_day())?,
+        vec![
+            call("I look at the clock.", "get_time_of_day", &[("time_zone", "US/Pacific")]),
+            Reply::text("It is 4 in the morning.").expecting("04:00:00"),
+        ],
+    )?;
+    let messages = messages(json!([{"role": "user", "content": "What time is it in Los Angeles?"}]))?;
+    if let Next::Message(message) = time.use_tools(&messages, Mode::Automatic).await? {
+        println!("{}", message.to_json());
+    }
+
+    println!("# manual");
+    let math = tool_user(
+        Toolset::new().with(perform_addition())?.with(perform_subtraction())?,
+        vec![
+            call("Sally gives 9 apples to Jim.", "perform_subtraction", &[("a", "17"), ("b", "9")]),
+            call("Peter gives her 6 bananas.", "perform_addition", &[("a", "8")]).expecting("8.0"),
+            call("I forgot one.", "perform_addition", &[("a", "8"), ("b", "6")])
+                .expecting("Missing required parameters"),
+            Reply::text("At the end of the day Sally has 14 pieces of fruit.").expecting("14.0"),
+        ],
+    )?;
+    let question = "Sally has 17 apples. She gives 9 to Jim. Later that day, Peter gives 6 bananas to Sally. How many \
+                    pieces of fruit does Sally have at the end of the day?";
+    let mut messages = self::messages(json!([{"role": "user", "content": question}]))?;
+    loop {
+        let next = math.use_tools(&messages, Mode::Manual).await?;
+        let before = messages.len();
+        let action = handle_manual_message(&mut messages, next, &math).await?;
+        for message in messages.iter().skip(before) {
+            println!("{}", message.to_json());
+        }
+        if action == "user_input" {
+            break;
+        }
+    }
+
+    println!("# the format is checked");
+    for wrong in [
+        json!([{"role": "humuseran", "content": "Hi Claude, what US states start with C?"}]),
+        json!([{"role": "tool_outputs", "tool_outputs": [], "tool_error": null, "content": ""}]),
+        json!([{"role": "tool_outputs", "tool_outputs": null, "tool_error": null}]),
+    ] {
+        println!("{}", self::messages(wrong).unwrap_err());
+    }
+    Ok(())
+}
+
+fn messages(json: Value) -> Result<Vec<PromptMessage>, PromptError> {
+    PromptMessage::list_from_json(&json)
+}

@@ -1,0 +1,92 @@
+//! A model at work: choosing tools, hearing answers while they come, errors, manual mode, a conversation that goes on.
+
+use serde_json::json;
+use toolwright::{
+    Conversation, ErrorKind, Loop, Message, ModelDelta, Reply, Run, ScriptedModel, ToolCalls, ToolChoice,
+    ToolError, ToolResult, Toolset, tool,
+};
+
+/// Adds two numbers.
+#[tool(read_only)]
+async fn addition(
+    /// First number to add.
+    x: i64,
+    /// Second number to add.
+    y: i64,
+) -> i64 {
+    x + y
+}
+
+/// Reads a text file.
+#[tool(read_only)]
+async fn read_file(
+    /// The file.
+    file: String,
+) -> Result<String, ToolError> {
+    Err(ToolError::of(ErrorKind::FileNotFound, format!("there is no file `{file}`"))
+        .hint("there is `notes.txt`"))
+}
+
+fn asks() -> Reply {
+    Reply::call("addition", json!({"x": 1, "y": 1}))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let tools = Toolset::new().with(addition())?.with(read_file())?;
+
+    println!("# tool choice: what the model is offered, turn by turn");
+    for (name, how) in [
+        ("auto", Loop::default()),
+        ("one tool", Loop { tool_choice: ToolChoice::Tool("addition".into()), ..Loop::default() }),
+        ("none", Loop { tool_choice: ToolChoice::None, ..Loop::default() }),
+        (
+            "one tool, then none",
+            Loop {
+                tool_choice: ToolChoice::Tool("addition".into()),
+                choice_after: Some(ToolChoice::None),
+                ..Loop::default()
+            },
+        ),
+    ] {
+        let model = ScriptedModel::new([asks(), Reply::text("2")]);
+        let run = Run::builder(tools.clone()).build()?;
+        run.generate_loop(&model, vec![Message::user("What is 1 + 1?")], &how).await?;
+        let offered: Vec<String> =
+            model.offered().iter().map(|(tools, choice)| format!("{tools:?} {choice:?}")).collect();
+        println!("{name}: {}", offered.join(", then "));
+    }
+
+    println!("# an error is news for the model");
+    let run = Run::builder(tools.clone())
+        .on_delta(|delta| match delta {
+            ModelDelta::Text(text) => println!("says: {text}"),
+            ModelDelta::Call { name } => println!("calls: {name}"),
+            _ => {}
+        })
+        .build()?;
+    let model = ScriptedModel::new([
+        Reply::call("read_file", json!({"file": "note.txt"})),
+        Reply::call("addition", json!({"x": "one", "y": 2})).expecting("notes.txt"),
+        Reply::text("I give up.").expecting("`x`"),
+        Reply::text("You are welcome."),
+    ]);
+    // A chat holds one of these: every answer adds to it, whatever became of the last one.
+    let mut chat = Conversation::new(&run);
+    chat.say(&model, "Read my notes.").await?;
+    chat.say(&model, "Thanks anyway.").await?;
+    println!("{} messages", chat.messages().len());
+
+    println!("# manual: the caller makes the calls");
+    let model = ScriptedModel::new([asks(), Reply::text("It is 3, you say?").expecting("3")]);
+    let run = Run::builder(tools).build()?;
+    let mut manual = Conversation::new(&run).going(Loop { tool_calls: ToolCalls::None, ..Loop::default() });
+    manual.say(&model, "What is 1 + 1?").await?;
+    for call in manual.pending() {
+        println!("pending: {}({})", call.name, call.arguments);
+        manual.push(Message::Tool(ToolResult::text(&call, "3")));
+    }
+    manual.answer(&model).await?;
+    println!("{}", manual.messages().last().map(Message::text).unwrap_or_default());
+    Ok(())
+}
