@@ -21,6 +21,7 @@
 //! the change stay as they are, byte for byte.
 
 mod apply_patch;
+mod approval_tokens;
 mod bash_session;
 mod edit_file;
 mod file_info;
@@ -46,6 +47,7 @@ mod words;
 mod write_file;
 
 pub use apply_patch::apply_patch;
+pub use approval_tokens::{consume_approval, request_approval, validate_approval};
 pub use bash_session::bash_session;
 pub use edit_file::edit_file;
 pub use file_info::file_info;

@@ -4,8 +4,8 @@ use toolwright_core::{ToolDef, Toolset, ToolsetError};
 
 use crate::options::Options;
 use crate::{
-    apply_patch, bash_session, edit_file, file_info, glob_files, grep_files, list_files, memory, plan,
-    plan_items, read_file, shell, text_editor, think, words, write_file,
+    apply_patch, approval_tokens, bash_session, edit_file, file_info, glob_files, grep_files, list_files,
+    memory, plan, plan_items, read_file, shell, text_editor, think, words, write_file,
 };
 
 type Make = fn(&Options) -> ToolDef;
@@ -35,8 +35,8 @@ const STANDARD: [(&str, Make); 20] = [
 ];
 
 /// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
-const ELSEWHERE: [(&str, Make); 37] = [
-    ("llm_workers.tools.fs.read_file", read_file::read_file_lines),
+const ELSEWHERE: [(&str, Make); 43] = [
+    ("llm_workers.tools.fs.read_file", read_file::read_file),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
     ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
     ("llm_workers.tools.fs.glob_files", glob_files::glob_files),
@@ -46,6 +46,12 @@ const ELSEWHERE: [(&str, Make); 37] = [
     ("llm_workers.tools.unsafe.bash", shell::bash_script),
     ("llm_workers.tools.unsafe.run_process", shell::run_process),
     ("llm_workers.tools.unsafe.run_python_script", shell::run_python_script),
+    ("llm_workers.tools.misc.request_approval", approval_tokens::request_approval),
+    ("llm_workers.tools.misc.validate_approval", approval_tokens::validate_approval),
+    ("llm_workers.tools.misc.consume_approval", approval_tokens::consume_approval),
+    ("request_approval", approval_tokens::request_approval),
+    ("validate_approval", approval_tokens::validate_approval),
+    ("consume_approval", approval_tokens::consume_approval),
     ("inspect_ai.tool.bash", shell::bash),
     ("inspect_ai.tool.bash_session", bash_session::bash_session),
     ("inspect_ai.tool.python", shell::python),

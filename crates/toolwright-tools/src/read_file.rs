@@ -41,16 +41,6 @@ pub fn read_file(options: &Options) -> ToolDef {
     finish(tool, "files", Effect::Reads, &aliases)
 }
 
-/// `read_file` as llm-workers has it: how many lines must be said.
-pub(crate) fn read_file_lines(options: &Options) -> ToolDef {
-    read_file(options).edit(|spec, _| {
-        if let Some(required) = spec.parameters.get_mut("required").and_then(serde_json::Value::as_array_mut)
-        {
-            required.push("lines".into());
-        }
-    })
-}
-
 #[derive(Deserialize, JsonSchema)]
 struct ReadNumbered {
     /// The file to read.

@@ -63,6 +63,9 @@ fn script(action: &str) -> CallWords {
 fn reading(call: &Value) -> String {
     let number = |name: &str| call.get(name).and_then(Value::as_i64).unwrap_or(0);
     let (lines, offset) = (number("lines"), number("offset"));
+    if call.get("lines").is_none_or(Value::is_null) {
+        return "Reading file".to_owned();
+    }
     match offset {
         0.. => {
             format!("Reading file {{}} (lines {}-{})", offset.saturating_add(1), offset.saturating_add(lines))

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 mod browser;
 mod chat;
+mod examples;
 mod mcp;
 mod mistakes;
 mod pages;

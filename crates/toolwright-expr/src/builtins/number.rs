@@ -49,6 +49,10 @@ pub(crate) static INT_METHODS: &[Method] = &[
         Ok(Value::Bool(true))
     }),
     method("conjugate", "n.conjugate()", "The number itself.", conjugate),
+    method("trim", "n.trim()", "The number itself; not in Python.", |_, value, args| {
+        args.none("trim")?;
+        Ok(value.clone())
+    }),
     method(
         "to_bytes",
         "n.to_bytes(length=1, byteorder='big', signed=False)",

@@ -50,6 +50,10 @@ pub(crate) static METHODS: &[Method] = &[
     method("strip", "s.strip(chars=None)", "Blanks (or `chars`) cut from both ends.", |e, s, a| {
         strip(e, s, a, "strip", true, true)
     }),
+    method("trim", "s.trim()", "The same as `s.strip()`; not in Python.", |e, s, a| {
+        a.none("trim")?;
+        strip(e, s, Args::default(), "trim", true, true)
+    }),
     method("lstrip", "s.lstrip(chars=None)", "Cut from the start.", |e, s, a| {
         strip(e, s, a, "lstrip", true, false)
     }),

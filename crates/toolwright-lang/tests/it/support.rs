@@ -36,10 +36,11 @@ fn says(
 
 fn read_file() -> ToolDef {
     let mut spec = ToolSpec::new("read_file", "Reads a file.");
-    spec.parameters = json!({"type": "object", "additionalProperties": false, "required": ["path", "lines"],
+    spec.parameters = json!({"type": "object", "additionalProperties": false, "required": ["path"],
         "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}}});
     ToolDef::dynamic(spec, |_, arguments| async move {
-        let lines = usize::try_from(arguments["lines"].as_u64().unwrap_or(0)).unwrap_or(0);
+        let lines =
+            arguments["lines"].as_u64().map_or(usize::MAX, |lines| usize::try_from(lines).unwrap_or(0));
         match arguments["path"].as_str() {
             Some("notes.txt") => Ok("one\ntwo\nthree\n"
                 .lines()
@@ -56,19 +57,11 @@ fn read_file() -> ToolDef {
 pub(crate) fn host() -> Host {
     let tools = [
         read_file(),
+        says("request_approval", &["prompt"], |_| r#"{"approval_token": "t"}"#.to_owned()),
         says("validate_approval", &["approval_token"], |_| "fine".to_owned()),
         says("consume_approval", &["approval_token"], |_| "consumed".to_owned()),
-        says("run_python_script", &["script"], |v| format!("ran {}", v[0])),
-        says("fetch_translations", &["key", "locale"], |v| format!("{} in {}", v[0], v[1])),
-        says("fetch_user_data", &["user_id"], |v| format!("user {}", v[0])),
-        says("fetch_from_api", &["query"], |v| format!("found {}", v[0])),
-        says("log_debug_info", &["message"], |v| format!("logged {}", v[0])),
-        says("normalize_data", &["data"], |v| v[0].trim().to_lowercase()),
-        says("validate_data", &["data"], |v| format!("valid: {}", v[0])),
-        says("delete_resource", &["id"], |v| format!("deleted {}", v[0])),
-        says("normalize_input", &["text"], |v| v[0].trim().to_lowercase()),
-        says("search_database", &["query"], |v| {
-            if v[0] == "rust" { "about rust".to_owned() } else { String::new() }
+        says("run_python_script", &["script"], |v| {
+            if v[0] == "print(6 * 7)" { "42\n".to_owned() } else { format!("ran {}", v[0]) }
         }),
     ];
     let tools = tools.into_iter().fold(Toolset::new(), |set, tool| set.with(tool).unwrap());

@@ -89,6 +89,7 @@ fn diverges(vector: &Json) -> bool {
         message.contains("<custom_tool definition>.input") && message.contains(".description\n");
     let top_level_tools = message.starts_with("1 validation error for WorkersConfig\ntools\n");
     let number_as_text = message.contains("for concat") && message.contains("Input should be a valid string");
+    let lines_left_out = message.contains("ReadFileToolSchema\nlines\n  Field required");
     let beyond_json = vector.get("input").is_some_and(|input| input.to_string().contains("\"$int\""));
     // Bad arguments and errors of tools go back to the model; there they end its turn.
     let aborted = vector.get("kind").is_some_and(|kind| kind == "worker") && expects_error;
@@ -98,6 +99,7 @@ fn diverges(vector: &Json) -> bool {
         || undescribed
         || top_level_tools
         || number_as_text
+        || lines_left_out
         || beyond_json
         || aborted
 }
