@@ -261,18 +261,24 @@ fn evaluate(
     match document.evaluate(globals, &host.limits.expression) {
         Ok(value) => Some(value),
         Err(error) => {
-            let mut place = node.place;
-            document.snippets(&mut |snippet| {
-                if snippet.template.evaluate(globals, &host.limits.expression).is_err() && place == node.place
-                {
-                    place = snippet.place;
-                }
-            });
+            let place = failing(document, globals, host).unwrap_or(node.place);
             let hint = error.hint_text().map(str::to_owned);
             problems.add(Severity::Error, place, error.message().to_owned(), hint);
             None
         }
     }
+}
+
+/// Where the template stands that fails. A single one is not evaluated again: it may have taken its time.
+fn failing(document: &Document, globals: &Globals, host: &Host) -> Option<Place> {
+    let mut all = Vec::new();
+    document.snippets(&mut |snippet| all.push(snippet));
+    if let [only] = all.as_slice() {
+        return Some(only.place);
+    }
+    let fails =
+        |snippet: &&&template::Snippet| snippet.template.evaluate(globals, &host.limits.expression).is_err();
+    all.iter().find(fails).map(|snippet| snippet.place)
 }
 
 fn servers(problems: &mut Problems, root: &Node, globals: &Globals) -> IndexMap<String, Server> {
