@@ -196,6 +196,15 @@ pub struct ServeHttp {
     /// Ask for the token in this variable.
     #[arg(long, value_name = "VARIABLE", requires = "http")]
     pub token_env: Option<String>,
+    /// Take the tokens of this authorization server (OAuth).
+    #[arg(long, value_name = "ISSUER", requires = "audience", conflicts_with_all = ["token_env", "open"])]
+    pub oauth: Option<String>,
+    /// What a token must be made for: the public address of this server.
+    #[arg(long, value_name = "URL", requires = "oauth")]
+    pub audience: Option<String>,
+    /// A scope a token must have.
+    #[arg(long, value_name = "SCOPE", requires = "oauth")]
+    pub scope: Vec<String>,
     /// Ask for no token, though other machines can reach the address.
     #[arg(long, requires = "http", conflicts_with = "token_env")]
     pub open: bool,

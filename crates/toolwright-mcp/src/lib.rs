@@ -51,7 +51,7 @@ pub use protocol::{
 pub use server::{
     Changes, ClientApprover, CompletionRequest, Completions, HttpOptions, HttpServer, LogLevel, Peer, Prompt,
     PromptArgument, PromptMessage, PromptResult, Prompts, Question, Reply, Resource, ResourceBody,
-    ResourceContents, ResourceTemplate, Resources, Role, Server, StateKey, TaskSupport,
+    ResourceContents, ResourceServer, ResourceTemplate, Resources, Role, Server, StateKey, TaskSupport,
 };
 pub use source::{DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus};
 pub use transport::stdio::{DEFAULT_ENVIRONMENT, ServerCommand};

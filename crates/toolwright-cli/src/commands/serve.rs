@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use toolwright::mcp::{ClientApprover, HttpOptions, Server, StateKey};
+use toolwright::mcp::{ClientApprover, HttpOptions, ResourceServer, Server, StateKey};
 use toolwright::{CancelToken, Durability, Run, Secret};
 
 use crate::args::{Serve, ServeHttp};
@@ -41,9 +41,9 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
 
 async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> anyhow::Result<()> {
     let token = what.token_env.as_deref().map(secret).transpose()?;
-    if token.is_none() && !what.open && !address.ip().is_loopback() {
+    if token.is_none() && what.oauth.is_none() && !what.open && !address.ip().is_loopback() {
         let problem = Usage::new(format!("other machines can reach {address}, and no token is asked for"));
-        return Err(problem.hint("name the variable with a token: --token-env NAME; or say --open").into());
+        return Err(problem.hint("name the variable with a token: --token-env NAME; or take those of an authorization server: --oauth ISSUER; or say --open").into());
     }
     let server = match &what.state_key_env {
         Some(name) => {
@@ -58,6 +58,10 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> any
     options.hosts.clone_from(&what.allow_host);
     options.origins.clone_from(&what.allow_origin);
     options.token = token;
+    if let (Some(issuer), Some(audience)) = (&what.oauth, &what.audience) {
+        let (issuer, audience) = (issuer.clone(), audience.clone());
+        options.resource_server = Some(ResourceServer { issuer, audience, scopes: what.scope.clone() });
+    }
     options.rate = what.rate;
     options.max_body = what.max_body;
     let listening = server.listen(address, options).await;

@@ -20,6 +20,7 @@ use toolwright_net::reqwest::{self, Url};
 
 pub use self::browser::{Browser, LoopbackBrowser};
 pub(crate) use self::challenge::Challenge;
+pub(crate) use self::discovery::is_local;
 pub use self::store::TokenStore;
 
 use self::discovery::{Metadata, Resource};

@@ -26,7 +26,7 @@ pub use self::features::{
     CompletionRequest, Completions, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Resource,
     ResourceBody, ResourceContents, ResourceTemplate, Resources, Role,
 };
-pub use self::http::{HttpOptions, HttpServer};
+pub use self::http::{HttpOptions, HttpServer, ResourceServer};
 pub use self::hub::Changes;
 pub use self::peer::{ClientApprover, LogLevel, Peer, Question, Reply};
 pub use self::rounds::StateKey;

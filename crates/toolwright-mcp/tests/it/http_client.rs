@@ -163,14 +163,14 @@ async fn resources_and_prompts_can_be_tools() {
 }
 
 /// A server that answers each request with what the script says, and keeps the requests.
-struct Scripted {
-    url: String,
+pub(crate) struct Scripted {
+    pub(crate) url: String,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 type Script = dyn Fn(&str, Value) -> String + Send + Sync;
 
-async fn scripted(script: impl Fn(&str, Value) -> String + Send + Sync + 'static) -> Scripted {
+pub(crate) async fn scripted(script: impl Fn(&str, Value) -> String + Send + Sync + 'static) -> Scripted {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let requests: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -209,7 +209,7 @@ async fn scripted(script: impl Fn(&str, Value) -> String + Send + Sync + 'static
     Scripted { url, requests }
 }
 
-fn answer(status: &str, headers: &str, body: &str) -> String {
+pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
 }
 

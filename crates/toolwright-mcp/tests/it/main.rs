@@ -17,5 +17,6 @@ mod peers;
 mod peers_npm;
 mod pinning;
 mod pipes;
+mod resource_server;
 mod support;
 mod wire;

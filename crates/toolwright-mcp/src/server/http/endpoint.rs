@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use toolwright_core::CancelToken;
 
+use super::bearer::Bad;
 use super::body::{self, Body};
-use super::gate::Refusal;
+use super::gate::{self, Refusal};
 use super::sessions::HttpSession;
 use super::stream::{SIGN_OF_LIFE, Stream, parse_event_id};
 use super::{Site, mirror};
@@ -62,6 +63,13 @@ async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>
     if path == "/health" {
         return whole(StatusCode::OK, "application/json", r#"{"status":"ok"}"#);
     }
+    if let Some(bearer) = &site.bearer
+        && path
+            .strip_prefix("/.well-known/oauth-protected-resource")
+            .is_some_and(|at| at.is_empty() || at == site.options.path)
+    {
+        return whole(StatusCode::OK, "application/json", bearer.description().to_string());
+    }
     if path != site.options.path {
         return whole(
             StatusCode::NOT_FOUND,
@@ -72,9 +80,9 @@ async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>
     if request.method() == Method::OPTIONS {
         return preflight();
     }
-    let subject = match site.gate.check_token(request.headers(), from) {
+    let subject = match who(site, request.headers(), from).await {
         Ok(subject) => subject,
-        Err(refusal) => return refused(&refusal),
+        Err(refusal) => return site.challenged(&refusal, refused(&refusal)),
     };
     if let Err(refusal) = site.gate.check_rate(&subject, from) {
         return refused(&refusal);
@@ -88,6 +96,37 @@ async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>
             answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
             answer
         }
+    }
+}
+
+/// Who asks, as far as a token says.
+async fn who(site: &Site, headers: &HeaderMap, from: IpAddr) -> Result<Arc<str>, Refusal> {
+    let Some(bearer) = &site.bearer else { return site.gate.check_token(headers, from) };
+    bearer.check(gate::bearer(headers)?).await.map_err(|bad| match bad {
+        Bad::Token => Refusal::WrongToken,
+        Bad::Scope => Refusal::TooFewScopes,
+        Bad::Unavailable => Refusal::NobodyToAsk,
+    })
+}
+
+impl Site {
+    /// Tells a client without a good token where to get one.
+    fn challenged(&self, refusal: &Refusal, mut answer: Answer) -> Answer {
+        let Some(bearer) = &self.bearer else { return answer };
+        let error = match refusal {
+            Refusal::NoToken => "",
+            Refusal::WrongToken => r#"error="invalid_token", "#,
+            Refusal::TooFewScopes => r#"error="insufficient_scope", "#,
+            _ => return answer,
+        };
+        let scopes = bearer.scopes();
+        let scopes = if scopes.is_empty() { String::new() } else { format!(r#"scope="{scopes}", "#) };
+        let place = bearer.description_url(&self.options.path).unwrap_or_default();
+        let challenge = format!(r#"Bearer {error}{scopes}resource_metadata="{place}""#);
+        if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        answer
     }
 }
 
@@ -580,6 +619,10 @@ fn refused(refusal: &Refusal) -> Answer {
         Refusal::Host => (StatusCode::FORBIDDEN, "this host name is not served here"),
         Refusal::Origin => (StatusCode::FORBIDDEN, "pages of this origin may not use the server"),
         Refusal::NoToken | Refusal::WrongToken => (StatusCode::UNAUTHORIZED, "a valid token is needed"),
+        Refusal::TooFewScopes => (StatusCode::FORBIDDEN, "the token is not good for this"),
+        Refusal::NobodyToAsk => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the authorization server cannot be asked; try again later")
+        }
         Refusal::TooOften => (StatusCode::TOO_MANY_REQUESTS, "too many requests; slow down"),
     };
     let mut answer = error(status, None, RpcError::new(INVALID_REQUEST, message));
@@ -595,7 +638,7 @@ fn refused(refusal: &Refusal) -> Answer {
         Refusal::TooOften => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        Refusal::Host | Refusal::Origin => {}
+        Refusal::Host | Refusal::Origin | Refusal::TooFewScopes | Refusal::NobodyToAsk => {}
     }
     answer
 }

@@ -46,6 +46,8 @@ pub(super) enum Refusal {
     Origin,
     NoToken,
     WrongToken,
+    TooFewScopes,
+    NobodyToAsk,
     TooOften,
 }
 
@@ -98,12 +100,7 @@ impl Gate {
     /// Checks the token. Gives who asks: one name for all who know the token, or the address where there is none.
     pub(super) fn check_token(&self, headers: &HeaderMap, from: IpAddr) -> Result<Arc<str>, Refusal> {
         let Some(token) = &self.token else { return Ok(from.to_string().into()) };
-        let given = text(headers, AUTHORIZATION).ok_or(Refusal::NoToken)?;
-        let (scheme, given) = given.split_once(' ').ok_or(Refusal::NoToken)?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(Refusal::NoToken);
-        }
-        match hmac::verify(&token.key, given.trim().as_bytes(), token.mark.as_ref()) {
+        match hmac::verify(&token.key, bearer(headers)?.as_bytes(), token.mark.as_ref()) {
             Ok(()) => Ok("token".into()),
             Err(_) => Err(Refusal::WrongToken),
         }
@@ -132,6 +129,13 @@ impl Gate {
         bucket.left -= 1.0;
         Ok(())
     }
+}
+
+/// The token a request presents.
+pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let given = text(headers, AUTHORIZATION).ok_or(Refusal::NoToken)?;
+    let (scheme, given) = given.split_once(' ').ok_or(Refusal::NoToken)?;
+    if scheme.eq_ignore_ascii_case("bearer") { Ok(given.trim()) } else { Err(Refusal::NoToken) }
 }
 
 fn host_of(address: IpAddr) -> String {

@@ -4,6 +4,7 @@
 //! anything is read: the `Host` and `Origin` headers, the token, the rate. `gate` does that, `endpoint` knows the
 //! methods, `mirror` the headers that repeat the body, `sessions` and `stream` what the older era needs.
 
+mod bearer;
 mod body;
 mod endpoint;
 mod gate;
@@ -21,6 +22,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use toolwright_core::{CancelToken, Secret};
 
+use self::bearer::Bearer;
+pub use self::bearer::ResourceServer;
 use self::gate::Gate;
 use self::sessions::Sessions;
 use super::Inner;
@@ -42,6 +45,8 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// The token clients must present; `None` asks for none.
     pub token: Option<Secret>,
+    /// Takes the tokens of an authorization server, in place of one token for all.
+    pub resource_server: Option<ResourceServer>,
     /// The longest request, in bytes.
     pub max_body: usize,
     /// How many requests a second each client may make; `None` sets no limit. Bursts of twice as many are fine.
@@ -61,6 +66,7 @@ impl Default for HttpOptions {
             hosts: Vec::new(),
             origins: Vec::new(),
             token: None,
+            resource_server: None,
             max_body: 4 * 1024 * 1024,
             rate: None,
             max_connections: 1024,
@@ -82,6 +88,7 @@ struct Site {
     server: Arc<Inner>,
     options: HttpOptions,
     gate: Gate,
+    bearer: Option<Bearer>,
     sessions: Sessions,
     /// Fires when work that is under way must stop.
     stop: CancelToken,
@@ -97,7 +104,8 @@ impl HttpServer {
         let address = listener.local_addr()?;
         let gate = Gate::new(address, &options);
         let sessions = Sessions::new(options.max_sessions);
-        let site = Site { server, options, gate, sessions, stop: CancelToken::new() };
+        let bearer = options.resource_server.clone().map(Bearer::new).transpose()?;
+        let site = Site { server, options, gate, bearer, sessions, stop: CancelToken::new() };
         Ok(HttpServer { listener, address, site: Arc::new(site) })
     }
 
