@@ -1,8 +1,12 @@
-"""Reads the requests in testdata/wire with the types of the vendors' own clients: each must be valid, and hold no key
-that a client does not know."""
+"""Reads requests with the types of the vendors' own clients: each must be valid, and hold no key that a client does not
+know.
+
+    python check_requests.py requests.json
+
+The file is a list of {"format", "streamed", "body"}. Prints one line for each request that is not valid.
+"""
 
 import json
-import pathlib
 import sys
 import typing
 
@@ -11,18 +15,35 @@ import typing_extensions
 # The clients say Iterable where they mean a list; the validator would then look at nothing.
 typing.Iterable = typing_extensions.Iterable = typing.List
 
-from anthropic.types.message_create_params import MessageCreateParamsNonStreaming as Messages
+import botocore.session
+from anthropic.types import message_create_params as messages
+from botocore.validate import ParamValidator
 from google.genai import types as gemini
-from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming as Chat
-from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming as Responses
+from openai.types.chat import completion_create_params as chat
+from openai.types.responses import response_create_params as responses
 from pydantic import TypeAdapter
 
-# Known to the servers, not to the types: reasoning that goes back, and what the conversation's `extra` adds.
+# Known to the servers, not to the types: sampling (refused by later versions of the API), and reasoning that goes back.
 BESIDE = {
-    "anthropic": {"/user", "/temperature"},
-    "openai_chat": {"/messages/2/reasoning_content"},
+    "anthropic": {"temperature"},
+    "openai_chat": {"reasoning_content", "reasoning", "reasoning_details"},
     "openai_responses": set(),
 }
+
+
+def adapters(module, name):
+    return {
+        False: TypeAdapter(getattr(module, name + "NonStreaming")),
+        True: TypeAdapter(getattr(module, name + "Streaming")),
+    }
+
+
+ADAPTERS = {
+    "anthropic": adapters(messages, "MessageCreateParams"),
+    "openai_chat": adapters(chat, "CompletionCreateParams"),
+    "openai_responses": adapters(responses, "ResponseCreateParams"),
+}
+CONVERSE = botocore.session.get_session().get_service_model("bedrock-runtime").shape_for("ConverseRequest")
 
 
 def unknown(given, known, path=""):
@@ -39,25 +60,43 @@ def unknown(given, known, path=""):
             yield from unknown(one, other, f"{path}/{index}")
 
 
-def main():
-    folder = pathlib.Path("testdata/wire")
-    failed = False
-    for name, kind in (("anthropic", Messages), ("openai_chat", Chat), ("openai_responses", Responses)):
-        request = json.loads((folder / name / "request.json").read_text())
-        known = TypeAdapter(kind).validate_python(request)
-        extra = set(unknown(request, known)) - BESIDE[name]
-        print(f"{name}: valid" + (f", but for {sorted(extra)}" if extra else ""))
-        failed |= bool(extra)
+def problems(format, streamed, body):
+    if format == "bedrock_invoke":
+        # What the address says in this API is in the body of the other.
+        body = {**body, "model": "m", **({"stream": True} if streamed else {})}
+        if not body.pop("anthropic_version", None):
+            return ["no anthropic_version"]
+        format = "anthropic"
+    if format in ADAPTERS:
+        known = ADAPTERS[format][streamed].validate_python(body)
+        return [path for path in unknown(body, known) if path.rsplit("/", 1)[-1] not in BESIDE[format]]
+    if format == "bedrock_converse":
+        report = ParamValidator().validate({**body, "modelId": "m"}, CONVERSE)
+        return [report.generate_report()] if report.has_errors() else []
     # These types refuse keys they do not know.
-    request = json.loads((folder / "gemini" / "request.json").read_text())
-    for content in [*request["contents"], request["systemInstruction"]]:
+    keys = {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"}
+    for content in [*body["contents"], *([body["systemInstruction"]] if "systemInstruction" in body else [])]:
         gemini.Content.model_validate(content)
-    for tool in request["tools"]:
+    for tool in body.get("tools", []):
         gemini.Tool.model_validate(tool)
-    gemini.ToolConfig.model_validate(request["toolConfig"])
-    gemini.GenerationConfig.model_validate(request["generationConfig"])
-    print("gemini: valid")
-    sys.exit(failed)
+    gemini.ToolConfig.model_validate(body.get("toolConfig", {}))
+    gemini.GenerationConfig.model_validate(body.get("generationConfig", {}))
+    return sorted(set(body) - keys)
+
+
+def main():
+    failed = 0
+    requests = json.load(open(sys.argv[1]))
+    for request in requests:
+        try:
+            found = problems(**request)
+        except Exception as error:
+            found = [f"{type(error).__name__}: {error}"]
+        if found:
+            failed += 1
+            print(f"{request['format']}: {found[:3]}\n{json.dumps(request['body'])[:2000]}")
+    print(f"{len(requests)} requests, {failed} not valid", file=sys.stderr)
+    sys.exit(bool(failed))
 
 
 main()

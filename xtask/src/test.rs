@@ -7,11 +7,15 @@ use anyhow::{Context, Result, bail};
 use crate::bench::peer;
 use crate::{conformance, npm};
 
-/// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), and MCP's own Python
-/// client and servers. Each is a Python environment under `target/peers`.
+/// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own Python
+/// client and servers, and the vendors' own clients. Each is a Python environment under `target/peers`.
 const PEERS: &[(&str, &[&str])] = &[
     ("llama", &["gguf==0.19.0", "numpy", "xllamacpp==2026.10.11549"]),
     ("mcp", &["mcp==2.3.0", "fastmcp==4.1.2"]),
+    SDKS,
+    // Bedrock's Converse and Gemini's format, in front of llama.cpp.
+    ("ministack", &["ministack==1.5.33"]),
+    ("litellm", &["litellm[proxy]==1.106.2"]),
 ];
 
 /// MCP's reference servers, its TypeScript client and its Inspector, from npm.
@@ -21,6 +25,10 @@ const MCP_PEERS: &[&str] = &[
     "@modelcontextprotocol/inspector@2.12.0",
     "@modelcontextprotocol/sdk@1.32.2",
 ];
+
+/// The vendors' own clients.
+const SDKS: (&str, &[&str]) =
+    ("sdks", &["anthropic==2.8.0", "openai==3.49.0", "google-genai==3.1.0", "botocore==1.44.0"]);
 
 /// Runs every test of the workspace. Further arguments go to the test runner.
 pub fn run(rest: &[&str]) -> Result<()> {
@@ -85,10 +93,9 @@ pub fn attacks() -> Result<()> {
 
 /// Has the vendors' own clients read the requests we make.
 pub fn oracle() -> Result<()> {
-    let packages = ["anthropic==2.8.0", "openai==3.49.0", "google-genai==3.1.0"];
-    let python = peer::python("sdks", &packages)?;
-    let script = crate::root().join("xtask/peers/check_requests.py");
-    check(Command::new(python).arg(script).current_dir(crate::root()))
+    let (name, packages) = SDKS;
+    peer::python(name, packages)?;
+    cargo(&["test", "--package", "toolwright-models", "--test", "it", "oracle"])
 }
 
 /// Format, lints, documentation, licences.

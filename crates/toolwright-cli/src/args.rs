@@ -691,9 +691,13 @@ pub struct Tools {
     /// A file of tools (its name ends in .yaml or .yml), and patterns over names; `!pattern` takes tools away.
     #[arg(value_name = "FILE|PATTERN")]
     pub which: Vec<String>,
-    /// Print whole definitions in this form.
+    /// Print whole definitions in this form; what gets lost on the way is said on stderr, and with `--json` in the
+    /// answer.
     #[arg(long)]
     pub format: Option<Format>,
+    /// In the vendor's strict mode, where the definitions allow it.
+    #[arg(long, requires = "format")]
+    pub strict: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -706,6 +710,12 @@ pub enum Format {
     Anthropic,
     /// As the OpenAI Chat Completions API takes them.
     Openai,
+    /// As the OpenAI Responses API takes them.
+    OpenaiResponses,
+    /// As Google's `generateContent` takes them.
+    Gemini,
+    /// As Amazon Bedrock's Converse takes them.
+    Bedrock,
 }
 
 #[derive(clap::Args)]

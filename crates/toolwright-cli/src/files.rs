@@ -1,7 +1,7 @@
 //! Files of tools: what the program lends to them, and how their problems are shown.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -9,7 +9,7 @@ use toolwright::lang::{
     Diagnostic, Host, Imports, Loaded, MissingEnv, Server, Severity, find_dotenv, load, parse_dotenv,
 };
 use toolwright::mcp::{McpServer, ServerCommand, ServerStatus};
-use toolwright::{Limits, Model, Policy, RunBuilder, Tool, ToolError, ToolSource as _, Toolset};
+use toolwright::{Limits, Policy, RunBuilder, Tool, ToolError, ToolSource as _, Toolset};
 
 use crate::report::Usage;
 use crate::{models, prompt, toolbox};
@@ -19,7 +19,10 @@ pub const DEFAULT: &str = "toolwright.yaml";
 
 /// Loads a file for running. Its problems are printed; then the error only counts them.
 pub fn open(path: &Path) -> anyhow::Result<Loaded> {
-    let loaded = load(path, &host(MissingEnv::Error)?).map_err(|problems| refused(&problems))?;
+    let named = Arc::new(OnceLock::new());
+    let host = models::lend(host(MissingEnv::Error)?, named.clone());
+    let loaded = load(path, &host).map_err(|problems| refused(&problems))?;
+    let _ = named.set(models::named(Some(&loaded))?);
     let warnings: Vec<&Diagnostic> =
         loaded.problems().iter().filter(|problem| problem.severity != Severity::Error).collect();
     warnings.iter().for_each(|warning| eprintln!("{}\n", prompt::printable(&warning.render())));
@@ -37,7 +40,6 @@ pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
     Ok(Host::new()
         .builtins(toolbox::all()?)
         .imports(Elsewhere)
-        .models(|name| name.contains('/').then(|| model(name)))
         .environment(parse_dotenv(&dotenv))
         .environment(set)
         .missing_env(missing)
@@ -46,11 +48,6 @@ pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
         .variable("CurrentDate", today())
         .variable("WorkDir", folder.to_string_lossy())
         .work_dir(folder.clone()))
-}
-
-fn model(name: &str) -> Result<Arc<dyn Model>, ToolError> {
-    let model = models::open(name).map_err(|error| ToolError::new(format!("{error:#}")))?;
-    Ok(Arc::from(model))
 }
 
 /// What a file says about runs in which a model makes the calls: its policy and its limits.

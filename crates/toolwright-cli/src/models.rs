@@ -1,12 +1,15 @@
 //! Which model answers: the one that is named, or the best there is on this machine.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
+use toolwright::lang::{Host, Loaded};
 use toolwright::vendor::VENDORS;
-use toolwright::{Model, ModelSettings, ScriptedModel, connect};
+use toolwright::{ConnectError, Model, ModelConfig, ScriptedModel, ToolError};
 
 use crate::demo;
 use crate::prompt::printable;
@@ -24,12 +27,36 @@ const USUAL: &[(&str, &str)] = &[
     ("xai", "grok-4"),
 ];
 
-/// The model that is named; without a name the one of `TOOLWRIGHT_MODEL`, of a key, of a local server, or the demo. What
-/// was chosen without being named is said.
-pub fn choose(name: Option<&str>) -> anyhow::Result<Box<dyn Model>> {
-    if let Some(name) = name {
-        return open(name);
+/// The models of a file, by name.
+pub type Named = BTreeMap<String, ModelConfig>;
+
+/// What the file says about its models.
+pub fn named(loaded: Option<&Loaded>) -> anyhow::Result<Named> {
+    let Some(section) = loaded.and_then(|loaded| loaded.section("models")) else { return Ok(Named::new()) };
+    let models = ModelConfig::read(&section.value);
+    Ok(models.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?)
+}
+
+/// Lends a file's models to its own tools, for `model_ref`. They are known once the file is loaded, and asked for when
+/// a tool needs one.
+pub fn lend(host: Host, named: Arc<OnceLock<Named>>) -> Host {
+    host.models(move |name| {
+        let known = named.get().is_some_and(|named| named.contains_key(name));
+        if !known && !name.contains('/') {
+            return None;
+        }
+        let model = open(name, named.get().unwrap_or(&Named::new())).map(Arc::from);
+        Some(model.map_err(|error| ToolError::new(format!("the model `{name}` cannot be used: {error:#}"))))
+    })
+}
+
+/// The model that is named, by itself or in the file; without a name the file's `default`, the one of
+/// `TOOLWRIGHT_MODEL`, of a key, of a local server, or the demo. What was chosen without being named is said.
+pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model>> {
+    if let Some(name) = name.or_else(|| named.contains_key("default").then_some("default")) {
+        return open(name, named);
     }
+    let open = |name: &str| open(name, named);
     if let Some(name) = std::env::var("TOOLWRIGHT_MODEL").ok().filter(|name| !name.is_empty()) {
         return open(&name);
     }
@@ -87,54 +114,50 @@ fn get(port: u16, path: &str) -> Option<Value> {
     serde_json::from_str(body.get(start..=end)?).ok()
 }
 
-/// The model of a name.
-pub fn open(name: &str) -> anyhow::Result<Box<dyn Model>> {
+/// The model of a name: one of the file's, or `vendor/model`.
+pub fn open(name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
+    if let Some(config) = named.get(name) {
+        return connect(config);
+    }
+    if name == "demo" {
+        return Ok(Box::new(demo::model()));
+    }
+    if name.contains('/') {
+        return connect(&ModelConfig { model: name.to_owned(), ..ModelConfig::default() });
+    }
+    let error = Usage::new(format!("there is no model `{}`", printable(name)));
+    let vendors: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
+    let mut hint = format!("models are named vendor/model; vendors: scripted, {}", vendors.join(", "));
+    if !named.is_empty() {
+        let names: Vec<_> = named.keys().map(String::as_str).collect();
+        hint = format!("the file names {}; other {hint}", names.join(", "));
+    }
+    Err(error.hint(hint).into())
+}
+
+fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
+    let name = config.full_name();
     match name.split_once('/') {
-        None if name == "demo" => Ok(Box::new(demo::model())),
         Some(("scripted", "demo")) => Ok(Box::new(demo::model())),
         Some(("scripted", path)) => {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Usage::new(format!("cannot read the script `{path}`: {error}")))?;
             let model =
                 ScriptedModel::from_yaml(&text).map_err(|error| Usage::new(format!("`{path}`: {error}")))?;
-            Ok(Box::new(model.named(name)))
+            Ok(Box::new(model.named(&name)))
         }
-        Some(_) => {
-            let environment = |variable: &str| std::env::var(variable).ok();
-            let model = connect(name, ModelSettings::new(), environment).map_err(|error| {
-                let hint = error.hint();
-                let usage = Usage::new(printable(&format!("{:#}", anyhow::Error::new(error))));
-                match hint {
-                    Some(hint) => usage.hint(hint),
-                    None => usage,
-                }
-            })?;
-            Ok(Box::new(model))
-        }
-        None => {
-            let vendors: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
-            let error = Usage::new(format!("there is no model `{}`", printable(name)));
-            let hint = format!("models are named vendor/model; vendors: scripted, {}", vendors.join(", "));
-            Err(error.hint(hint).into())
+        _ => {
+            let model = config.connect(|variable| std::env::var(variable).ok());
+            Ok(Box::new(model.map_err(unusable)?))
         }
     }
 }
 
-/// The names of models in a file, and what each stands for.
-pub fn named(loaded: &toolwright::lang::Loaded) -> Vec<(String, String)> {
-    let Some(section) = loaded.section("models") else { return Vec::new() };
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    match &section.value {
-        Value::Object(map) => {
-            map.iter().filter_map(|(name, model)| Some((name.clone(), model.as_str()?.to_owned()))).collect()
-        }
-        Value::Array(list) => list
-            .iter()
-            .filter_map(|entry| {
-                let (vendor, model) = (text(entry, "provider")?, text(entry, "model")?);
-                Some((text(entry, "name")?, format!("{vendor}/{model}")))
-            })
-            .collect(),
-        _ => Vec::new(),
+fn unusable(error: ConnectError) -> Usage {
+    let hint = error.hint();
+    let usage = Usage::new(printable(&format!("{:#}", anyhow::Error::new(error))));
+    match hint {
+        Some(hint) => usage.hint(hint),
+        None => usage,
     }
 }

@@ -139,9 +139,39 @@ pub struct ModelOptions {
     /// Where to stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
+    /// The JSON Schema the answer must follow. Vendors hold the model to it where they can; the answer may still break
+    /// it, so whoever reads it validates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<Value>,
+    /// Whether tools go out in the vendor's strict mode, where it has one and their schemas allow it. Not when it is
+    /// not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
+    /// Whether the vendor is asked to keep what stays the same from turn to turn. When it is not said, it is asked as
+    /// soon as there are tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<bool>,
     /// Vendor-specific fields.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
+}
+
+impl ModelOptions {
+    /// These options, and `defaults` for everything they do not say. Fields of `extra` are taken one by one.
+    #[must_use]
+    pub fn or(&self, defaults: &ModelOptions) -> ModelOptions {
+        let mut extra = defaults.extra.clone();
+        extra.extend(self.extra.iter().map(|(key, value)| (key.clone(), value.clone())));
+        ModelOptions {
+            max_tokens: self.max_tokens.or(defaults.max_tokens),
+            temperature: self.temperature.or(defaults.temperature),
+            stop: if self.stop.is_empty() { defaults.stop.clone() } else { self.stop.clone() },
+            response_schema: self.response_schema.clone().or_else(|| defaults.response_schema.clone()),
+            strict: self.strict.or(defaults.strict),
+            cache: self.cache.or(defaults.cache),
+            extra,
+        }
+    }
 }
 
 /// What a model answers.

@@ -106,7 +106,7 @@ pub(crate) static FILE: Shape = strict(
         optional(
             "models",
             Kind::Any,
-            "What the names of models in `model_ref` stand for: a map of names to `vendor/model`, or a list of `{name, provider, model}`.",
+            "What the names of models in `model_ref` stand for: a map of names to `vendor/model` or to a map with `model`, address, options and price; or a list of such maps with a `name`.",
         ),
         optional("policy", Kind::Any, "Approval rules."),
         optional("limits", Kind::Any, "What a run may spend."),

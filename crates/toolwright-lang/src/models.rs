@@ -6,28 +6,28 @@ use crate::build::text;
 use crate::diag::Problems;
 use crate::yaml::{Data, Node};
 
-/// Names of models, with the `vendor/model` each stands for.
+/// Names of models, with what the program is asked for: the `vendor/model` a name stands for, or the name itself when
+/// the file says more about it than that, which is for the program to read.
 pub(crate) fn read(problems: &mut Problems, root: &Node) -> IndexMap<String, String> {
     let mut models = IndexMap::new();
     match root.get("models").map(|node| (node, &node.data)) {
         None | Some((_, Data::Null | Data::Bad)) => {}
         Some((_, Data::Map(entries))) => {
             for (name, node) in entries {
-                match node.text() {
-                    Some(model) => add(problems, &mut models, node, name.key_text(), model.to_string()),
-                    None => problems.error(node.place, "a model is named as `vendor/model`"),
+                match (node.text(), &node.data) {
+                    (Some(model), _) => add(problems, &mut models, node, name.key_text(), model.to_string()),
+                    (None, Data::Map(_)) => described(problems, &mut models, node, name.key_text()),
+                    _ => problems
+                        .error(node.place, "a model is named as `vendor/model`, or described by a map"),
                 }
             }
         }
         // As llm-workers has it.
         Some((_, Data::List(nodes))) => {
             for node in nodes {
-                match (text(node, "name"), text(node, "provider"), text(node, "model")) {
-                    (Some(name), Some(provider), Some(model)) => {
-                        let model = format!("{}/{model}", vendor(&provider));
-                        add(problems, &mut models, node, name, model);
-                    }
-                    _ => problems.error(node.place, "a model in a list has `name`, `provider` and `model`"),
+                match text(node, "name") {
+                    Some(name) => described(problems, &mut models, node, name),
+                    None => problems.error(node.place, "a model in a list has a `name`"),
                 }
             }
         }
@@ -52,11 +52,15 @@ fn add(
     }
 }
 
-/// Our name for one of LangChain's providers.
-fn vendor(provider: &str) -> &str {
-    match provider {
-        "google_genai" | "google_vertexai" => "google",
-        "bedrock_converse" => "bedrock",
-        other => other,
+/// A model about which the file says more than its name.
+fn described(problems: &mut Problems, models: &mut IndexMap<String, String>, node: &Node, name: String) {
+    if text(node, "model").is_none() {
+        problems.error_hint(
+            node.place,
+            format!("the model `{name}` has no `model`"),
+            "write `model: vendor/model`",
+        );
+    } else if models.insert(name.clone(), name.clone()).is_some() {
+        problems.error(node.place, format!("the model `{name}` comes twice"));
     }
 }

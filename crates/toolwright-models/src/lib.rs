@@ -24,18 +24,23 @@
 //! ```
 
 pub mod aws;
+mod config;
 pub mod dialect;
 mod error;
 mod http;
 mod model;
+pub mod price;
 mod registry;
 pub mod retry;
 mod scripted;
+pub mod tokens;
 pub mod vendor;
 pub mod wire;
 
+pub use config::{ConfigError, ModelConfig};
 pub use http::HttpLimits;
 pub use model::VendorModel;
+pub use price::Price;
 pub use registry::{ConnectError, ModelSettings, connect};
 pub use retry::RetryPolicy;
 pub use scripted::{Reply, ScriptError, ScriptedCall, ScriptedModel};

@@ -3,10 +3,15 @@
 use std::time::Duration;
 
 use reqwest::Url;
-use toolwright_core::{BoxFuture, DeltaSink, Model, ModelError, ModelReply, ModelRequest};
+use serde_json::Value;
+use toolwright_core::{
+    BoxFuture, DeltaSink, Model, ModelError, ModelOptions, ModelReply, ModelRequest, Usage,
+};
 
 use crate::error;
 use crate::http::Http;
+use crate::price::Price;
+use crate::tokens::{self, Tokens};
 use crate::vendor::Vendor;
 use crate::wire::{Delivery, Target};
 
@@ -21,12 +26,44 @@ pub struct VendorModel {
     pub(crate) model: String,
     pub(crate) base: Url,
     pub(crate) http: Http,
+    /// How it answers when a request does not say.
+    pub(crate) options: ModelOptions,
+    pub(crate) price: Option<Price>,
 }
 
 impl VendorModel {
     /// The vendor.
     pub fn vendor(&self) -> &'static Vendor {
         self.vendor
+    }
+
+    /// What its tokens cost, when that is known.
+    pub fn price(&self) -> Option<&Price> {
+        self.price.as_ref()
+    }
+
+    /// How many tokens a request would read. The vendor counts where it offers that, at no charge; else it is estimated.
+    pub async fn count_tokens(&self, request: ModelRequest<'_>) -> Result<Tokens, ModelError> {
+        let target = Target { vendor: self.vendor, model: &self.model };
+        let options = request.options.or(&self.options);
+        let request = ModelRequest { options: &options, ..request };
+        let Some((path, body)) = self.vendor.wire.count(target, &request)? else {
+            return Ok(Tokens::Estimated(tokens::estimate(self.vendor, &request)));
+        };
+        let counting = async {
+            let mut answer = self.http.post(&self.url(&path)?, body.to_string().as_bytes()).await?;
+            let body = answer.body().await?;
+            let reply: Value = serde_json::from_slice(&body)
+                .map_err(|cause| error::reply("the count is not JSON").with_source(cause))?;
+            let names = ["input_tokens", "inputTokens", "totalTokens"];
+            let number = names.iter().find_map(|name| reply.get(*name)?.as_u64());
+            number.map(Tokens::Counted).ok_or_else(|| error::reply("the count has no number of tokens"))
+        };
+        let limit = self.http.limits.total;
+        let counted = tokio::time::timeout(limit, counting).await;
+        let counted =
+            counted.unwrap_or_else(|_| Err(error::unavailable(format!("counting took more than {limit:?}"))));
+        counted.map_err(|failed| error::scrub(failed, &self.http.secrets))
     }
 
     async fn ask(
@@ -50,8 +87,11 @@ impl VendorModel {
     ) -> Result<ModelReply, ModelError> {
         let wire = self.vendor.wire;
         let target = Target { vendor: self.vendor, model: &self.model };
+        let options = request.options.or(&self.options);
+        let request = ModelRequest { options: &options, ..request };
         let body = wire.encode(target, &request, delivery)?;
-        let mut answer = self.http.post(&self.url(delivery)?, body.to_string().as_bytes()).await?;
+        let url = self.url(&wire.path(&self.model, delivery))?;
+        let mut answer = self.http.post(&url, body.to_string().as_bytes()).await?;
         let mut decoder = wire.decoder(target, &request);
         // A server that does not stream answers with a document even when asked for events.
         if delivery == Delivery::Whole || !answer.is_stream() {
@@ -72,9 +112,9 @@ impl VendorModel {
         decoder.finish()
     }
 
-    fn url(&self, delivery: Delivery) -> Result<Url, ModelError> {
+    fn url(&self, path: &str) -> Result<Url, ModelError> {
         let base = self.base.as_str().trim_end_matches('/');
-        let url = format!("{base}{}", self.vendor.wire.path(&self.model, delivery));
+        let url = format!("{base}{path}");
         Url::parse(&url).map_err(|cause| error::request("the address is not valid").with_source(cause))
     }
 }
@@ -94,5 +134,9 @@ impl Model for VendorModel {
         sink: DeltaSink<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         Box::pin(self.ask(request, Delivery::Stream, sink))
+    }
+
+    fn cost(&self, usage: &Usage) -> Option<f64> {
+        self.price.map(|price| price.cost(usage))
     }
 }

@@ -3,12 +3,13 @@
 //! The library reads no environment: whoever calls passes a function that looks variables up.
 
 use reqwest::Url;
-use toolwright_core::{ModelError, Secret, nearest};
+use toolwright_core::{ModelError, ModelOptions, Secret, nearest};
 
 use crate::aws::Signer;
 use crate::aws::profile::Profile;
 use crate::http::{Http, HttpLimits};
 use crate::model::VendorModel;
+use crate::price::Price;
 use crate::retry::RetryPolicy;
 use crate::vendor::{Auth, Key, VENDORS, Vendor, find};
 use crate::wire::Wire;
@@ -20,6 +21,9 @@ pub struct ModelSettings {
     key: Option<Secret>,
     headers: Vec<(String, Secret)>,
     region: Option<String>,
+    api_version: Option<String>,
+    options: ModelOptions,
+    price: Option<Price>,
     limits: HttpLimits,
     retry: RetryPolicy,
 }
@@ -58,6 +62,27 @@ impl ModelSettings {
         self
     }
 
+    /// The version of the vendor's API. Only some vendors have one that can be chosen.
+    #[must_use]
+    pub fn api_version(mut self, version: impl Into<String>) -> Self {
+        self.api_version = Some(version.into());
+        self
+    }
+
+    /// How the model answers when a request does not say.
+    #[must_use]
+    pub fn options(mut self, options: ModelOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// What tokens cost, instead of what this version knows.
+    #[must_use]
+    pub fn price(mut self, price: Price) -> Self {
+        self.price = Some(price);
+        self
+    }
+
     /// Time-outs and sizes.
     #[must_use]
     pub fn limits(mut self, limits: HttpLimits) -> Self {
@@ -88,7 +113,7 @@ impl ModelSettings {
 /// ```
 pub fn connect(
     name: &str,
-    settings: ModelSettings,
+    mut settings: ModelSettings,
     environment: impl Fn(&str) -> Option<String>,
 ) -> Result<VendorModel, ConnectError> {
     let (vendor, model) = name.split_once('/').unwrap_or((name, ""));
@@ -106,6 +131,15 @@ pub fn connect(
             .map(|text| text.trim().to_owned())
             .filter(|t| !t.is_empty())
     };
+    let price = match look_up(&[PRICE_VARIABLE]) {
+        Some(text) if settings.price.is_none() => {
+            Some(Price::parse(&text).ok_or(ConnectError::BadPrice { text })?)
+        }
+        _ => settings.price.or_else(|| Price::find(vendor, model)),
+    };
+    if let Some(version) = settings.api_version.take() {
+        settings = versioned(settings, version, vendor)?;
+    }
     let base = settings.base_url.or_else(|| look_up(vendor.base_url_variables));
     let base = base.or_else(|| vendor.base_url.map(str::to_owned));
     let mut base = base.ok_or(ConnectError::NoBaseUrl { vendor })?;
@@ -142,7 +176,32 @@ pub fn connect(
     let longest_after = vendor.quirks.longest_after;
     let http = Http::new(&base, &headers, settings.limits, settings.retry, longest_after, signer)
         .map_err(ConnectError::Http)?;
-    Ok(VendorModel { name: name.to_owned(), vendor, model: model.to_owned(), base, http })
+    let (name, model, options) = (name.to_owned(), model.to_owned(), settings.options);
+    Ok(VendorModel { name, vendor, model, base, http, options, price })
+}
+
+/// Where a user says what the model costs.
+const PRICE_VARIABLE: &str = "TOOLWRIGHT_PRICE";
+
+/// Says which version of its API is meant, in the vendor's way.
+fn versioned(
+    mut settings: ModelSettings,
+    version: String,
+    vendor: &'static Vendor,
+) -> Result<ModelSettings, ConnectError> {
+    match (vendor.wire, vendor.base_url) {
+        (Wire::AnthropicMessages, _) => return Ok(settings.header("anthropic-version", version)),
+        (Wire::BedrockInvoke, _) => {
+            settings.options.extra.entry("anthropic_version").or_insert_with(|| version.into());
+        }
+        // The version is the last part of the address.
+        (Wire::Gemini, Some(base)) if settings.base_url.is_none() => {
+            let start = base.rsplit_once('/').map_or(base, |(start, _)| start);
+            settings.base_url = Some(format!("{start}/{version}"));
+        }
+        _ => return Err(ConnectError::NoVersion { vendor }),
+    }
+    Ok(settings)
 }
 
 /// A region that may become part of a host's name.
@@ -199,6 +258,12 @@ pub enum ConnectError {
     BadRegion { region: String },
     /// The profile says where keys can be had, and holds none.
     KeysElsewhere { profile: String, elsewhere: &'static str },
+    /// The variable that is to hold the key is not set.
+    NoVariable { name: String, variable: String },
+    /// The vendor's API has no version that could be chosen.
+    NoVersion { vendor: &'static Vendor },
+    /// The price in the environment is none.
+    BadPrice { text: String },
     /// HTTP cannot be set up.
     Http(ModelError),
 }
@@ -230,6 +295,11 @@ impl ConnectError {
             ConnectError::NoRegion { .. } => {
                 Some("put it into the environment variable AWS_REGION, for example us-east-1".to_owned())
             }
+            ConnectError::NoVariable { .. } => None,
+            ConnectError::NoVersion { .. } => Some("put the version into `base_url`, or a header".to_owned()),
+            ConnectError::BadPrice { .. } => Some(format!(
+                "write dollars for a million tokens read and written, for example {PRICE_VARIABLE}=3,15"
+            )),
             ConnectError::BadRegion { .. } => Some("regions are named like us-east-1".to_owned()),
             ConnectError::NoKey { vendor, .. } => {
                 Some(format!("put the key into the environment variable {}", list(vendor.key_variables)))
@@ -263,6 +333,13 @@ impl std::fmt::Display for ConnectError {
                     vendor.name
                 )
             }
+            ConnectError::NoVariable { name, variable } => {
+                write!(f, "`{name}` needs a key, and {variable} is not set")
+            }
+            ConnectError::NoVersion { vendor } => {
+                write!(f, "the API of `{}` has no version that could be chosen", vendor.name)
+            }
+            ConnectError::BadPrice { text } => write!(f, "{PRICE_VARIABLE}={text} is no price"),
             ConnectError::BadRegion { region } => write!(f, "{region:?} is no region"),
             ConnectError::KeysElsewhere { profile, elsewhere } => {
                 write!(f, "the profile `{profile}` holds no keys but {elsewhere}, which is not supported")

@@ -40,7 +40,7 @@ struct Talk {
     run: Run,
     model: Arc<dyn Model>,
     /// Names of models in the file, and what they stand for.
-    names: Vec<(String, String)>,
+    names: models::Named,
     ui: Ui,
     inputs: Inputs,
     news: mpsc::UnboundedReceiver<News>,
@@ -53,13 +53,12 @@ pub async fn run(what: Chat) -> anyhow::Result<()> {
     let (session, file) = sources(&what)?;
     let loaded = file.as_deref().map(files::open).transpose()?;
     let chat = loaded.as_ref().and_then(|loaded| loaded.chat());
-    let names = loaded.as_ref().map(models::named).unwrap_or_default();
+    let names = models::named(loaded.as_ref())?;
     let wanted = what.model.clone().or_else(|| {
         let name = chat.map(|chat| chat.model_ref.clone())?;
-        names.iter().find(|(known, _)| *known == name).map(|(known, _)| known.clone())
+        names.contains_key(&name).then_some(name)
     });
-    let model: Arc<dyn Model> =
-        Arc::from(models::choose(wanted.map(|name| stands_for(&names, &name)).as_deref())?);
+    let model: Arc<dyn Model> = Arc::from(models::choose(wanted.as_deref(), &names)?);
     let tools: Toolset = match (chat, &loaded) {
         (Some(chat), _) => chat.tools.clone(),
         (None, Some(loaded)) => loaded.tools().clone(),
@@ -133,11 +132,6 @@ fn sources(what: &Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
     Ok((Some(session), own.or(script).or_else(default)))
 }
 
-/// What a name in the file stands for; any other name stands for itself.
-fn stands_for(names: &[(String, String)], name: &str) -> String {
-    names.iter().find(|(known, _)| known == name).map_or_else(|| name.to_owned(), |(_, model)| model.clone())
-}
-
 impl Talk {
     /// A conversation in which only the instructions were given.
     fn begin(&mut self) {
@@ -178,7 +172,7 @@ impl Talk {
             let heading =
                 format!("#{number}  {}  /help for commands, Alt+Enter for a new line", self.model.name());
             self.ui.heading(&heading);
-            let models: Vec<String> = self.names.iter().map(|(name, _)| name.clone()).collect();
+            let models: Vec<String> = self.names.keys().cloned().collect();
             let Some(line) = self.ui.read(&mut self.inputs, &std::mem::take(&mut prefill), &models).await
             else {
                 return Ok(());
@@ -330,11 +324,11 @@ impl Talk {
             let current = self.model.name().to_owned();
             self.ui.say(PLAIN, format!("{current} answers"));
             for (name, model) in self.names.clone() {
-                self.ui.say(PLAIN, format!("  {name}: {model}"));
+                self.ui.say(PLAIN, format!("  {name}: {}", model.full_name()));
             }
             return Ok(());
         }
-        self.model = Arc::from(models::open(&stands_for(&self.names, name))?);
+        self.model = Arc::from(models::open(name, &self.names)?);
         let now = self.model.name().to_owned();
         self.ui.say(DIM, format!("{now} answers from now on"));
         Ok(())

@@ -19,9 +19,10 @@ use crate::runs::record::{About, record};
 use crate::{commands, files, models, sandboxes, toolbox};
 
 pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
-    let model: Arc<dyn Model> = Arc::from(prompted(models::choose(what.model.as_deref())?, what.prompted));
+    let Prepared { builder, named, secrets } = prepare(&what.using).await?;
+    let model = models::choose(what.model.as_deref(), &named)?;
+    let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));
     let limits = Limits { turns: Some(what.max_turns), ..Limits::default() };
-    let (builder, secrets) = prepare(&what.using).await?;
     let builder = builder.limits(limits).model(model.clone());
     let about = About { command: "ask", file: what.using.file.as_deref() };
     let (mut builder, recorded) = record(builder, &what.record, &about, secrets)?;
@@ -88,8 +89,17 @@ pub fn because(error: RunError) -> anyhow::Error {
     anyhow::anyhow!("{cause}").context(error.to_string())
 }
 
-/// A run with the tools, the policy and the sandbox that were asked for, and the secrets to keep out of records.
-pub async fn prepare(using: &UsingArgs) -> anyhow::Result<(RunBuilder, Vec<Secret>)> {
+/// A run with the tools, the policy and the sandbox that were asked for.
+pub struct Prepared {
+    pub builder: RunBuilder,
+    /// The models of the file.
+    pub named: models::Named,
+    /// What to keep out of records.
+    pub secrets: Vec<Secret>,
+}
+
+/// Makes a run as it was asked for.
+pub async fn prepare(using: &UsingArgs) -> anyhow::Result<Prepared> {
     let loaded = using.file.as_deref().map(files::open).transpose()?;
     let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
     let tools = commands::tools::chosen(all, &using.tools)?;
@@ -107,7 +117,7 @@ pub async fn prepare(using: &UsingArgs) -> anyhow::Result<(RunBuilder, Vec<Secre
         builder = builder.approver(terminal);
     }
     let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-    Ok((builder, secrets))
+    Ok(Prepared { builder, named: models::named(loaded.as_ref())?, secrets })
 }
 
 /// The model, told about the tools in the prompt when that was asked for.

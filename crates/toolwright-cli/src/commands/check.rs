@@ -59,6 +59,7 @@ fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()
     let loaded = toolwright::lang::load_all(path, &host);
     let problems = loaded.check();
     let run = files::apply(&loaded, Run::builder(loaded.tools().clone())).map(drop);
+    let named = crate::models::named(Some(&loaded)).map(drop);
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if json {
         let shown: Vec<_> = problems
@@ -76,7 +77,7 @@ fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()
         let refused = if json { Usage::new(format!("{errors} problems")) } else { files::refused(&problems) };
         return Err(refused.into());
     }
-    run?;
+    run.and(named)?;
     if !json {
         problems.iter().for_each(|warning| eprintln!("{}\n", warning.render()));
         report::line(format_args!("{}: {} tools: no problems", path.display(), loaded.tools().len()))?;

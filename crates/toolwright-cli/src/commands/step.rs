@@ -23,7 +23,7 @@ const MAX_INPUT: u64 = 256 * 1024 * 1024;
 pub async fn run(what: Step) -> anyhow::Result<()> {
     let given = messages()?;
     let earlier = what.state.as_deref().map(load).transpose()?.flatten();
-    let (mut builder, secrets) = ask::prepare(&what.using).await?;
+    let ask::Prepared { mut builder, named, secrets } = ask::prepare(&what.using).await?;
     if let Some(state) = &earlier {
         builder = builder.resume(state);
     }
@@ -31,12 +31,18 @@ pub async fn run(what: Step) -> anyhow::Result<()> {
     let (builder, _) = record(builder, &what.record, &about, secrets)?;
     let run = builder.build()?;
     match what.format {
-        StepFormat::Native => native(&what, &run, given, earlier).await,
-        StepFormat::AnthropicTools => anthropic_tools(&what, &run, given).await,
+        StepFormat::Native => native(&what, &run, &named, given, earlier).await,
+        StepFormat::AnthropicTools => anthropic_tools(&what, &run, &named, given).await,
     }
 }
 
-async fn native(what: &Step, run: &Run, given: Vec<Value>, earlier: Option<RunState>) -> anyhow::Result<()> {
+async fn native(
+    what: &Step,
+    run: &Run,
+    named: &models::Named,
+    given: Vec<Value>,
+    earlier: Option<RunState>,
+) -> anyhow::Result<()> {
     let manual = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
     let mut conversation = match &earlier {
         Some(state) => Conversation::resume(run, state),
@@ -68,7 +74,7 @@ async fn native(what: &Step, run: &Run, given: Vec<Value>, earlier: Option<RunSt
         }
         (false, false) => return Err(unanswered(&pending).into()),
         (false, true) => {
-            let model = models::choose(what.model.as_deref())?;
+            let model = models::choose(what.model.as_deref(), named)?;
             conversation.answer(&*model).await.map_err(ask::because)?
         }
     };
@@ -92,12 +98,17 @@ fn unanswered(pending: &[ToolCall]) -> Usage {
         .hint("add their results to the messages, or let --call make them")
 }
 
-async fn anthropic_tools(what: &Step, run: &Run, given: Vec<Value>) -> anyhow::Result<()> {
+async fn anthropic_tools(
+    what: &Step,
+    run: &Run,
+    named: &models::Named,
+    given: Vec<Value>,
+) -> anyhow::Result<()> {
     if what.state.is_some() {
         return Err(Usage::new("--state is for native messages; these hold everything themselves").into());
     }
     let messages = PromptMessage::list_from_json(&Value::Array(given)).map_err(refused)?;
-    let model: Arc<dyn toolwright::Model> = Arc::from(models::choose(what.model.as_deref())?);
+    let model: Arc<dyn toolwright::Model> = Arc::from(models::choose(what.model.as_deref(), named)?);
     let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model)));
     let next = match (what.call, messages.last()) {
         (true, Some(PromptMessage::ToolInputs { tool_inputs, .. })) => {

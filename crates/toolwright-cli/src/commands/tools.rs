@@ -4,8 +4,10 @@ use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use toolwright::dialect::Effect;
 use toolwright::mcp::ToolDefinition;
-use toolwright::{ToolSpec, Toolset};
+use toolwright::wire::{Definition, define};
+use toolwright::{ToolSpec, Toolset, vendor};
 
 use crate::args::{Format, Tools};
 use crate::report::Usage;
@@ -34,8 +36,26 @@ pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
         }
         return Ok(());
     };
-    let definitions: Vec<Value> = tools.specs().iter().map(|spec| definition(spec, format)).collect();
-    writeln!(out, "{}", serde_json::to_string_pretty(&definitions)?)?;
+    let definitions = definitions(&tools.specs(), format, what.strict);
+    if json && what.format.is_some() {
+        let named = tools.specs().into_iter().zip(&definitions);
+        let changes = named.flat_map(|(spec, definition)| {
+            definition.changes.iter().map(move |change| {
+                json!({"tool": spec.name, "at": change.at, "what": change.what, "effect": effect(change.effect)})
+            })
+        });
+        let changes: Vec<Value> = changes.collect();
+        let tools: Vec<&Value> = definitions.iter().map(|definition| &definition.json).collect();
+        writeln!(out, "{}", serde_json::to_string_pretty(&json!({"tools": tools, "changes": changes}))?)?;
+        return Ok(());
+    }
+    for (spec, definition) in tools.specs().iter().zip(&definitions) {
+        for change in &definition.changes {
+            eprintln!("warning: {}: {}", spec.name, prompt::printable(&change.to_string()));
+        }
+    }
+    let tools: Vec<&Value> = definitions.iter().map(|definition| &definition.json).collect();
+    writeln!(out, "{}", serde_json::to_string_pretty(&tools)?)?;
     Ok(())
 }
 
@@ -81,15 +101,31 @@ fn parameters(spec: &ToolSpec) -> Vec<String> {
     properties.into_iter().flatten().map(line).collect()
 }
 
-fn definition(spec: &ToolSpec, format: Format) -> Value {
-    match format {
-        Format::Json => serde_json::to_value(spec).unwrap_or_default(),
-        Format::Mcp => serde_json::to_value(ToolDefinition::of(spec)).unwrap_or_default(),
-        Format::Anthropic => {
-            json!({"name": spec.name, "description": spec.description, "input_schema": spec.parameters})
+fn definitions(specs: &[ToolSpec], format: Format, strict: bool) -> Vec<Definition> {
+    let whole = |json: Value| Definition { json, changes: Vec::new() };
+    let vendor = match format {
+        Format::Json => {
+            return specs.iter().map(|spec| whole(serde_json::to_value(spec).unwrap_or_default())).collect();
         }
-        Format::Openai => json!({"type": "function", "function": {
-            "name": spec.name, "description": spec.description, "parameters": spec.parameters
-        }}),
+        Format::Mcp => {
+            let of = |spec| whole(serde_json::to_value(ToolDefinition::of(spec)).unwrap_or_default());
+            return specs.iter().map(of).collect();
+        }
+        Format::Anthropic => "anthropic",
+        Format::Openai => "openai-chat",
+        Format::OpenaiResponses => "openai",
+        Format::Gemini => "google",
+        Format::Bedrock => "bedrock",
+    };
+    vendor::find(vendor).map_or_else(Vec::new, |vendor| define(vendor, specs, strict))
+}
+
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Looser => "looser",
+        Effect::Tighter => "tighter",
+        Effect::Closed => "closed",
+        Effect::Refused => "refused",
+        Effect::Told => "told",
     }
 }

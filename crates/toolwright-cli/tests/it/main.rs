@@ -67,9 +67,18 @@ fn tools_are_listed_with_their_parameters() {
 
 #[test]
 fn definitions_come_in_the_forms_others_read() {
-    for format in ["json", "mcp", "anthropic", "openai"] {
+    for format in ["json", "mcp", "anthropic", "openai", "openai-responses", "gemini", "bedrock"] {
         insta::assert_snapshot!(format!("definition_{format}"), show(&["tools", "add", "--format", format]));
     }
+    // What is lost on the way is said.
+    let folder = tempfile::tempdir().unwrap();
+    let file = "tools:\n  - name: lookup\n    description: Looks a code up.\n    input:\n      - {name: code, \
+                description: The code., type: string}\n      - {name: limit, description: How many., type: integer, default: 3}\n    \
+                do:\n      - eval: ${code}\n";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    let strict = ["tools", "t.yaml", "--format", "openai", "--strict"];
+    insta::assert_snapshot!(show_in(folder.path(), &strict, ""));
+    insta::assert_snapshot!(show_in(folder.path(), &[&["--json"], &strict[..]].concat(), ""));
 }
 
 #[test]

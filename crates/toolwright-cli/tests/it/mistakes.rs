@@ -38,3 +38,20 @@ fn mistakes_in_files() {
     std::fs::write(folder.path().join("replies.yaml"), "- {txt: hi}\n").unwrap();
     insta::assert_snapshot!(show_in(folder.path(), &["ask", "x", "--model", "scripted/replies.yaml"], ""));
 }
+
+#[test]
+fn models_of_a_file_are_asked_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "models:\n  default: scripted/replies.yaml\n  big: {model: anthropic/claude-sonnet-4-5, key_env: MY_KEY}\ntools: []\n";
+    std::fs::write(folder.path().join("tools.yaml"), file).unwrap();
+    std::fs::write(folder.path().join("replies.yaml"), "- {text: hello}\n").unwrap();
+    insta::assert_snapshot!(show_in(folder.path(), &["ask", "x", "-f", "tools.yaml", "--no-record"], ""));
+    insta::assert_snapshot!(show_in(folder.path(), &["ask", "x", "-f", "tools.yaml", "--model", "big"], ""));
+    insta::assert_snapshot!(show_in(
+        folder.path(),
+        &["ask", "x", "-f", "tools.yaml", "--model", "small"],
+        ""
+    ));
+    std::fs::write(folder.path().join("bad.yaml"), "models: {a: {modle: x/y}}\ntools: []\n").unwrap();
+    insta::assert_snapshot!(show_in(folder.path(), &["check", "bad.yaml"], ""));
+}

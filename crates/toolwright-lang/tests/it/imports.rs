@@ -242,8 +242,11 @@ fn names_of_models_must_stand_for_something() {
         Vec::<String>::new()
     );
     assert_eq!(found("{a: x}"), ["`x` names no model"]);
-    assert_eq!(found("{a: 5}"), ["a model is named as `vendor/model`"]);
-    assert_eq!(found("[{name: a}]"), ["a model in a list has `name`, `provider` and `model`"]);
+    assert_eq!(found("{a: {model: openai/x, temperature: 0}}"), Vec::<String>::new());
+    assert_eq!(found("{a: 5}"), ["a model is named as `vendor/model`, or described by a map"]);
+    assert_eq!(found("{a: {temperature: 0}}"), ["the model `a` has no `model`"]);
+    assert_eq!(found("[{name: a}]"), ["the model `a` has no `model`"]);
+    assert_eq!(found("[{model: a/b}]"), ["a model in a list has a `name`"]);
     assert_eq!(found("7"), ["`models` is a map or a list, not an integer"]);
 }
 

@@ -34,6 +34,9 @@ pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> 
         Some(Value::Array(list)) => Some((key, list)),
         _ => None,
     });
+    if literals && kind.as_ref().is_some_and(|kind| !all_are(&strict, kind)) {
+        report.changed(at, "`type` is left out beside the values", Effect::Looser);
+    }
     let mut kind = kind.filter(|_| !literals);
     if let Some((key, variants)) = union.next() {
         if key == "oneOf" {
@@ -48,6 +51,9 @@ pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> 
             variants.map(|(index, variant)| adapt(variant, &Place::In(&place, &index.to_string()), report));
         let name = if key == "allOf" { "allOf" } else { "anyOf" };
         strict.insert(name.to_owned(), variants.collect::<Result<_, _>>()?);
+        if kind.is_some() {
+            report.changed(at, format!("`type` is left out beside `{name}`"), Effect::Looser);
+        }
         kind = kind.filter(Value::is_string);
     } else if !literals {
         let kind = kind
@@ -109,6 +115,20 @@ fn take_literals(rest: &mut Map<String, Value>, strict: &mut Map<String, Value>)
     strict.contains_key("enum") || strict.contains_key("const")
 }
 
+/// Whether every value that is listed is of that type, so that saying it is needless.
+fn all_are(strict: &Map<String, Value>, kind: &Value) -> bool {
+    let is = |value: &Value| match kind.as_str() {
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("null") => value.is_null(),
+        Some("number") => value.is_number(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        _ => false,
+    };
+    let listed = strict.get("enum").and_then(Value::as_array).into_iter().flatten();
+    listed.chain(strict.get("const")).all(is)
+}
+
 fn object(
     rest: &mut Map<String, Value>,
     strict: &mut Map<String, Value>,
@@ -122,7 +142,7 @@ fn object(
     let place = Place::In(at, "properties");
     strict.insert("properties".to_owned(), each(&properties, &place, report)?);
     if rest.shift_remove("additionalProperties") != Some(Value::Bool(false)) {
-        report.changed(at, "only the named properties remain", Effect::Tighter);
+        report.changed(at, "only the named properties remain", Effect::Closed);
     }
     strict.insert("additionalProperties".to_owned(), false.into());
     strict.extend(rest.shift_remove("required").map(|list| ("required".to_owned(), list)));

@@ -4,9 +4,14 @@
 //! A strict server is no reason to skip validation: the runtime checks every call against the original schema.
 
 mod anthropic;
+mod gemini;
 mod openai;
+mod page;
 
 use serde_json::Value;
+
+pub(crate) use gemini::ignored as ignored_by_gemini;
+pub use page::reference;
 
 /// The subset of JSON Schema that a strict mode takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +44,16 @@ pub struct Change {
 
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let at = if self.at.is_empty() { "/" } else { &self.at };
-        write!(f, "{at}: {}", self.what)?;
+        match self.effect {
+            Effect::Told if self.at.is_empty() => f.write_str(&self.what)?,
+            _ => write!(f, "{}: {}", place(&self.at), self.what)?,
+        }
         match self.effect {
             Effect::Looser => f.write_str(" (the vendor may send what the tool refuses)"),
-            Effect::Tighter => f.write_str(" (some values the tool takes can no longer be sent)"),
+            Effect::Tighter | Effect::Closed => {
+                f.write_str(" (some values the tool takes can no longer be sent)")
+            }
+            Effect::Refused | Effect::Told => Ok(()),
         }
     }
 }
@@ -55,6 +65,12 @@ pub enum Effect {
     Looser,
     /// Values are refused that the original accepts.
     Tighter,
+    /// Properties without a name in the schema are refused, and nothing else.
+    Closed,
+    /// The vendor may refuse the schema.
+    Refused,
+    /// Nothing, but a reader may want to know.
+    Told,
 }
 
 /// Why a schema has no form in a dialect.
@@ -68,12 +84,16 @@ pub struct DialectError {
 
 impl std::fmt::Display for DialectError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let at = if self.at.is_empty() { "/" } else { &self.at };
-        write!(f, "the schema cannot be sent in strict mode: {at}: {}", self.problem)
+        write!(f, "the schema cannot be sent in strict mode: {}: {}", place(&self.at), self.problem)
     }
 }
 
 impl std::error::Error for DialectError {}
+
+/// A place for people: the whole schema has no name of its own.
+fn place(at: &str) -> &str {
+    if at.is_empty() { "/" } else { at }
+}
 
 /// The schema in a dialect.
 ///
@@ -97,6 +117,39 @@ pub fn adapt(schema: &Value, dialect: Dialect) -> Result<Adapted, DialectError> 
         Dialect::OpenAiStrict => openai::adapt(schema.clone(), &Place::Root, &mut report),
     }?;
     Ok(Adapted { schema, changes: report.changes })
+}
+
+/// Whether some definition of a schema leads back to itself.
+pub(crate) fn is_recursive(schema: &Value) -> bool {
+    fn targets<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
+        match schema {
+            Value::Object(map) => {
+                found.extend(map.get("$ref").and_then(Value::as_str));
+                map.values().for_each(|value| targets(value, found));
+            }
+            Value::Array(list) => list.iter().for_each(|value| targets(value, found)),
+            _ => {}
+        }
+    }
+    let resolve = |reference: &str| schema.pointer(reference.strip_prefix('#')?);
+    let mut starts = vec!["#"];
+    targets(schema, &mut starts);
+    starts.sort_unstable();
+    starts.dedup();
+    starts.iter().any(|start| {
+        let mut open = Vec::new();
+        resolve(start).into_iter().for_each(|inner| targets(inner, &mut open));
+        let mut seen = std::collections::HashSet::new();
+        while let Some(next) = open.pop() {
+            if next == *start {
+                return true;
+            }
+            if seen.insert(next) {
+                resolve(next).into_iter().for_each(|inner| targets(inner, &mut open));
+            }
+        }
+        false
+    })
 }
 
 /// The most schemas within a schema; definitions that are written out in place could go on without end.

@@ -31,7 +31,7 @@ pub(super) fn adapt(schema: Value, at: &Place<'_>, report: &mut Report<'_>) -> R
         && !schema.contains_key("additionalProperties")
     {
         schema.insert("additionalProperties".to_owned(), false.into());
-        report.changed(at, "only the named properties remain", Effect::Tighter);
+        report.changed(at, "only the named properties remain", Effect::Closed);
     }
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         each(properties, &Place::In(at, "properties"), report)?;
@@ -58,6 +58,9 @@ pub(super) fn adapt(schema: Value, at: &Place<'_>, report: &mut Report<'_>) -> R
     if let Some([Value::Object(only)]) = schema.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
         let only = only.clone();
         schema.shift_remove("allOf");
+        if schema.keys().any(|key| is_rule(key)) {
+            report.changed(at, "the rules of `allOf` replace those beside it", Effect::Looser);
+        }
         schema.extend(only);
     }
     if schema.get("default").is_some_and(Value::is_null) {
@@ -67,7 +70,7 @@ pub(super) fn adapt(schema: Value, at: &Place<'_>, report: &mut Report<'_>) -> R
         return in_place(schema, at, report);
     }
     for key in REFUSED.iter().filter(|key| schema.contains_key(**key)) {
-        report.changed(at, format!("the vendor may refuse `{key}`"), Effect::Tighter);
+        report.changed(at, format!("the vendor may refuse `{key}`"), Effect::Refused);
     }
     Ok(Value::Object(schema))
 }
@@ -97,8 +100,26 @@ fn in_place(
     let Some(Value::Object(target)) = report.root.pointer(pointer) else {
         return Err(at.error(format!("there is nothing at {reference:?}")));
     };
+    if schema.keys().any(|key| is_rule(key)) {
+        report.changed(at, "the rules beside `$ref` replace those it leads to", Effect::Looser);
+    }
     for (key, value) in target {
         schema.entry(key.clone()).or_insert_with(|| value.clone());
     }
     adapt(Value::Object(schema), &Place::In(at, "$ref"), report)
+}
+
+/// Whether a keyword says what is accepted.
+fn is_rule(key: &str) -> bool {
+    !matches!(
+        key,
+        "description"
+            | "title"
+            | "default"
+            | "examples"
+            | "$comment"
+            | "deprecated"
+            | "$defs"
+            | "definitions"
+    )
 }

@@ -22,14 +22,14 @@ fn whatever_gets_looser_or_tighter_is_reported_with_its_place() {
         [
             ("/properties/a: `pattern` is only described".to_owned(), Effect::Looser),
             ("/properties/b: `oneOf` becomes `anyOf`".to_owned(), Effect::Looser),
-            (": only the named properties remain".to_owned(), Effect::Tighter),
+            (": only the named properties remain".to_owned(), Effect::Closed),
         ]
     );
     assert_eq!(
         changes(schema, Dialect::OpenAiStrict),
         [
-            (": only the named properties remain".to_owned(), Effect::Tighter),
-            ("/properties/b: the vendor may refuse `oneOf`".to_owned(), Effect::Tighter),
+            (": only the named properties remain".to_owned(), Effect::Closed),
+            ("/properties/b: the vendor may refuse `oneOf`".to_owned(), Effect::Refused),
             (": `b` becomes required".to_owned(), Effect::Tighter),
         ]
     );

@@ -1,6 +1,7 @@
 //! Anthropic.
 
 use super::{Auth, Key, Quirks, Vendor};
+use crate::dialect::Dialect;
 use crate::wire::Wire;
 use crate::wire::content::Kind;
 
@@ -14,5 +15,10 @@ pub(super) const ANTHROPIC: Vendor = Vendor {
     auth: Auth::Header("x-api-key"),
     // Served to every model; later versions refuse sampling parameters. `ModelSettings::header` sets another.
     headers: &[("anthropic-version", "2023-06-01")],
-    quirks: Quirks { media: &[Kind::Image, Kind::Document], ..Quirks::USUAL },
+    quirks: Quirks {
+        media: &[Kind::Image, Kind::Document],
+        strict: Some(Dialect::AnthropicStrict),
+        caches: true,
+        ..Quirks::USUAL
+    },
 };

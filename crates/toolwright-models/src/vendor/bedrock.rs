@@ -1,6 +1,7 @@
 //! Amazon Bedrock: Converse for every model, InvokeModel for Claude.
 
 use super::{Auth, Key, Quirks, Vendor};
+use crate::dialect::Dialect;
 use crate::wire::Wire;
 use crate::wire::content::Kind;
 
@@ -13,12 +14,22 @@ pub(super) const BEDROCK: Vendor = Vendor {
     key: Key::Required,
     auth: Auth::Aws { service: "bedrock" },
     headers: &[],
-    quirks: Quirks { media: &[Kind::Image, Kind::Audio, Kind::Video, Kind::Document], ..Quirks::USUAL },
+    quirks: Quirks {
+        media: &[Kind::Image, Kind::Audio, Kind::Video, Kind::Document],
+        strict: Some(Dialect::AnthropicStrict),
+        caches: true,
+        ..Quirks::USUAL
+    },
 };
 
 pub(super) const BEDROCK_INVOKE: Vendor = Vendor {
     name: "bedrock-invoke",
     wire: Wire::BedrockInvoke,
-    quirks: Quirks { media: &[Kind::Image, Kind::Document], ..Quirks::USUAL },
+    quirks: Quirks {
+        media: &[Kind::Image, Kind::Document],
+        strict: Some(Dialect::AnthropicStrict),
+        caches: true,
+        ..Quirks::USUAL
+    },
     ..BEDROCK
 };

@@ -1,6 +1,7 @@
 //! Any server that speaks OpenAI's or Anthropic's format, at an address the user gives.
 
 use super::{Auth, Key, Quirks, Vendor};
+use crate::dialect::Dialect;
 use crate::wire::Wire;
 use crate::wire::content::Kind;
 
@@ -21,6 +22,10 @@ pub(super) const ANTHROPIC_COMPATIBLE: Vendor = Vendor {
     wire: Wire::AnthropicMessages,
     auth: Auth::Header("x-api-key"),
     headers: &[("anthropic-version", "2023-06-01")],
-    quirks: Quirks { media: &[Kind::Image, Kind::Document], ..Quirks::USUAL },
+    quirks: Quirks {
+        media: &[Kind::Image, Kind::Document],
+        strict: Some(Dialect::AnthropicStrict),
+        ..Quirks::USUAL
+    },
     ..OPENAI_COMPATIBLE
 };

@@ -12,5 +12,5 @@ pub(super) const DEEPSEEK: Vendor = Vendor {
     key: Key::Required,
     auth: Auth::Bearer,
     headers: &[],
-    quirks: Quirks { media: &[], ..Quirks::USUAL },
+    quirks: Quirks { media: &[], response_schemas: false, ..Quirks::USUAL },
 };

@@ -14,6 +14,7 @@ mod openrouter;
 mod together;
 mod xai;
 
+use crate::dialect::Dialect;
 use crate::wire::Wire;
 use crate::wire::content::Kind;
 pub use crate::wire::names::Ids;
@@ -133,6 +134,12 @@ pub struct Quirks {
     pub results: Results,
     /// The media its models may be sent.
     pub media: &'static [Kind],
+    /// The dialect of its strict mode, when it has one that can be asked for.
+    pub strict: Option<Dialect>,
+    /// Whether an answer can be held to a schema, or only to being JSON.
+    pub response_schemas: bool,
+    /// Whether it wants to be told what to keep from turn to turn.
+    pub caches: bool,
     /// The longest `retry-after`, in seconds, that is meant for this client.
     pub longest_after: Option<f64>,
 }
@@ -148,6 +155,9 @@ impl Quirks {
         named_results: false,
         results: Results::Text,
         media: &[Kind::Image],
+        strict: None,
+        response_schemas: true,
+        caches: false,
         longest_after: None,
     };
 }

@@ -1,6 +1,7 @@
 //! OpenAI, over its Responses API, and over Chat Completions for who prefers that.
 
 use super::{Auth, Key, Quirks, Vendor};
+use crate::dialect::Dialect;
 use crate::wire::Wire;
 use crate::wire::content::Kind;
 
@@ -14,7 +15,12 @@ pub(super) const OPENAI: Vendor = Vendor {
     auth: Auth::Bearer,
     headers: &[],
     // Its own clients do not wait longer than two minutes either.
-    quirks: Quirks { media: &[Kind::Image, Kind::Document], longest_after: Some(120.0), ..Quirks::USUAL },
+    quirks: Quirks {
+        media: &[Kind::Image, Kind::Document],
+        longest_after: Some(120.0),
+        strict: Some(Dialect::OpenAiStrict),
+        ..Quirks::USUAL
+    },
 };
 
 pub(super) const OPENAI_CHAT: Vendor = Vendor {
@@ -24,6 +30,7 @@ pub(super) const OPENAI_CHAT: Vendor = Vendor {
         max_tokens_field: "max_completion_tokens",
         media: &[Kind::Image, Kind::Audio, Kind::Document],
         longest_after: Some(120.0),
+        strict: Some(Dialect::OpenAiStrict),
         ..Quirks::USUAL
     },
     ..OPENAI

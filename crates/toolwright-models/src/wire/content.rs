@@ -173,14 +173,14 @@ pub(super) fn sort<'a>(wire: Wire, result: &'a ToolResult, takes: impl Fn(&Conte
 }
 
 /// The notes that end a result in formats without a place for them: metadata, then the error.
-pub(super) fn notes(result: &ToolResult) -> Vec<String> {
+pub(crate) fn notes(result: &ToolResult) -> Vec<String> {
     let metadata =
         (!result.metadata.is_empty()).then(|| serde_json::json!({ "metadata": result.metadata }).to_string());
     metadata.into_iter().chain(result.error.as_ref().map(|error| error.to_json().to_string())).collect()
 }
 
 /// The kind of a block; reasoning is not content of a result.
-pub(super) fn kind(content: &Content) -> Option<Kind> {
+pub(crate) fn kind(content: &Content) -> Option<Kind> {
     Some(match content {
         Content::Text { .. } => Kind::Text,
         Content::Json { .. } => Kind::Json,
@@ -210,7 +210,7 @@ pub(super) fn media(content: &Content) -> Option<&Media> {
 }
 
 /// A block in words: its text, or what it is when it cannot be sent. `None` for what is nobody's business.
-pub(super) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
+pub(crate) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
     Some(match content {
         Content::ResourceLink { uri, name, description, mime_type } => {
             let mut text = format!("[link: {name} <{uri}>");
@@ -239,7 +239,7 @@ pub(super) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
 }
 
 /// The text of a document that is text.
-pub(super) fn text_document(media: &Media) -> Option<String> {
+pub(crate) fn text_document(media: &Media) -> Option<String> {
     let is_text = media.mime_type.starts_with("text/") || media.mime_type == "application/json";
     let bytes = is_text.then(|| media.bytes().ok()).flatten()?;
     let text = String::from_utf8(bytes).ok()?;

@@ -6,13 +6,19 @@
 mod anthropic;
 mod assemble;
 mod bedrock;
+mod cache;
 pub mod content;
 mod gemini;
 pub(crate) mod names;
 mod openai_chat;
 mod openai_responses;
+mod tools;
 mod turns;
 
+pub use tools::{Definition, define};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, ModelError, ModelReply, ModelRequest};
 use toolwright_net::{SseEvent, SseReader};
@@ -113,8 +119,55 @@ impl Wire {
             Wire::BedrockConverse => bedrock::encode(target, request),
             Wire::BedrockInvoke => bedrock::encode_invoke(target, request),
         }?;
+        if let Some(schema) = &request.options.response_schema {
+            merge(&mut body, &tools::respond_with(target.vendor, schema)?);
+        }
+        cache::mark(target, request, &mut body);
         merge(&mut body, &request.options.extra);
         Ok(Value::Object(body))
+    }
+
+    /// The address and body of a request that only counts what `request` would read; `None` where there is none.
+    pub fn count(
+        self,
+        target: Target<'_>,
+        request: &ModelRequest<'_>,
+    ) -> Result<Option<(String, Value)>, ModelError> {
+        let mut body = match self.encode(target, request, Delivery::Whole)? {
+            Value::Object(body) => body,
+            _ => return Ok(None),
+        };
+        let model = segment(target.model);
+        let only = |body: &mut Map<String, Value>, kept: &[&str]| {
+            body.retain(|key, _| kept.contains(&key.as_str()));
+            Value::Object(std::mem::take(body))
+        };
+        Ok(Some(match self {
+            Wire::AnthropicMessages => {
+                let kept =
+                    ["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"];
+                ("/v1/messages/count_tokens".to_owned(), only(&mut body, &kept))
+            }
+            Wire::OpenAiResponses => {
+                let kept = ["model", "input", "tools", "tool_choice", "text", "reasoning"];
+                ("/responses/input_tokens".to_owned(), only(&mut body, &kept))
+            }
+            Wire::Gemini => {
+                body.insert("model".to_owned(), format!("models/{}", target.model).into());
+                (format!("/models/{model}:countTokens"), serde_json::json!({"generateContentRequest": body}))
+            }
+            Wire::BedrockConverse => {
+                let kept = ["messages", "system", "toolConfig", "additionalModelRequestFields"];
+                let body = only(&mut body, &kept);
+                (format!("/model/{model}/count-tokens"), serde_json::json!({"input": {"converse": body}}))
+            }
+            Wire::BedrockInvoke => {
+                let body = STANDARD.encode(Value::Object(body).to_string());
+                let body = serde_json::json!({"input": {"invokeModel": {"body": body}}});
+                (format!("/model/{model}/count-tokens"), body)
+            }
+            Wire::OpenAiChat => return Ok(None),
+        }))
     }
 
     /// What reads the reply to `request`.

@@ -118,3 +118,13 @@ fn the_guide_names_every_vendor_and_its_key() {
         assert!(keyed || local, "{row}");
     }
 }
+
+#[test]
+fn the_page_of_prices_is_fresh() {
+    matches_file("docs/reference/prices.md", &toolwright_models::price::reference());
+}
+
+#[test]
+fn the_page_of_dialects_is_fresh() {
+    matches_file("docs/reference/dialects.md", &toolwright_models::dialect::reference());
+}

@@ -13,17 +13,17 @@ use toolwright_models::{HttpLimits, ModelSettings, RetryPolicy, VendorModel, con
 
 use crate::support::Conversation;
 
-const KEY: &str = "sk-very-secret-0123456789";
+pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 
 /// A server that lets `answer` write to each connection, once the request is read.
-struct Server {
+pub(crate) struct Server {
     url: String,
     requests: Arc<AtomicUsize>,
     _thread: JoinHandle<()>,
 }
 
 impl Server {
-    fn new(answer: impl Fn(usize, &mut TcpStream) + Send + 'static) -> Self {
+    pub(crate) fn new(answer: impl Fn(usize, &mut TcpStream) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(AtomicUsize::new(0));
@@ -39,16 +39,29 @@ impl Server {
         Server { url, requests, _thread }
     }
 
-    fn model(&self, vendor: &str, retry: RetryPolicy) -> VendorModel {
+    pub(crate) fn model(&self, vendor: &str, retry: RetryPolicy) -> VendorModel {
+        self.limited(vendor, retry, Duration::from_secs(20))
+    }
+
+    /// A model that waits two seconds for a whole answer.
+    pub(crate) fn hasty_model(&self, vendor: &str) -> VendorModel {
+        self.limited(vendor, RetryPolicy::NEVER, Duration::from_secs(2))
+    }
+
+    fn limited(&self, vendor: &str, retry: RetryPolicy, total: Duration) -> VendorModel {
         let limits = HttpLimits {
             connect: Duration::from_secs(5),
             read: Duration::from_millis(300),
-            total: Duration::from_secs(20),
+            total,
             body: 1 << 20,
             event: 64 << 10,
         };
-        let settings =
-            ModelSettings::new().base_url(&self.url).key(Secret::new(KEY)).limits(limits).retry(retry);
+        let settings = ModelSettings::new()
+            .base_url(&self.url)
+            .key(Secret::new(KEY))
+            .region("us-east-1")
+            .limits(limits)
+            .retry(retry);
         connect(&format!("{vendor}/m"), settings, |_| None).unwrap()
     }
 }
@@ -74,7 +87,7 @@ fn read_request(stream: &mut TcpStream) -> String {
     }
 }
 
-fn respond(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
+pub(crate) fn respond(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
     let length = body.len();
     let _ = write!(
         stream,
@@ -82,7 +95,7 @@ fn respond(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
     );
 }
 
-fn stream_head(stream: &mut TcpStream) {
+pub(crate) fn stream_head(stream: &mut TcpStream) {
     let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n");
 }
 
@@ -93,12 +106,12 @@ const QUICK: RetryPolicy = RetryPolicy {
     budget: Duration::from_secs(5),
 };
 
-async fn ask(model: &VendorModel) -> Result<ModelReply, ModelError> {
+pub(crate) async fn ask(model: &VendorModel) -> Result<ModelReply, ModelError> {
     let conversation = Conversation::of([Message::user("x")]);
     model.generate(conversation.request()).await
 }
 
-async fn ask_streaming(model: &VendorModel) -> (Result<ModelReply, ModelError>, String) {
+pub(crate) async fn ask_streaming(model: &VendorModel) -> (Result<ModelReply, ModelError>, String) {
     let conversation = Conversation::of([Message::user("x")]);
     let mut told = String::new();
     let mut sink = |delta: ModelDelta<'_>| {
@@ -122,7 +135,7 @@ fn story(error: &ModelError) -> String {
 }
 
 #[track_caller]
-fn check(error: &ModelError, kind: ModelErrorKind, text: &str) {
+pub(crate) fn check(error: &ModelError, kind: ModelErrorKind, text: &str) {
     assert_eq!(error.kind(), kind, "{error}");
     assert!(error.to_string().contains(text), "{error}");
     assert!(!story(error).contains(&KEY[3..]), "{}", story(error));

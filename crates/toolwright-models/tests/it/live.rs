@@ -1,10 +1,4 @@
-//! A real llama.cpp server with a tiny model: whole loops, whole and streamed, over three wire formats.
-//!
-//! `cargo xtask test` installs the server; where it is missing, the test says so and passes.
-
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+//! A real llama.cpp server with a tiny model, turn by turn, whole and streamed, over three wire formats.
 
 use serde_json::json;
 use toolwright_core::{
@@ -13,51 +7,8 @@ use toolwright_core::{
 };
 use toolwright_models::{ModelSettings, connect};
 
-use crate::support::{Conversation, file};
-
-/// The server, which ends with the test.
-struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    /// Starts it, or says what is missing.
-    fn start() -> Result<Server, String> {
-        let python = file("target/peers/llama/bin/python");
-        if !python.exists() {
-            return Err("llama.cpp is not installed (cargo xtask test installs it)".to_owned());
-        }
-        let script = file("xtask/peers/tiny_tool_model.py");
-        let model = std::env::temp_dir().join(format!("toolwright-tiny-{}.gguf", std::process::id()));
-        let made = Command::new(&python).arg(&script).arg("make").arg(&model).status();
-        assert!(made.is_ok_and(|status| status.success()), "the tiny model could not be made");
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut process = Command::new(&python)
-            .arg(&script)
-            .arg("serve")
-            .arg(&model)
-            .arg(port.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // It prints its address once it listens.
-        let mut line = String::new();
-        let read = BufReader::new(process.stdout.take().unwrap()).read_line(&mut line);
-        let _ = std::fs::remove_file(model);
-        assert!(read.is_ok_and(|read| read > 0), "the server did not start");
-        Ok(Server { process, port })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use crate::peers;
+use crate::support::Conversation;
 
 async fn ask(model: &dyn Model, conversation: &Conversation, streamed: bool) -> (ModelReply, String) {
     let mut told = String::new();
@@ -76,7 +27,7 @@ async fn ask(model: &dyn Model, conversation: &Conversation, streamed: bool) -> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whole_loops_with_a_real_server() {
-    let server = match Server::start() {
+    let server = match peers::llama() {
         Ok(server) => server,
         Err(missing) => {
             println!("skipped whole_loops_with_a_real_server: {missing}");

@@ -9,8 +9,13 @@
 )]
 
 mod content;
+mod dialects;
+mod faults;
 mod hostile;
 mod live;
+mod loops;
+mod oracle;
+mod peers;
 mod replies;
 mod requests;
 mod support;

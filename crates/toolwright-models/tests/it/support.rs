@@ -42,9 +42,10 @@ pub(crate) fn target(name: &str) -> Target<'static> {
 
 /// The bytes of a stream that brings these events to that vendor's client.
 pub(crate) fn stream_bytes(name: &str, events: &[Value]) -> Vec<u8> {
-    let sse = |data: &Value| match data.as_str() {
-        Some(text) => format!("data: {text}\n\n").into_bytes(),
-        None => format!("data: {data}\n\n").into_bytes(),
+    let sse = |data: &Value| match (data.as_str(), data.get("type").and_then(Value::as_str)) {
+        (Some(text), _) => format!("data: {text}\n\n").into_bytes(),
+        (None, Some(kind)) => format!("event: {kind}\ndata: {data}\n\n").into_bytes(),
+        (None, None) => format!("data: {data}\n\n").into_bytes(),
     };
     let frame = |event: &Value| match name {
         "bedrock-invoke" => {

@@ -6,7 +6,7 @@ use toolwright_core::{Content, Media, MediaSource, ModelError, ModelRequest, Too
 use super::super::content::{self, Inside};
 use super::super::names::Names;
 use super::super::turns::{Piece, Turn, pieces, turns};
-use super::super::{Delivery, Target, Wire, object};
+use super::super::{Delivery, Target, Wire, object, tools};
 use crate::vendor::Vendor;
 
 pub(crate) fn encode(
@@ -52,14 +52,8 @@ pub(crate) fn encode(
     }
     body.insert("messages".to_owned(), messages.0.into_iter().map(Value::Object).collect());
     if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            json!({
-                "name": names.to_wire(&tool.name),
-                "description": tool.description,
-                "input_schema": tool.parameters,
-            })
-        });
-        body.insert("tools".to_owned(), tools.collect());
+        let tools = tools::definitions(target, request, &names);
+        body.insert("tools".to_owned(), tools.into_iter().map(|tool| tool.json).collect());
         let choice = match request.tool_choice {
             ToolChoice::Auto => None,
             ToolChoice::Any => Some(json!({"type": "any"})),

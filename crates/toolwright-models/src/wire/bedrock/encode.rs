@@ -11,7 +11,7 @@ use super::super::anthropic::input;
 use super::super::content::{self, Inside, Kind};
 use super::super::names::Names;
 use super::super::turns::{Piece, Turn, pieces, turns};
-use super::super::{Target, Wire, object};
+use super::super::{Target, Wire, object, tools};
 
 pub(crate) fn encode(
     target: Target<'_>,
@@ -54,7 +54,7 @@ pub(crate) fn encode(
     if !system.is_empty() {
         body.insert("system".to_owned(), system.into());
     }
-    if let Some(config) = tools(request, &names) {
+    if let Some(config) = tool_config(target, request, &names) {
         body.insert("toolConfig".to_owned(), config);
     }
     let mut config = Map::new();
@@ -70,19 +70,9 @@ pub(crate) fn encode(
 }
 
 /// The tools. A conversation in which tools were called is refused without any, so those are then named as they were.
-fn tools(request: &ModelRequest<'_>, names: &Names) -> Option<Value> {
-    let mut tools: Vec<Value> = request
-        .tools
-        .iter()
-        .map(|tool| {
-            let schema = json!({"json": tool.parameters});
-            let mut spec = object(json!({"name": names.to_wire(&tool.name), "inputSchema": schema}));
-            if !tool.description.trim().is_empty() {
-                spec.insert("description".to_owned(), tool.description.to_string().into());
-            }
-            json!({"toolSpec": spec})
-        })
-        .collect();
+fn tool_config(target: Target<'_>, request: &ModelRequest<'_>, names: &Names) -> Option<Value> {
+    let tools = tools::definitions(target, request, names);
+    let mut tools: Vec<Value> = tools.into_iter().map(|tool| tool.json).collect();
     if tools.is_empty() {
         let called = request.messages.iter().filter_map(|message| match message {
             Message::Assistant(message) => {

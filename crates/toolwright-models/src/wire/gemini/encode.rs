@@ -6,7 +6,7 @@ use toolwright_core::{Content, MediaSource, ModelError, ModelRequest, ToolChoice
 use super::super::content::{self, Inside};
 use super::super::names::Names;
 use super::super::turns::{Piece, Turn, pieces, turns};
-use super::super::{Target, Wire, object};
+use super::super::{Target, Wire, object, tools};
 use crate::vendor::Vendor;
 
 /// Addresses the API fetches by itself; others it refuses.
@@ -45,19 +45,12 @@ pub(crate) fn encode(
         body.insert("systemInstruction".to_owned(), json!({"parts": system}));
     }
     if !request.tools.is_empty() {
-        let tools: Vec<Value> = request
-            .tools
-            .iter()
-            .map(|tool| {
-                json!({
-                    "name": names.to_wire(&tool.name),
-                    "description": tool.description,
-                    "parametersJsonSchema": tool.parameters,
-                })
-            })
-            .collect();
+        let tools = tools::definitions(target, request, &names);
+        let tools: Vec<Value> = tools.into_iter().map(|tool| tool.json).collect();
         body.insert("tools".to_owned(), json!([{"functionDeclarations": tools}]));
         let config = match request.tool_choice {
+            // Its strict mode; `ANY` is strict as it is.
+            ToolChoice::Auto if options.strict == Some(true) => Some(json!({"mode": "VALIDATED"})),
             ToolChoice::Auto => None,
             ToolChoice::Any => Some(json!({"mode": "ANY"})),
             ToolChoice::None => Some(json!({"mode": "NONE"})),

@@ -8,7 +8,7 @@ use toolwright_core::{
 use super::super::content::{self, Inside};
 use super::super::names::Names;
 use super::super::turns::{Piece, Turn, pieces, turns};
-use super::super::{Delivery, Target, Wire, object};
+use super::super::{Delivery, Target, Wire, object, tools};
 use crate::vendor::{Any, Results, Vendor};
 
 pub(crate) fn encode(
@@ -19,6 +19,9 @@ pub(crate) fn encode(
     let Target { vendor, model } = target;
     let names = Names::new(request);
     let mut messages = Messages::default();
+    if let Some(words) = tools::told_schema(vendor, request.options) {
+        messages.add(json!({"role": "system", "content": words}));
+    }
     for turn in turns(request.messages) {
         match turn {
             Turn::System(blocks) => {
@@ -49,14 +52,8 @@ pub(crate) fn encode(
     let options = request.options;
     let mut body = object(json!({"model": model, "messages": messages}));
     if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            json!({"type": "function", "function": {
-                "name": names.to_wire(&tool.name),
-                "description": tool.description,
-                "parameters": tool.parameters,
-            }})
-        });
-        body.insert("tools".to_owned(), tools.collect());
+        let tools = tools::definitions(target, request, &names);
+        body.insert("tools".to_owned(), tools.into_iter().map(|tool| tool.json).collect());
         let choice = match (request.tool_choice, vendor.quirks.any) {
             (ToolChoice::Auto, _) => None,
             (ToolChoice::Any, any) => Some(any.word().into()),

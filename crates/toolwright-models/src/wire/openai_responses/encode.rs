@@ -8,7 +8,7 @@ use super::super::content::{self, Inside};
 use super::super::names::Names;
 use super::super::openai_chat::written;
 use super::super::turns::{Piece, Turn, pieces, turns};
-use super::super::{Delivery, Target, Wire, object};
+use super::super::{Delivery, Target, Wire, object, tools};
 use crate::error;
 use crate::vendor::Vendor;
 
@@ -60,17 +60,8 @@ pub(crate) fn encode(
         body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
     }
     if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            json!({
-                "type": "function",
-                "name": names.to_wire(&tool.name),
-                "description": tool.description,
-                "parameters": tool.parameters,
-                // Left out, the API would assume strict mode and refuse most schemas.
-                "strict": false,
-            })
-        });
-        body.insert("tools".to_owned(), tools.collect());
+        let tools = tools::definitions(target, request, &names);
+        body.insert("tools".to_owned(), tools.into_iter().map(|tool| tool.json).collect());
         let choice = match request.tool_choice {
             ToolChoice::Auto => None,
             ToolChoice::Any => Some("required".into()),

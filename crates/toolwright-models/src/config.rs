@@ -1,0 +1,279 @@
+//! The `models` section of a file: models by name, with everything that can be said about them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use toolwright_core::{ModelOptions, Secret};
+
+use crate::http::HttpLimits;
+use crate::model::VendorModel;
+use crate::price::Price;
+use crate::registry::{ConnectError, ModelSettings, connect};
+use crate::retry::RetryPolicy;
+
+/// What a file says about one model.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// `vendor/model`; or the model alone, with the vendor in `provider`.
+    pub model: String,
+    /// The vendor, when `model` does not name it.
+    #[serde(default)]
+    pub provider: Option<String>,
+    /// Another address than the vendor's own.
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key, when it is not the usual one.
+    #[serde(default)]
+    pub key_env: Option<String>,
+    /// The region, for vendors that have them.
+    #[serde(default)]
+    pub region: Option<String>,
+    /// The version of the vendor's API.
+    #[serde(default)]
+    pub api_version: Option<String>,
+    /// Headers for every request.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The longest silence, in seconds.
+    #[serde(default)]
+    pub timeout: Option<f64>,
+    /// The most further tries of a request that failed.
+    #[serde(default)]
+    pub retries: Option<u32>,
+    /// The most tokens to write.
+    #[serde(default)]
+    pub max_tokens: Option<u32>,
+    /// How adventurous to be.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// Where to stop.
+    #[serde(default)]
+    pub stop: Vec<String>,
+    /// Whether tools go out in the vendor's strict mode, where their schemas allow it.
+    #[serde(default)]
+    pub strict: Option<bool>,
+    /// Whether the vendor is asked to keep what stays the same from turn to turn.
+    #[serde(default)]
+    pub cache: Option<bool>,
+    /// What tokens cost.
+    #[serde(default, alias = "pricing")]
+    pub price: Option<Price>,
+    /// Fields for the vendor as they are.
+    #[serde(default)]
+    pub extra: Map<String, Value>,
+}
+
+/// What llm-workers has in `config`: some of the above, under LangChain's names.
+const CONFIG: [(&str, &str); 8] = [
+    ("temperature", "temperature"),
+    ("max_tokens", "max_tokens"),
+    ("stop", "stop"),
+    ("stop_sequences", "stop"),
+    ("timeout", "timeout"),
+    ("max_retries", "retries"),
+    ("base_url", "base_url"),
+    ("model_kwargs", "extra"),
+];
+
+/// A `models` section that says nothing sensible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl ModelConfig {
+    /// Reads a `models` section: a map of names to models, or a list of models with a `name`. A model is a text
+    /// (`vendor/model`) or a map.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use toolwright_models::ModelConfig;
+    ///
+    /// let models = ModelConfig::read(&json!({
+    ///     "fast": "ollama/qwen3",
+    ///     "default": {"model": "anthropic/claude-sonnet-4-5", "max_tokens": 4000, "price": {"input": 3, "output": 15}},
+    /// }))?;
+    /// assert_eq!(models["fast"].model, "ollama/qwen3");
+    /// assert_eq!(models["default"].max_tokens, Some(4000));
+    /// # Ok::<(), toolwright_models::ConfigError>(())
+    /// ```
+    pub fn read(section: &Value) -> Result<BTreeMap<String, ModelConfig>, ConfigError> {
+        let mut models = BTreeMap::new();
+        let mut add = |name: &str, model: Value| {
+            let model =
+                Self::one(model).map_err(|problem| ConfigError(format!("the model `{name}`: {problem}")))?;
+            match models.insert(name.to_owned(), model) {
+                Some(_) => Err(ConfigError(format!("there are two models `{name}`"))),
+                None => Ok(()),
+            }
+        };
+        match section {
+            Value::Object(map) => map.iter().try_for_each(|(name, model)| add(name, model.clone()))?,
+            Value::Array(list) => {
+                for model in list {
+                    let Value::Object(mut model) = model.clone() else {
+                        return Err(ConfigError(
+                            "each model of a list must be a map with a `name`".to_owned(),
+                        ));
+                    };
+                    let Some(Value::String(name)) = model.shift_remove("name") else {
+                        return Err(ConfigError("each model of a list needs a `name`".to_owned()));
+                    };
+                    add(&name, Value::Object(model))?;
+                }
+            }
+            _ => return Err(ConfigError("`models` must be a map of names to models, or a list".to_owned())),
+        }
+        Ok(models)
+    }
+
+    fn one(model: Value) -> Result<ModelConfig, String> {
+        let model: ModelConfig = match model {
+            Value::String(model) => ModelConfig { model, ..ModelConfig::default() },
+            Value::Object(mut model) => {
+                if let Some(Value::Object(config)) = model.shift_remove("config") {
+                    for (key, value) in config {
+                        let Some((_, ours)) = CONFIG.iter().find(|(theirs, _)| *theirs == key) else {
+                            return Err(format!(
+                                "`config.{key}` is not known; what goes to the vendor goes into `extra`"
+                            ));
+                        };
+                        model.entry(*ours).or_insert(value);
+                    }
+                }
+                serde_json::from_value(Value::Object(model)).map_err(|error| error.to_string())?
+            }
+            _ => return Err("it is a text or a map".to_owned()),
+        };
+        let seconds = model.timeout.map_or(1.0, |seconds| seconds);
+        if !(seconds > 0.0 && seconds <= 86_400.0) {
+            return Err("`timeout` must be a number of seconds, at most a day".to_owned());
+        }
+        let prices = model
+            .price
+            .iter()
+            .flat_map(|price| [Some(price.input), Some(price.output), price.cache_read, price.cache_write]);
+        if prices.flatten().any(|price| !price.is_finite() || price < 0.0) {
+            return Err("a price cannot be negative".to_owned());
+        }
+        Ok(model)
+    }
+
+    /// The model's full name, `vendor/model`.
+    pub fn full_name(&self) -> String {
+        match &self.provider {
+            // As LangChain calls them.
+            Some(provider) => {
+                let vendor = match provider.as_str() {
+                    "google_genai" | "google_vertexai" => "google",
+                    "bedrock_converse" => "bedrock",
+                    other => other,
+                };
+                format!("{vendor}/{}", self.model)
+            }
+            None => self.model.clone(),
+        }
+    }
+
+    /// Makes the model. Nothing is sent yet.
+    pub fn connect(&self, environment: impl Fn(&str) -> Option<String>) -> Result<VendorModel, ConnectError> {
+        let name = self.full_name();
+        let mut settings = ModelSettings::new().options(ModelOptions {
+            max_tokens: self.max_tokens,
+            temperature: self.temperature,
+            stop: self.stop.clone(),
+            strict: self.strict,
+            cache: self.cache,
+            extra: self.extra.clone(),
+            ..ModelOptions::default()
+        });
+        if let Some(variable) = &self.key_env {
+            let key = environment(variable).filter(|key| !key.trim().is_empty());
+            let key = key
+                .ok_or_else(|| ConnectError::NoVariable { name: name.clone(), variable: variable.clone() })?;
+            settings = settings.key(Secret::new(key.trim()));
+        }
+        if let Some(url) = &self.base_url {
+            settings = settings.base_url(url);
+        }
+        if let Some(region) = &self.region {
+            settings = settings.region(region);
+        }
+        if let Some(version) = &self.api_version {
+            settings = settings.api_version(version);
+        }
+        for (header, value) in &self.headers {
+            settings = settings.header(header, value);
+        }
+        if let Some(seconds) = self.timeout {
+            let read = Duration::from_secs_f64(seconds);
+            settings = settings.limits(HttpLimits { read, ..HttpLimits::default() });
+        }
+        if let Some(retries) = self.retries {
+            settings = settings.retry(RetryPolicy { retries, ..RetryPolicy::default() });
+        }
+        if let Some(price) = self.price {
+            settings = settings.price(price);
+        }
+        connect(&name, settings, environment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolwright_core::{Model as _, Usage};
+
+    use super::*;
+
+    #[test]
+    fn models_come_as_a_map_or_a_list_and_mistakes_are_named() {
+        let list = json!([
+            {"name": "default", "provider": "anthropic", "model": "claude-sonnet-4-5", "key_env": "MY_KEY",
+             "pricing": {"input_tokens_per_million": 1.0, "output_tokens_per_million": 2.0}},
+            {"name": "local", "model": "llama.cpp/any", "config": {"temperature": 0, "max_retries": 1}},
+        ]);
+        let models = ModelConfig::read(&list).unwrap();
+        assert_eq!(models["default"].full_name(), "anthropic/claude-sonnet-4-5");
+        assert_eq!((models["local"].temperature, models["local"].retries), (Some(0.0), Some(1)));
+        let usage = Usage { input_tokens: 1_000_000, output_tokens: 1_000_000, ..Usage::default() };
+        let model = models["default"].connect(|name| (name == "MY_KEY").then(|| "k".to_owned())).unwrap();
+        assert_eq!(model.cost(&usage), Some(3.0));
+        assert_eq!(models["local"].connect(|_| None).unwrap().cost(&usage), Some(0.0));
+        let error = models["default"].connect(|_| None).unwrap_err();
+        assert_eq!(error.to_string(), "`anthropic/claude-sonnet-4-5` needs a key, and MY_KEY is not set");
+
+        for (section, problem) in [
+            (json!("x"), "`models` must be a map of names to models, or a list"),
+            (json!([{"model": "a/b"}]), "each model of a list needs a `name`"),
+            (
+                json!([{"name": "a", "model": "a/b"}, {"name": "a", "model": "a/b"}]),
+                "there are two models `a`",
+            ),
+            (
+                json!({"a": {"model": "a/b", "timeout": -1}}),
+                "the model `a`: `timeout` must be a number of seconds, at most a day",
+            ),
+            (
+                json!({"a": {"model": "a/b", "price": {"input": -1, "output": 1}}}),
+                "the model `a`: a price cannot be negative",
+            ),
+        ] {
+            assert_eq!(ModelConfig::read(&section).unwrap_err().to_string(), problem);
+        }
+        let error = ModelConfig::read(&json!({"a": {"model": "a/b", "modle": 1}})).unwrap_err().to_string();
+        assert!(
+            error.starts_with("the model `a`: unknown field `modle`, expected one of `model`"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,403 @@
+//! Dialects: a schema in a vendor's subset accepts nothing that the original refuses, and refuses nothing that it
+//! accepts, unless the report says so.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use toolwright_core::{ToolChoice, ToolSpec};
+use toolwright_models::dialect::{Dialect, Effect, adapt};
+use toolwright_models::wire::{Delivery, define};
+
+use crate::support::{Conversation, FORMATS, target, vendor};
+
+/// Small values, which the schemas below accept or refuse in equal measure.
+fn value() -> impl Strategy<Value = Value> {
+    let plain = prop_oneof![
+        Just(json!(null)),
+        any::<bool>().prop_map(Value::from),
+        (-3_i64..4).prop_map(Value::from),
+        Just(json!(1.5)),
+        prop::sample::select(vec!["", "a", "b", "ab", "abc", "2026-01-02"]).prop_map(Value::from),
+    ];
+    plain.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map(prop::sample::select(vec!["a", "b", "c"]), inner, 0..3)
+                .prop_map(|map| map.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+/// Adds keywords to a schema, each as likely as not.
+fn with(base: Value, options: Vec<(&'static str, Value)>) -> impl Strategy<Value = Value> {
+    let count = options.len();
+    prop::collection::vec(prop::bool::weighted(0.3), count).prop_map(move |chosen| {
+        let mut schema = base.clone();
+        for ((key, value), _) in options.iter().zip(chosen).filter(|(_, chosen)| *chosen) {
+            schema[*key] = value.clone();
+        }
+        schema
+    })
+}
+
+fn schema() -> impl Strategy<Value = Value> {
+    let words = || vec![("description", json!("d")), ("title", json!("t")), ("default", json!(null))];
+    let leaf = prop_oneof![
+        with(
+            json!({"type": "string"}),
+            [
+                words(),
+                vec![
+                    ("minLength", json!(2)),
+                    ("maxLength", json!(2)),
+                    ("pattern", json!("^a")),
+                    ("format", json!("date")),
+                    ("enum", json!(["a", "b", 1])),
+                    ("const", json!("ab"))
+                ]
+            ]
+            .concat(),
+        ),
+        with(
+            json!({"type": "integer"}),
+            [
+                words(),
+                vec![
+                    ("minimum", json!(1)),
+                    ("maximum", json!(2)),
+                    ("multipleOf", json!(2)),
+                    ("exclusiveMinimum", json!(0)),
+                    ("enum", json!([1, "a", null]))
+                ]
+            ]
+            .concat(),
+        ),
+        with(
+            json!({"type": "number"}),
+            [words(), vec![("maximum", json!(1)), ("not", json!({"const": 1}))]].concat()
+        ),
+        with(json!({"type": "boolean"}), vec![("const", json!(true)), ("enum", json!([{"a": 1}, true]))]),
+        Just(json!({"type": "null"})),
+        Just(json!({"type": ["string", "null"]})),
+        Just(json!({"enum": ["a", 1, null]})),
+        Just(json!({"const": {"a": 1}})),
+        Just(json!({"$ref": "#/$defs/A"})),
+        Just(json!({"$ref": "#/$defs/A", "description": "d"})),
+        Just(json!({"$ref": "#/$defs/A", "maxLength": 1})),
+        Just(json!({"$ref": "#/$defs/B", "type": "integer"})),
+        Just(json!({})),
+    ];
+    let inner = leaf.prop_recursive(3, 16, 3, |inner| {
+        let list = (inner.clone(), 0_usize..64).prop_map(|(items, bits)| {
+            let mut schema = json!({"type": "array", "items": items});
+            let options = [
+                ("minItems", json!(1)),
+                ("minItems", json!(2)),
+                ("maxItems", json!(1)),
+                ("uniqueItems", json!(true)),
+                ("contains", json!({"type": "string"})),
+            ];
+            let chosen = options.into_iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+            chosen.for_each(|(_, (key, value))| schema[key] = value);
+            schema
+        });
+        let properties =
+            prop::collection::btree_map(prop::sample::select(vec!["a", "b", "c"]), inner.clone(), 0..3);
+        let object = (properties, inner.clone(), 0_usize..256).prop_map(|(properties, other, bits)| {
+            let names: Vec<&str> = properties.keys().copied().collect();
+            let mut schema = json!({"type": "object", "properties": properties});
+            if bits & 1 == 1 {
+                schema["required"] = json!(names);
+            } else if bits & 2 == 2 {
+                schema["required"] = json!(names.iter().take(1).collect::<Vec<_>>());
+            }
+            match bits >> 2 & 7 {
+                0..=2 => schema["additionalProperties"] = json!(false),
+                3 => schema["additionalProperties"] = json!(true),
+                4 => schema["additionalProperties"] = other,
+                _ => {}
+            }
+            if bits >> 5 & 7 == 7 {
+                schema["minProperties"] = json!(1);
+            }
+            schema
+        });
+        let union = (
+            prop::sample::select(vec!["anyOf", "oneOf", "allOf"]),
+            prop::collection::vec(inner.clone(), 1..3),
+            0_usize..8,
+        )
+            .prop_map(|(key, list, bits)| {
+                let mut schema = json!({key: list});
+                if bits & 1 == 1 {
+                    schema["type"] = json!("string");
+                }
+                if bits & 2 == 2 {
+                    schema["maxLength"] = json!(1);
+                }
+                if bits == 7 {
+                    schema["anyOf"] = json!([{"type": "string"}]);
+                }
+                schema
+            });
+        prop_oneof![list, object.clone(), object, union]
+    });
+    inner.prop_map(|mut schema| {
+        schema["$defs"] = json!({
+            "A": {"type": "string", "minLength": 1},
+            "B": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        });
+        schema
+    })
+}
+
+fn validator(schema: &Value) -> jsonschema::Validator {
+    // A vendor that checks formats checks them; so does who compares.
+    jsonschema::options().should_validate_formats(true).build(schema).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_dialect_that_accepts_or_refuses_more_says_so(
+        schema in schema(), values in prop::collection::vec(value(), 24)
+    ) {
+        for dialect in [Dialect::AnthropicStrict, Dialect::OpenAiStrict] {
+            let Ok(adapted) = adapt(&schema, dialect) else { continue };
+            // A schema that the vendor refuses accepts nothing, and is not sent.
+            if adapted.changes.iter().any(|change| change.effect == Effect::Refused) {
+                continue;
+            }
+            let said = |wanted: &[Effect]| adapted.changes.iter().any(|change| wanted.contains(&change.effect));
+            let (before, after) = (validator(&schema), validator(&adapted.schema));
+            for value in &values {
+                match (before.is_valid(value), after.is_valid(value)) {
+                    (false, true) => prop_assert!(
+                        said(&[Effect::Looser]), "{dialect:?} lets {value} pass\n{schema}\n{}", adapted.schema
+                    ),
+                    (true, false) => prop_assert!(
+                        said(&[Effect::Tighter, Effect::Closed]), "{dialect:?} refuses {value}\n{schema}\n{}", adapted.schema
+                    ),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn tool(name: &str, parameters: Value) -> ToolSpec {
+    let mut tool = ToolSpec::new(name, "d");
+    tool.parameters = parameters;
+    tool
+}
+
+/// A tool that can be strict, one that cannot without forcing arguments on the model, and one that refers to itself.
+fn tools() -> Vec<ToolSpec> {
+    vec![
+        tool(
+            "plain",
+            json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}),
+        ),
+        tool("optional", json!({"type": "object", "properties": {"n": {"type": "integer"}}})),
+        tool(
+            "tree",
+            json!({"$ref": "#/$defs/T", "type": "object", "$defs": {"T": {"type": "object", "properties": {
+            "inner": {"$ref": "#/$defs/T"}}}}}),
+        ),
+    ]
+}
+
+#[test]
+fn tools_are_strict_where_they_can_be_and_the_report_says_where_not() {
+    let strict = |name: &str| -> Vec<bool> {
+        let flag = |json: &Value| {
+            ["/strict", "/function/strict", "/toolSpec/strict"]
+                .iter()
+                .any(|at| json.pointer(at) == Some(&json!(true)))
+        };
+        define(vendor(name), &tools(), true).iter().map(|tool| flag(&tool.json)).collect()
+    };
+    assert_eq!(strict("anthropic"), [true, true, false]);
+    assert_eq!(strict("bedrock"), [true, true, false]);
+    assert_eq!(strict("bedrock-invoke"), [true, true, false]);
+    assert_eq!(strict("openai"), [true, false, false]);
+    assert_eq!(strict("openai-chat"), [true, false, false]);
+    assert_eq!(strict("google"), [false, false, false]);
+    assert_eq!(strict("ollama"), [false, false, false]);
+    let told = |name: &str| -> Vec<String> {
+        let tools = define(vendor(name), &tools(), true);
+        tools.iter().flat_map(|tool| tool.changes.iter().map(|change| change.to_string())).collect()
+    };
+    assert_eq!(
+        told("openai"),
+        [
+            "/: only the named properties remain (some values the tool takes can no longer be sent)",
+            "it is not sent in strict mode: `n` becomes required",
+            "it is not sent in strict mode: the schema refers to itself",
+        ]
+    );
+    assert_eq!(told("ollama"), ["the vendor has no strict mode"; 3]);
+    let many: Vec<ToolSpec> =
+        (0..30).map(|n| tool(&format!("t{n}"), tools()[0].parameters.clone())).collect();
+    let strict = define(vendor("anthropic"), &many, true);
+    assert_eq!(strict.iter().filter(|tool| tool.json["strict"] == true).count(), 20);
+    assert!(define(vendor("anthropic"), &many, false).iter().all(|tool| tool.json.get("strict").is_none()));
+}
+
+#[test]
+fn what_a_vendor_reads_past_or_is_not_told_is_reported() {
+    let mut look = tool(
+        "files.look",
+        json!({"type": "object", "properties": {
+        "path": {"type": "string", "pattern": "^a"}, "how": {"oneOf": [{"const": "x"}, {"type": "null"}]}}}),
+    );
+    look.output_schema = Some(json!({"type": "string"}));
+    let told = |name: &str| -> Vec<String> {
+        define(vendor(name), &[look.clone()], false)[0]
+            .changes
+            .iter()
+            .map(|change| change.to_string())
+            .collect()
+    };
+    assert_eq!(told("anthropic"), ["it is called `files_look`", "the schema of its output is not sent"]);
+    assert_eq!(
+        told("google"),
+        [
+            "it is called `files_look`",
+            "the schema of its output is not sent",
+            "/properties/path: the vendor does not know `pattern` (the vendor may send what the tool refuses)",
+            "/properties/how: `oneOf` is read as `anyOf` (the vendor may send what the tool refuses)",
+            "/properties/how/oneOf/0: the vendor does not know `const` (the vendor may send what the tool refuses)",
+        ]
+    );
+}
+
+#[test]
+fn an_answer_that_follows_a_schema_is_asked_for_in_each_vendors_way() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
+    let mut conversation = Conversation::of([toolwright_core::Message::user("x")]);
+    conversation.options.response_schema = Some(schema.clone());
+    let mut asked = |name: &str, pointer: &str| {
+        conversation.options.max_tokens = Some(5);
+        let body = vendor(name).wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap();
+        body.pointer(pointer).cloned().unwrap_or_default()
+    };
+    let named = json!({"name": "answer", "schema": schema, "strict": true});
+    let format = json!({"type": "json_schema", "schema": schema});
+    assert_eq!(asked("anthropic", "/output_config/format"), format);
+    assert_eq!(asked("bedrock-invoke", "/output_config/format"), format);
+    assert_eq!(
+        asked("openai-chat", "/response_format"),
+        json!({"type": "json_schema", "json_schema": named})
+    );
+    assert_eq!(asked("llama.cpp", "/response_format/json_schema/schema"), schema);
+    assert_eq!(
+        asked("openai", "/text/format"),
+        json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": true})
+    );
+    let config =
+        json!({"maxOutputTokens": 5, "responseMimeType": "application/json", "responseJsonSchema": schema});
+    assert_eq!(asked("google", "/generationConfig"), config);
+    let text = asked("bedrock", "/outputConfig/textFormat/structure/jsonSchema/schema");
+    assert_eq!(serde_json::from_str::<Value>(text.as_str().unwrap()).unwrap(), schema);
+    assert_eq!(asked("deepseek", "/response_format"), json!({"type": "json_object"}));
+    assert!(asked("deepseek", "/messages/0/content").as_str().unwrap().contains("JSON Schema"));
+
+    conversation.options.response_schema =
+        Some(json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
+    let chat = vendor("openai-chat")
+        .wire
+        .encode(target("openai-chat"), &conversation.request(), Delivery::Whole)
+        .unwrap();
+    assert_eq!(
+        chat.pointer("/response_format/json_schema/strict"),
+        Some(&json!(false)),
+        "an optional property stays one"
+    );
+    conversation.options.response_schema = Some(json!({"properties": {}}));
+    let error = vendor("anthropic")
+        .wire
+        .encode(target("anthropic"), &conversation.request(), Delivery::Whole)
+        .unwrap_err();
+    assert!(error.to_string().starts_with("the response schema cannot be sent: "), "{error}");
+}
+
+/// A conversation that grows by a turn with a call, its answer, and a remark of the user.
+fn grown(turns: usize) -> Conversation {
+    use toolwright_core::{AssistantMessage, Message, ToolCall, ToolError, ToolResult};
+    let mut messages = vec![Message::system("Be brief."), Message::user("go")];
+    for turn in 0..turns {
+        let call = ToolCall::new(format!("c{turn}"), "plain", json!({"n": turn}));
+        let result = ToolResult::failed(&call, ToolError::new("no").info());
+        messages.push(Message::Assistant(AssistantMessage::calls([call])));
+        messages.push(Message::Tool(result));
+    }
+    Conversation { messages, tools: tools(), ..Conversation::default() }
+}
+
+/// The same JSON without marks for caches.
+fn unmarked(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .filter(|(key, _)| *key != "cache_control")
+            .map(|(key, value)| (key.clone(), unmarked(value)))
+            .collect(),
+        Value::Array(list) => {
+            list.iter().filter(|item| item.get("cachePoint").is_none()).map(unmarked).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn every_request_starts_with_the_one_before_it() {
+    for (name, _) in FORMATS {
+        let encode = |turns: usize| {
+            let conversation = grown(turns);
+            vendor(name).wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap()
+        };
+        for turns in 0..4 {
+            let (before, after) = (unmarked(&encode(turns)), unmarked(&encode(turns + 1)));
+            assert_eq!(encode(turns).to_string(), encode(turns).to_string(), "the same twice");
+            for (key, value) in before.as_object().unwrap() {
+                match (key.as_str(), value.as_array(), after[key].as_array()) {
+                    ("messages" | "input" | "contents", Some(before), Some(after)) => {
+                        assert_eq!(Some(before.as_slice()), after.get(..before.len()), "{name} {key}");
+                    }
+                    _ => assert_eq!(value, &after[key], "{name} {key}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn vendors_that_want_to_be_told_are_told_what_to_keep() {
+    let marks = |name: &str, model: &'static str, cache: Option<bool>, turns: usize| {
+        let mut conversation = grown(turns);
+        conversation.options.cache = cache;
+        let target = toolwright_models::wire::Target { vendor: vendor(name), model };
+        let body =
+            vendor(name).wire.encode(target, &conversation.request(), Delivery::Whole).unwrap().to_string();
+        body.matches("cache_control").count() + body.matches("cachePoint").count()
+    };
+    // Instructions, and the user's last two turns; never more than the four that are allowed.
+    assert_eq!(marks("anthropic", "m", None, 0), 2);
+    assert_eq!(marks("anthropic", "m", None, 5), 3);
+    assert_eq!(marks("anthropic", "m", Some(false), 5), 0);
+    assert_eq!(marks("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", None, 5), 3);
+    assert_eq!(marks("bedrock", "anthropic.claude-v2:1", None, 5), 0);
+    assert_eq!(marks("bedrock", "meta.llama3", Some(true), 5), 0);
+    assert_eq!(marks("bedrock-invoke", "anthropic.claude-opus-4-6-v1", None, 5), 3);
+    assert_eq!(marks("anthropic-compatible", "m", None, 5), 0);
+    assert_eq!(marks("anthropic-compatible", "m", Some(true), 5), 3);
+    for name in ["openai", "openai-chat", "google"] {
+        assert_eq!(marks(name, "m", Some(true), 5), 0);
+    }
+    let mut plain = Conversation::of([toolwright_core::Message::user("x")]);
+    plain.tool_choice = ToolChoice::None;
+    let body =
+        vendor("anthropic").wire.encode(target("anthropic"), &plain.request(), Delivery::Whole).unwrap();
+    assert!(!body.to_string().contains("cache_control"), "a single question is not worth keeping");
+}
