@@ -193,10 +193,10 @@ impl Talk<'_> {
         // Calls that an earlier answer left are made first: this is how another process goes on.
         let mut calls = unanswered(&self.said.messages);
         loop {
+            if self.stopped() {
+                return Ok(false);
+            }
             if calls.is_empty() {
-                if self.stopped() {
-                    return Ok(false);
-                }
                 if let Err(limit) = self.run.limits().admit_turn(self.said.messages.len()) {
                     self.limit_reached(limit)?;
                     return Ok(false);

@@ -186,3 +186,14 @@ async fn a_result_from_the_caller_answers_a_pending_call() {
     chat.push(Message::Tool(ToolResult::text(&call, "five")));
     assert_eq!(chat.answer(&model).await.unwrap(), Some(RunEnd::Done));
 }
+
+#[tokio::test]
+async fn a_run_that_has_ended_makes_no_more_calls() {
+    let limits = Limits { tokens: Some(1), ..Limits::default() };
+    let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
+    let mut chat = Conversation::new(&run);
+    let model = ScriptedModel::repeating([Reply::call("add", json!({"x": 1, "y": 2})).with_usage(1, 1)]);
+    let first = chat.say(&model, "go").await.unwrap();
+    assert!(matches!(first, Some(RunEnd::Limit { .. })));
+    assert_eq!((chat.answer(&model).await.unwrap(), run.spent().tool_calls), (first, 0));
+}
