@@ -1,30 +1,39 @@
 //! Output of a command in bounded memory: everything up to the limit, head and tail beyond it.
 //!
-//! The first half mebibyte and the last are kept in memory. What lies between goes to a file without a name as long as
-//! the whole may still fit the limit, and is forgotten the moment it does not, so that many floods at once cost little.
+//! The first half mebibyte and the last are kept in memory, and bytes are read to where they are kept, without a copy on
+//! the way. What lies between goes to a file without a name as long as the whole may still fit the limit, and is forgotten
+//! the moment it does not, so that many floods at once cost little.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 
 /// How much of each end is kept of output beyond the limit.
 pub(crate) const KEPT_END: usize = 512 * 1024;
+/// The most that is read at once.
+pub(crate) const CHUNK: usize = 128 * 1024;
+/// The latest bytes go round in here; one read never reaches into the last `KEPT_END` of them.
+const RING: usize = KEPT_END + CHUNK;
 
 /// Collects one stream.
 #[derive(Debug)]
 pub(crate) struct Capture {
     limit: usize,
     head: Vec<u8>,
+    head_length: usize,
     middle: Middle,
-    tail: VecDeque<u8>,
+    ring: Vec<u8>,
+    /// Where the next byte goes.
+    at: usize,
+    /// How many bytes before that count.
+    have: usize,
     total: u64,
 }
 
 #[derive(Debug)]
 enum Middle {
-    /// Head and tail are all there is.
+    /// Head and ring are all there is.
     None,
-    /// What was pushed out of the tail, in order.
+    /// What was pushed out of the ring, in order.
     Spooled(File),
     /// The limit was passed, or there was nowhere to keep it.
     Dropped,
@@ -41,68 +50,105 @@ pub(crate) struct Captured {
 
 impl Capture {
     pub(crate) fn new(limit: usize) -> Self {
-        Capture { limit, head: Vec::new(), middle: Middle::None, tail: VecDeque::new(), total: 0 }
+        // Zeroed memory costs nothing until it is used.
+        let (head, ring) = (vec![0; KEPT_END], vec![0; RING]);
+        Capture { limit, head, head_length: 0, middle: Middle::None, ring, at: 0, have: 0, total: 0 }
     }
 
-    /// Adds output.
-    pub(crate) fn push(&mut self, mut bytes: &[u8]) {
-        self.total = self.total.saturating_add(bytes.len() as u64);
+    /// Where the next bytes are to be put; never empty.
+    pub(crate) fn space(&mut self) -> &mut [u8] {
+        if self.head_length < KEPT_END {
+            let end = KEPT_END.min(self.head_length + CHUNK);
+            return self.head.get_mut(self.head_length..end).unwrap_or_default();
+        }
+        let length = CHUNK.min(RING - self.at);
+        let pushed_out = (self.have + length).saturating_sub(RING);
+        if pushed_out > 0 {
+            self.spool(pushed_out);
+            self.have -= pushed_out;
+        }
+        self.ring.get_mut(self.at..self.at + length).unwrap_or_default()
+    }
+
+    /// Counts bytes that were put into the space, and shows them.
+    pub(crate) fn filled(&mut self, count: usize) -> &[u8] {
+        self.total = self.total.saturating_add(count as u64);
         if self.total > self.limit as u64 {
             self.middle = Middle::Dropped;
         }
-        let room = KEPT_END.saturating_sub(self.head.len()).min(bytes.len());
-        let (first, rest) = bytes.split_at(room);
-        self.head.extend_from_slice(first);
-        bytes = rest;
-        if bytes.len() > KEPT_END {
-            let (passing, last) = bytes.split_at(bytes.len() - KEPT_END);
-            let (old, also_old) = self.tail.as_slices();
-            let (old, also_old) = (old.to_vec(), also_old.to_vec());
-            self.tail.clear();
-            self.spool(&[&old, &also_old, passing]);
-            bytes = last;
+        if self.head_length < KEPT_END {
+            let from = self.head_length;
+            self.head_length = KEPT_END.min(from + count);
+            return self.head.get(from..self.head_length).unwrap_or_default();
         }
-        let overflow = (self.tail.len() + bytes.len()).saturating_sub(KEPT_END);
-        if overflow > 0 {
-            if matches!(self.middle, Middle::Dropped) {
-                self.tail.drain(..overflow);
-            } else {
-                let pushed_out: Vec<u8> = self.tail.drain(..overflow).collect();
-                self.spool(&[&pushed_out]);
-            }
-        }
-        self.tail.extend(bytes);
+        let from = self.at;
+        self.at = (from + count) % RING;
+        self.have = RING.min(self.have + count);
+        self.ring.get(from..from + count).unwrap_or_default()
     }
 
-    fn spool(&mut self, parts: &[&[u8]]) {
+    /// Adds output that lies somewhere else.
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let space = self.space();
+            let count = space.len().min(bytes.len());
+            let (now, later) = bytes.split_at(count);
+            if let Some(space) = space.get_mut(..count) {
+                space.copy_from_slice(now);
+            }
+            self.filled(count);
+            bytes = later;
+        }
+    }
+
+    /// The bytes of the ring from `skip` of the oldest on, as the two pieces they lie in.
+    fn latest(&self, skip: usize) -> [&[u8]; 2] {
+        let length = self.have.saturating_sub(skip);
+        let start = (self.at + RING - length) % RING;
+        let first = length.min(RING - start);
+        let piece = |from: usize, to: usize| self.ring.get(from..to).unwrap_or_default();
+        [piece(start, start + first), piece(0, length - first)]
+    }
+
+    /// Writes the oldest bytes of the ring to the file, if they may still be wanted.
+    fn spool(&mut self, count: usize) {
         if matches!(self.middle, Middle::None) {
             self.middle = spool_file().map_or(Middle::Dropped, Middle::Spooled);
         }
-        if let Middle::Spooled(file) = &mut self.middle
-            && parts.iter().any(|part| file.write_all(part).is_err())
-        {
-            self.middle = Middle::Dropped;
+        let Middle::Spooled(mut file) = std::mem::replace(&mut self.middle, Middle::Dropped) else { return };
+        let mut left = count;
+        let written = self.latest(0).iter().all(|piece| {
+            let piece = piece.get(..left.min(piece.len())).unwrap_or_default();
+            left -= piece.len();
+            file.write_all(piece).is_ok()
+        });
+        if written {
+            self.middle = Middle::Spooled(file);
         }
     }
 
     /// Ends the collection.
-    pub(crate) fn finish(self) -> Captured {
-        let Capture { mut head, middle, tail, total, .. } = self;
+    pub(crate) fn finish(mut self) -> Captured {
         let mut between = Vec::new();
-        if let Middle::Spooled(mut file) = middle {
-            let read = file.rewind().and_then(|()| file.read_to_end(&mut between));
-            if read.is_err() {
-                between.clear();
-            }
-        }
-        let kept = (head.len() + between.len() + tail.len()) as u64;
-        let omitted = total - kept.min(total);
-        if omitted == 0 {
+        let whole = match &mut self.middle {
+            Middle::None => true,
+            Middle::Spooled(file) => file.rewind().and_then(|()| file.read_to_end(&mut between)).is_ok(),
+            Middle::Dropped => false,
+        };
+        let mut head = std::mem::take(&mut self.head);
+        head.truncate(self.head_length);
+        if whole {
             head.append(&mut between);
+            self.latest(0).iter().for_each(|piece| head.extend_from_slice(piece));
+            head.shrink_to_fit();
+            return Captured { text: into_text(head), omitted: 0 };
+        }
+        let tail = self.latest(self.have.saturating_sub(KEPT_END)).concat();
+        let omitted = self.total - (head.len() + tail.len()) as u64;
+        if omitted == 0 {
             head.extend(tail);
             return Captured { text: into_text(head), omitted };
         }
-        let (tail, _) = (Vec::from(tail), ());
         let text = format!("{}\n[... {omitted} bytes left out ...]\n{}", into_text(head), into_text(tail));
         Captured { text, omitted }
     }
@@ -140,7 +186,7 @@ mod tests {
     #[test]
     fn everything_up_to_the_limit_is_kept_in_order() {
         let all: Vec<u8> = (0..5_000_000u32).map(|at| b'a' + (at % 23) as u8).collect();
-        for size in [1_000, 65_536, 700_000, 5_000_000] {
+        for size in [1_000, 65_536, CHUNK - 1, CHUNK, 700_000, 5_000_000] {
             let pieces: Vec<&[u8]> = all.chunks(size).collect();
             let got = capture(5_000_000, &pieces);
             assert_eq!(got.omitted, 0);
@@ -158,6 +204,24 @@ mod tests {
             assert!(got.text.as_bytes().starts_with(&all[..KEPT_END]));
             assert!(got.text.as_bytes().ends_with(&all[all.len() - KEPT_END..]));
             assert!(got.text.contains("\n[... 7951424 bytes left out ...]\n"));
+        }
+    }
+
+    #[test]
+    fn bytes_read_into_place_are_the_same_as_bytes_pushed() {
+        let all: Vec<u8> = (0..6_000_000u32).map(|at| b'a' + (at % 23) as u8).collect();
+        for (limit, most) in [(10_000_000, 777), (10_000_000, CHUNK), (5_000_000, 99_991), (5_000_000, CHUNK)]
+        {
+            let mut read = Capture::new(limit);
+            let mut from = all.as_slice();
+            while !from.is_empty() {
+                let space = read.space();
+                let count = space.len().min(from.len()).min(most);
+                space[..count].copy_from_slice(&from[..count]);
+                assert_eq!(read.filled(count), &from[..count]);
+                from = &from[count..];
+            }
+            assert!(read.finish() == capture(limit, &[&all]), "limit {limit}, {most} at once");
         }
     }
 

@@ -13,7 +13,7 @@ use toolwright_core::{
     ErrorKind, ExecResult, MAX_EXEC_OUTPUT, OutputSink, OutputStream, ToolError, ToolOutput,
 };
 
-use crate::capture::{Capture, Captured};
+use crate::capture::{CHUNK, Capture, Captured};
 use crate::files;
 use crate::launcher::client::{Line, Session, nothing, unavailable};
 use crate::launcher::wire::{Command, Event, Job, Stage, Work};
@@ -25,7 +25,6 @@ const KILL_PATIENCE: Duration = Duration::from_millis(380);
 const DRAIN_PATIENCE: Duration = Duration::from_millis(100);
 /// Pipes wider than the default mean fewer wake-ups under a flood.
 const PIPE_BYTES: i32 = 1024 * 1024;
-const CHUNK: usize = 128 * 1024;
 
 /// How a job went.
 pub(crate) enum Finish {
@@ -64,25 +63,80 @@ fn streams(piped_input: bool) -> std::io::Result<(Streams, [OwnedFd; 3])> {
     Ok((ours, [theirs_in, theirs_out, theirs_err]))
 }
 
-/// Runs a job. `take` receives every piece of output.
+/// Where output goes: straight into a place of its own.
+pub(crate) trait Sink {
+    /// Room for the next bytes; never empty.
+    fn space(&mut self) -> &mut [u8];
+    /// So many bytes were put there.
+    fn filled(&mut self, count: usize);
+}
+
+/// Hands every piece of output to a function.
+pub(crate) struct Each<F> {
+    buffer: Vec<u8>,
+    take: F,
+}
+
+impl<F: FnMut(&[u8])> Each<F> {
+    pub(crate) fn new(take: F) -> Self {
+        Each { buffer: vec![0; CHUNK], take }
+    }
+}
+
+impl<F: FnMut(&[u8])> Sink for Each<F> {
+    fn space(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
+    fn filled(&mut self, count: usize) {
+        (self.take)(self.buffer.get(..count).unwrap_or_default());
+    }
+}
+
+/// Keeps standard output, and tells somebody of it.
+struct Kept<'a> {
+    capture: Capture,
+    sink: Option<&'a dyn OutputSink>,
+}
+
+impl<S: Sink> Sink for &mut S {
+    fn space(&mut self) -> &mut [u8] {
+        (**self).space()
+    }
+
+    fn filled(&mut self, count: usize) {
+        (**self).filled(count);
+    }
+}
+
+impl Sink for Kept<'_> {
+    fn space(&mut self) -> &mut [u8] {
+        self.capture.space()
+    }
+
+    fn filled(&mut self, count: usize) {
+        let bytes = self.capture.filled(count);
+        if let Some(sink) = self.sink {
+            sink.output(OutputStream::Stdout, bytes);
+        }
+    }
+}
+
+/// Runs a job. The sinks receive every piece of output.
 pub(crate) async fn run(
     session: &Session,
     job: &Job,
     input: Option<&[u8]>,
     deadline: Option<Instant>,
-    mut take_out: impl FnMut(&[u8]),
-    mut take_err: impl FnMut(&[u8]),
+    mut out: impl Sink,
+    mut err: impl Sink,
 ) -> Result<Finish, ToolError> {
     let (ours, theirs) =
         streams(input.is_some()).map_err(|error| unavailable("could not make pipes").with_source(error))?;
     let mut line = session.submit(job, theirs).await?;
     let Streams { stdin, stdout, stderr } = ours;
     let pump = async {
-        tokio::join!(
-            feed(stdin, input.unwrap_or_default()),
-            drain(stdout, &mut take_out),
-            drain(stderr, &mut take_err)
-        )
+        tokio::join!(feed(stdin, input.unwrap_or_default()), drain(stdout, &mut out), drain(stderr, &mut err))
     };
     tokio::pin!(pump);
     let time_up = async {
@@ -149,13 +203,12 @@ async fn feed(stdin: Option<pipe::Sender>, input: &[u8]) {
     }
 }
 
-async fn drain(mut from: pipe::Receiver, take: &mut impl FnMut(&[u8])) {
-    let mut buffer = vec![0; CHUNK];
-    while let Ok(count) = from.read(&mut buffer).await {
-        match buffer.get(..count) {
-            Some([]) | None => break,
-            Some(bytes) => take(bytes),
+async fn drain(mut from: pipe::Receiver, sink: &mut impl Sink) {
+    while let Ok(count) = from.read(sink.space()).await {
+        if count == 0 {
+            break;
         }
+        sink.filled(count);
     }
 }
 
@@ -170,32 +223,26 @@ pub(crate) async fn command(
     layers: &[String],
     mut skip: impl FnMut(&[u8]) -> usize,
 ) -> Result<ExecResult, ToolError> {
-    let mut stdout = Capture::new(MAX_EXEC_OUTPUT);
+    let mut stdout = Kept { capture: Capture::new(MAX_EXEC_OUTPUT), sink };
     let mut stderr = Capture::new(MAX_EXEC_OUTPUT);
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let tell = |stream, bytes: &[u8]| {
-        if let Some(sink) = sink.filter(|_| !bytes.is_empty()) {
-            sink.output(stream, bytes);
-        }
-    };
     let finish = run(
         session,
         job,
         input,
         deadline,
-        |bytes| {
-            stdout.push(bytes);
-            tell(OutputStream::Stdout, bytes);
-        },
-        |bytes| {
+        &mut stdout,
+        Each::new(|bytes: &[u8]| {
             let own = skip(bytes);
             let bytes = bytes.get(own..).unwrap_or_default();
             stderr.push(bytes);
-            tell(OutputStream::Stderr, bytes);
-        },
+            if let Some(sink) = sink.filter(|_| !bytes.is_empty()) {
+                sink.output(OutputStream::Stderr, bytes);
+            }
+        }),
     )
     .await?;
-    let (stdout, stderr) = (stdout.finish(), stderr.finish());
+    let (stdout, stderr) = (stdout.capture.finish(), stderr.finish());
     match finish {
         Finish::Ended(code) if stdout.omitted + stderr.omitted > 0 => {
             let message = format!(

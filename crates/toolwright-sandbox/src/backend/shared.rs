@@ -10,7 +10,7 @@ use toolwright_core::{
     ToolOutput,
 };
 
-use super::exec::{self, Finish};
+use super::exec::{self, Each, Finish, Sink};
 use super::spawn;
 use crate::env;
 use crate::launcher::client::{Session, unavailable};
@@ -103,7 +103,7 @@ impl Seat {
     pub(crate) async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
         let job = self.file_job(path, |path| Work::Write { path })?;
         let deadline = Some(Instant::now() + FILE_PATIENCE);
-        match exec::run(&self.session, &job, Some(contents), deadline, |_| {}, |_| {}).await? {
+        match exec::run(&self.session, &job, Some(contents), deadline, ignore(), ignore()).await? {
             Finish::Ended(0) => Ok(()),
             other => Err(file_failure(&job, other)),
         }
@@ -118,7 +118,7 @@ impl Seat {
             let room = MAX_READ_FILE - contents.len().min(MAX_READ_FILE);
             contents.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         };
-        match exec::run(&self.session, &job, None, deadline, take, |_| {}).await? {
+        match exec::run(&self.session, &job, None, deadline, Each::new(take), ignore()).await? {
             Finish::Ended(0) => Ok(contents),
             other => {
                 let error = file_failure(&job, other);
@@ -131,6 +131,11 @@ impl Seat {
             }
         }
     }
+}
+
+/// Takes output nobody wants.
+pub(crate) fn ignore() -> impl Sink {
+    Each::new(|_: &[u8]| {})
 }
 
 fn file_failure(job: &Job, finish: Finish) -> ToolError {

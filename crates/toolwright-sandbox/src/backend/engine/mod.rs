@@ -21,8 +21,8 @@ use toolwright_core::{
 };
 
 use self::clerk::Clerk;
-use super::exec::{self, Finish};
-use super::shared::{FILE_PATIENCE, Seat, look_up};
+use super::exec::{self, Each, Finish};
+use super::shared::{FILE_PATIENCE, Seat, ignore, look_up};
 use crate::env;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Job, Mode, Setup};
@@ -238,7 +238,7 @@ async fn sweep(inner: Arc<Inner>, mark: u64, root: i32, user: Option<String>) {
     command.extend([inner.name.clone(), "/bin/sh".into(), "-c".into(), script, "sh".into()]);
     command.extend(order.splitn(5, ' ').map(str::to_owned));
     if let Ok(job) = inner.client.job(&ExecRequest::new(command), look_up) {
-        let _ = exec::run(&inner.client.session, &job, None, None, |_| {}, |_| {}).await;
+        let _ = exec::run(&inner.client.session, &job, None, None, ignore(), ignore()).await;
     }
 }
 
@@ -458,7 +458,8 @@ impl EngineSandbox {
         let hear = |bytes: &[u8]| {
             entered.take(&running, bytes);
         };
-        let finish = exec::run(&inner.client.session, &job, input, deadline, take, hear).await?;
+        let finish =
+            exec::run(&inner.client.session, &job, input, deadline, Each::new(take), Each::new(hear)).await?;
         running.end().await;
         match (finish, entered.failure(&shown(path), &inner.workspace, None)) {
             (Finish::TimedOut, _) => {
