@@ -1,0 +1,93 @@
+//! Upper, lower and title case.
+
+use unicode_general_category::{GeneralCategory, get_general_category};
+
+use super::receiver;
+use crate::error::Error;
+use crate::eval::{Args, Eval};
+use crate::value::Value;
+
+pub(super) fn cased(
+    eval: &mut Eval<'_>,
+    value: &Value,
+    args: Args,
+    name: &str,
+    change: fn(&str) -> String,
+) -> Result<Value, Error> {
+    args.none(name)?;
+    let text = receiver(value);
+    // The longest expansion turns one character into three.
+    eval.fuel.allocate(text.len() * 3)?;
+    Ok(Value::str(change(&text)))
+}
+
+pub(super) fn title(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut inside = false;
+    for c in text.chars() {
+        if inside {
+            out.extend(c.to_lowercase())
+        } else {
+            push_title(&mut out, c)
+        }
+        inside = is_cased(c);
+    }
+    out
+}
+
+pub(super) fn capitalize(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    if let Some(first) = chars.next() {
+        push_title(&mut out, first);
+    }
+    out.push_str(&chars.as_str().to_lowercase());
+    out
+}
+
+/// The title-case form: upper case, except for the digraphs and ligatures that have a form between.
+fn push_title(out: &mut String, c: char) {
+    match c {
+        'Ǆ'..='ǆ' => out.push('ǅ'),
+        'Ǉ'..='ǉ' => out.push('ǈ'),
+        'Ǌ'..='ǌ' => out.push('ǋ'),
+        'Ǳ'..='ǳ' => out.push('ǲ'),
+        '\u{10d0}'..='\u{10ff}' => out.push(c),
+        _ => {
+            let mut upper = c.to_uppercase();
+            out.extend(upper.next());
+            for rest in upper {
+                if c == 'ŉ' { out.push(rest) } else { out.extend(rest.to_lowercase()) }
+            }
+        }
+    }
+}
+
+pub(super) fn is_title(c: char) -> bool {
+    get_general_category(c) == GeneralCategory::TitlecaseLetter
+}
+
+fn is_cased(c: char) -> bool {
+    c.is_lowercase() || c.is_uppercase() || is_title(c)
+}
+
+pub(super) fn swapcase(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_uppercase() { out.extend(c.to_lowercase()) } else { out.extend(c.to_uppercase()) }
+    }
+    out
+}
+
+pub(super) fn casefold(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            'ı' => out.push(c),
+            'ẞ' => out.push_str("ss"),
+            _ if c.is_ascii() => out.push(c.to_ascii_lowercase()),
+            _ => c.to_uppercase().for_each(|upper| out.extend(upper.to_lowercase())),
+        }
+    }
+    out
+}
