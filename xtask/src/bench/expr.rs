@@ -6,11 +6,22 @@ use serde_json::Value;
 use super::{Report, Row, geometric_mean, nanos, ours, peer};
 
 pub fn evaluate() -> Result<Report> {
-    run("evaluate", "Evaluating a compiled template; the ratio is the geometric mean of the shapes.")
+    run(
+        "evaluate",
+        "Evaluating a compiled template; the ratio is the geometric mean of the shapes. Where the time goes: a variable \
+        of the caller's scope costs a hash lookup, a text that is made an allocation; operators on numbers and rounds \
+        of a loop that only counts take a few nanoseconds each. The comprehension is the closest race, because \
+        llm-workers runs it as CPython's bytecode.",
+    )
 }
 
 pub fn load() -> Result<Report> {
-    run("load", "Compiling a template and evaluating it once; the ratio is the geometric mean of the shapes.")
+    run(
+        "load",
+        "Compiling a template and evaluating it once; the ratio is the geometric mean of the shapes. Where the time \
+        goes: not quite half of it reads tokens and builds the tree, a quarter gives names their slots, the rest \
+        evaluates once and frees the tree. A bare `${name}` needs no tree.",
+    )
 }
 
 fn run(what: &str, about: &str) -> Result<Report> {

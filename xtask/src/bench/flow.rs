@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{Report, Row, nanos, ours, output, peer};
+use super::{Report, Row, geometric_mean, nanos, ours, output, peer};
 
 /// A three-step tool.
 pub fn flow() -> Result<Report> {
@@ -13,7 +13,9 @@ pub fn flow() -> Result<Report> {
         ("expression, branch, expression", "with_if"),
     ];
     let calls = shapes.map(|(work, tool)| (work, tool, json!({"x": 20})));
-    let about = "A YAML tool of three steps: ours through the whole path of a call, theirs as a `call` statement runs it.";
+    let about = "A YAML tool of three steps: ours through the whole path of a call, theirs as a `call` statement runs \
+        it. Where the time goes: four fifths of ours is the path of the call, from finding the tool and validating \
+        its arguments to the result; the statements are the rest.";
     beside("flow", &calls, about)
 }
 
@@ -29,7 +31,9 @@ pub fn each() -> Result<Report> {
     beside(
         "each",
         &calls,
-        "`for_each` over 10,000 elements: the tool is called, the list goes in, the results come out.",
+        "`for_each` over 10,000 elements: the tool is called, the list goes in, the results come out. Where the time \
+        goes: with a list, about a third turns JSON into values and back, the rest is statements; with a dict, most of \
+        it copies keys and texts from JSON and back into it.",
     )
 }
 
@@ -52,13 +56,6 @@ fn beside(name: &str, calls: &[(&str, &str, Value)], about: &str) -> Result<Repo
         let (ours, theirs) = (nanos(&mine, work)?, nanos(&theirs, tool)?);
         rows.push(Row { work: (*work).to_owned(), ours, peer: "llm-workers", theirs });
     }
-    // A loop over a dict spends most of its time on keys that go into the tool and out of it as JSON. It is shown, but
-    // the aim is about loops over lists.
-    let counted: Vec<&Row> = rows.iter().filter(|row| !row.work.starts_with("a dict")).collect();
-    let ratio = (counted.iter().map(|row| row.ratio().ln()).sum::<f64>() / counted.len() as f64).exp();
-    Ok(Report {
-        about: format!("{about} The ratio is the geometric mean of the shapes without a dict."),
-        rows,
-        ratio,
-    })
+    let ratio = geometric_mean(&rows);
+    Ok(Report { about: format!("{about} The ratio is the geometric mean of the shapes."), rows, ratio })
 }
