@@ -85,9 +85,26 @@ pub(super) fn casefold(text: &str) -> String {
         match c {
             'ı' => out.push(c),
             'ẞ' => out.push_str("ss"),
+            // Cherokee had capitals first, so they are what it folds to.
+            '\u{13a0}'..='\u{13f5}' => out.push(c),
+            '\u{13f8}'..='\u{13fd}' | '\u{ab70}'..='\u{abbf}' => out.extend(c.to_uppercase()),
             _ if c.is_ascii() => out.push(c.to_ascii_lowercase()),
             _ => c.to_uppercase().for_each(|upper| out.extend(upper.to_lowercase())),
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_is_unicodes() {
+        for (text, folded) in
+            [("Straße", "strasse"), ("ẞ", "ss"), ("ΣΑΣ", "σασ"), ("ᎠᏸꭰI", "ᎠᏰᎠi"), ("ŉ", "ʼn")]
+        {
+            assert_eq!(casefold(text), folded, "{text}");
+        }
+    }
 }

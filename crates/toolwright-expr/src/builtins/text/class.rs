@@ -65,10 +65,17 @@ pub(super) fn is_digit(c: char) -> bool {
             | '\u{1f100}'..='\u{1f10a}')
 }
 
+/// Han characters with a numeric value, as Unicode 15.1 has them; all other numerals have a category of their own.
+const HAN_NUMERALS: &str = concat!(
+    "㐅㒃㠪㭍一七万三两九二五亖京亿什仟仨伍佰俩倆億兆兩八六十千卄卅卌叁参參叄四壱壹幺廾",
+    "廿弌弍弎弐拐拾捌柒洞漆玖百皕秭肆萬貮貳贰鈎钩阡陆陌陸零𠀁𠁤𠃢𠄡𠤪𠦃𠦌𠦜𠫪𠫽𠬙𢎐𢦘𣬛𦉭",
+    "\u{f96b}\u{f973}\u{f978}\u{f9b2}\u{f9d1}\u{f9d3}\u{f9fd}\u{2f890}",
+);
+
 pub(super) fn is_numeric(c: char) -> bool {
     is_digit(c)
         || matches!(get_general_category(c), GeneralCategory::LetterNumber | GeneralCategory::OtherNumber)
-        || "〇一二三四五六七八九十百千万亿億兆零壹贰叁肆伍陆柒捌玖拾佰仟萬両兩壱弐参弍弎".contains(c)
+        || HAN_NUMERALS.contains(c)
 }
 
 pub(super) fn is_alnum(c: char) -> bool {
@@ -90,4 +97,19 @@ pub(crate) fn to_ascii_digits(text: &str) -> String {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numerals_are_those_of_unicode() {
+        for c in ['五', '漆', '〇', '½', 'Ⅷ', '٣', '\u{f9d1}'] {
+            assert!(is_numeric(c), "{c}");
+        }
+        for c in ['両', '人', 'a', '-'] {
+            assert!(!is_numeric(c), "{c}");
+        }
+    }
 }
