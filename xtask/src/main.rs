@@ -19,6 +19,7 @@ cargo xtask conformance              MCP's own suite against our server and clie
 cargo xtask attacks                  run the attacks on files and expressions with the times they may take
 cargo xtask oracle                   have the vendors' own clients read our requests
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
+cargo xtask pictures                 film a run and photograph the viewer, for README and docs
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
 cargo xtask fuzz RUNS [TARGET]       run the fuzz targets that often, from the vectors as seeds";
 
@@ -46,6 +47,7 @@ fn run() -> Result<()> {
             vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())
         }
         ["bench", name] => bench::run(name),
+        ["pictures"] => test::pictures(),
         ["fuzz", runs] => fuzz::run(runs, None),
         ["fuzz", runs, target] => fuzz::run(runs, Some(target)),
         ["help" | "--help" | "-h"] | [] => {

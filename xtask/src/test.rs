@@ -91,6 +91,16 @@ pub fn attacks() -> Result<()> {
     cargo(&[&["test", "--release", "--quiet"], &packages[..], &["attacks"]].concat())
 }
 
+/// Makes the pictures of the README: a film of a run, and photographs of the viewer.
+pub fn pictures() -> Result<()> {
+    chromium()?;
+    let folder = crate::root().join("docs/pictures");
+    std::fs::create_dir_all(&folder)?;
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["test", "--quiet", "--package", "toolwright-cli", "--test", "it", "pictures::"]);
+    check(command.current_dir(crate::root()).env("TOOLWRIGHT_PICTURES", &folder))
+}
+
 /// Has the vendors' own clients read the requests we make.
 pub fn oracle() -> Result<()> {
     let (name, packages) = SDKS;

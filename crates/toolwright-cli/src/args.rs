@@ -86,6 +86,9 @@ pub enum Command {
         after_help = "Example:\n  toolwright completions bash > ~/.local/share/bash-completion/completions/toolwright"
     )]
     Completions(Completions),
+    /// Print the manual page.
+    #[command(after_help = "Example:\n  toolwright man > ~/.local/share/man/man1/toolwright.1")]
+    Man(Man),
 }
 
 const CALL_EXAMPLES: &str = "\
@@ -143,6 +146,15 @@ pub struct Init {
     /// Where to write it. An existing file is never overwritten.
     #[arg(default_value = "toolwright.yaml")]
     pub file: PathBuf,
+    /// Ask nothing.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Man {
+    /// The command whose page to print; left out, the program's.
+    pub command: Option<String>,
 }
 
 const SERVE_HELP: &str = "\

@@ -1,10 +1,13 @@
 //! The built-in tools and the demo model: enough to see everything work without a key, a server or a file.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
 
+use anyhow::Context as _;
 use toolwright::{
-    Annotations, Content, Reply, ScriptedModel, ToolContext, ToolDef, ToolError, ToolOutput, Toolset,
-    ToolsetError, tool,
+    Annotations, BoxFuture, Content, DeltaSink, Model, ModelDelta, ModelError, ModelReply, ModelRequest,
+    Reply, ScriptedModel, ToolContext, ToolDef, ToolError, ToolOutput, Toolset, ToolsetError, tool,
 };
 
 /// The built-in tools.
@@ -104,29 +107,87 @@ async fn countdown(
     Ok("done".to_owned())
 }
 
-/// The model that answers when no other is named: always the same little story.
-pub fn model() -> ScriptedModel {
+/// The files of the demo.
+const DRAFT: &str = include_str!("demo/draft.md");
+const TOOLS: &str = include_str!("demo/toolwright.yaml");
+
+/// The name of the demo's model.
+pub const NAME: &str = "scripted/demo";
+
+/// Makes the folder the demo works in, with its draft and its file of tools, and goes there. Gives the file of tools.
+pub fn stage() -> anyhow::Result<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("toolwright-demo-{}", std::process::id()));
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    std::fs::write(folder.join("draft.md"), DRAFT)?;
+    let file = folder.join("toolwright.yaml");
+    std::fs::write(&file, TOOLS)?;
+    std::env::set_current_dir(&folder)?;
+    eprintln!("the demo works in {}", folder.display());
+    Ok(file)
+}
+
+/// The model that answers when there is no other: always the same little story, at the pace of a reader.
+pub fn model() -> Demo {
     use serde_json::json;
-    let text = "the quick brown fox jumps over the lazy dog while the cat sleeps";
-    ScriptedModel::new([
-        Reply {
-            text: "I will count the words of a sentence and add two numbers, both at once.".to_owned(),
-            ..Reply::call("word_count", json!({"text": text, "top": 2})).and_call("add", json!({"x": 19, "y": "23"}))
-        },
-        Reply {
-            text: "Now a mistake, to show what happens: I leave out an argument.".to_owned(),
-            ..Reply::call("add", json!({"x": 1}))
-        },
-        Reply {
-            text: "The error told me what was missing. I keep a note of that; this tool changes something, so you are asked.".to_owned(),
-            ..Reply::call("remember", json!({"note": "add needs x and y"}))
-        },
-        Reply::text(
-            "Done: the sentence has 13 words, 19 + 23 is 42, and every call was validated, approved, bounded and recorded. \
-             I am a script, so I say this whatever you ask; `toolwright doctor` shows how to reach a real model.",
+    let reply =
+        |text: &str, tool: &str, arguments| Reply { text: text.to_owned(), ..Reply::call(tool, arguments) };
+    let replies = [
+        reply("I read the draft.", "read_file", json!({"path": "draft.md"})),
+        reply(
+            "There is a slip of the pen in its last line. I correct it.",
+            "edit_file",
+            json!({"path": "draft.md", "old_string": "teh", "new_string": "the"}),
         ),
-    ])
-    .named("scripted/demo")
+        reply(
+            "Now a tool that is written in YAML. I leave out its argument, to show what a model is told then.",
+            "reading_time",
+            json!({}),
+        ),
+        reply("The error says what is missing. Again, with it.", "reading_time", json!({"path": "draft.md"})),
+        reply(
+            "Publishing changes something outside, so you are asked.",
+            "publish",
+            json!({"path": "draft.md"}),
+        ),
+        Reply::text(
+            "Done: the draft is read and corrected, and takes eight seconds to read. Every call was validated, approved, \
+             bounded, run in a sandbox and recorded. I am a script, so I say this whatever you ask; `toolwright doctor` \
+             shows how to reach a real model.",
+        ),
+    ];
+    Demo(ScriptedModel::repeating(replies).named(NAME))
+}
+
+/// The demo's model. To a terminal it speaks word by word.
+pub struct Demo(ScriptedModel);
+
+impl Model for Demo {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        self.0.generate(request)
+    }
+
+    fn generate_streaming<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let pause = std::time::Duration::from_millis(if std::io::stdout().is_terminal() { 35 } else { 0 });
+        Box::pin(async move {
+            let reply = self.0.generate(request).await?;
+            for word in reply.message.text().split_inclusive(' ') {
+                sink(ModelDelta::Text(word));
+                tokio::time::sleep(pause).await;
+            }
+            Ok(reply)
+        })
+    }
 }
 
 /// What `toolwright check` says of the built-in tools: nothing, when all is well.

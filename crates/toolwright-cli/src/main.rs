@@ -41,6 +41,7 @@ fn main() -> ExitCode {
 fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Completions(what) => return commands::completions::run(&what),
+        Command::Man(what) => return commands::man::run(&what),
         Command::Eval(what) => return commands::eval::run(&what, args.json),
         Command::Init(what) => return commands::init::run(&what),
         Command::Runs(what) => return commands::runs::run(&what, args.json),
@@ -65,6 +66,7 @@ fn run(args: Args) -> anyhow::Result<()> {
             Command::Tools(what) => commands::tools::run(&what, args.json),
             Command::Check(what) => commands::check::run(&what, args.json),
             Command::Completions(_)
+            | Command::Man(_)
             | Command::Eval(_)
             | Command::Init(_)
             | Command::Runs(_)

@@ -27,6 +27,9 @@ const USUAL: &[(&str, &str)] = &[
     ("xai", "grok-4"),
 ];
 
+const DEMO: &str =
+    "no key and no local model were found, so the built-in demo answers: a script, not an intelligence";
+
 /// The models of a file, by name.
 pub type Named = BTreeMap<String, ModelConfig>;
 
@@ -68,10 +71,22 @@ pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model
         eprintln!("{what} was found, so {name} answers (--model demo for the built-in demo)");
         return open(&name);
     }
-    eprintln!(
-        "no key and no local model were found, so the built-in demo answers: a script, not an intelligence"
-    );
+    eprintln!("{DEMO}");
     open("demo")
+}
+
+/// True when the demo is to answer: it is named, or nothing is and there is nothing else here, which is said.
+pub fn demo_answers(name: Option<&str>) -> bool {
+    if let Some(name) = name {
+        return name == "demo" || name == demo::NAME;
+    }
+    let none = std::env::var_os("TOOLWRIGHT_MODEL").is_none_or(|name| name.is_empty())
+        && by_key().is_none()
+        && by_server().is_none();
+    if none {
+        eprintln!("{DEMO}");
+    }
+    none
 }
 
 /// The first vendor whose key is set, and its usual model.

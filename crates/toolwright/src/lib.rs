@@ -101,6 +101,8 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../../../docs/guide/rust-tools.md")]
     struct RustTools;
+    #[doc = include_str!("../../../docs/tutorial.md")]
+    struct Tutorial;
     #[doc = include_str!("../../../docs/guide/models.md")]
     struct Models;
     #[doc = include_str!("../../../docs/guide/policies.md")]

@@ -10,6 +10,7 @@ mod mcp;
 pub mod peer;
 mod schema;
 mod spawn;
+mod start;
 mod turns;
 
 use std::fmt::Write as _;
@@ -29,6 +30,7 @@ const BENCHES: &[Bench] = &[
     ("each", flow::each),
     ("spawn", spawn::run),
     ("flood", flood::run),
+    ("start", start::run),
     ("mcp", mcp::run),
     ("loop", turns::run),
 ];

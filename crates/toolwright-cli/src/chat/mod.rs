@@ -26,7 +26,7 @@ use crate::args::Chat;
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::{About, record};
-use crate::{commands, files, models, sandboxes, toolbox};
+use crate::{commands, demo, files, models, sandboxes, toolbox};
 
 use input::Inputs;
 use session::Session;
@@ -49,8 +49,13 @@ struct Talk {
     recorded: Option<String>,
 }
 
-pub async fn run(what: Chat) -> anyhow::Result<()> {
-    let (session, file) = sources(&what)?;
+pub async fn run(mut what: Chat) -> anyhow::Result<()> {
+    let (session, mut file) = sources(&what)?;
+    if file.is_none() && models::demo_answers(what.model.as_deref()) {
+        file = Some(demo::stage()?);
+        what.model = Some(demo::NAME.to_owned());
+        what.sandbox.write.push(".".into());
+    }
     let loaded = file.as_deref().map(files::open).transpose()?;
     let chat = loaded.as_ref().and_then(|loaded| loaded.chat());
     let names = models::named(loaded.as_ref())?;

@@ -16,9 +16,15 @@ use crate::args::{Ask, PromptWay, UsingArgs};
 use crate::prompt::{Terminal, printable};
 use crate::report::Usage;
 use crate::runs::record::{About, record};
-use crate::{commands, files, models, sandboxes, toolbox};
+use crate::{commands, demo, files, models, sandboxes, toolbox};
 
-pub async fn run(what: Ask, json: bool) -> anyhow::Result<()> {
+pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
+    let using = &mut what.using;
+    if using.file.is_none() && using.tools.is_empty() && models::demo_answers(what.model.as_deref()) {
+        what.model = Some(demo::NAME.to_owned());
+        using.file = Some(demo::stage()?);
+        using.sandbox.write.push(".".into());
+    }
     let Prepared { builder, named, secrets } = prepare(&what.using).await?;
     let model = models::choose(what.model.as_deref(), &named)?;
     let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 use toolwright::vendor::VENDORS;
 
-use crate::toolbox;
+use crate::{models, runs, toolbox};
 
 /// One thing that was looked at.
 #[derive(serde::Serialize)]
@@ -19,6 +19,7 @@ struct Finding {
 pub async fn run(json: bool) -> anyhow::Result<()> {
     let mut findings = vec![tools()?, sandbox().await, terminal(), transcripts(), keys()];
     findings.extend([server("llama.cpp server", 8080).await, server("Ollama server", 11434).await]);
+    findings.push(answers());
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&findings)?)?;
@@ -77,19 +78,21 @@ fn terminal() -> Finding {
 }
 
 fn transcripts() -> Finding {
-    let path = std::env::temp_dir().join(format!("toolwright-doctor-{}", std::process::id()));
-    let written = std::fs::write(&path, "{}\n");
-    let removed = std::fs::remove_file(&path);
-    match written.and(removed) {
+    let what = "recorded runs";
+    let fix = Some("set HOME, XDG_DATA_HOME or TOOLWRIGHT_RUNS to a folder that can be written".to_owned());
+    let Some(folder) = runs::folder() else {
+        return Finding { what, works: false, found: "there is no folder for them".to_owned(), fix };
+    };
+    match runs::record::make(&folder) {
         Ok(()) => {
-            Finding { what: "transcripts", works: true, found: "files can be written".to_owned(), fix: None }
+            let found =
+                format!("{} in {}; `toolwright view` shows them", runs::list().len(), folder.display());
+            Finding { what, works: true, found, fix: None }
         }
-        Err(error) => Finding {
-            what: "transcripts",
-            works: false,
-            found: format!("the temporary folder cannot be written: {error}"),
-            fix: Some("set TMPDIR to a folder that can".to_owned()),
-        },
+        Err(error) => {
+            let found = format!("{} cannot be written: {error}", folder.display());
+            Finding { what, works: false, found, fix }
+        }
     }
 }
 
@@ -103,6 +106,18 @@ fn keys() -> Finding {
         return Finding { what: "model keys", works: false, found: "no vendor's key is set".to_owned(), fix };
     }
     Finding { what: "model keys", works: true, found: set.join(", "), fix: None }
+}
+
+/// Which model answers when none is named.
+fn answers() -> Finding {
+    let chosen = models::by_key().map(|(_, name)| name).or_else(|| models::by_server().map(|(_, name)| name));
+    let fix = "set a key, or start a local server: `ollama serve`, or `llama-server -m MODEL.gguf --jinja`";
+    Finding {
+        what: "answering",
+        works: chosen.is_some(),
+        found: chosen.clone().unwrap_or_else(|| "the built-in demo, which is a script".to_owned()),
+        fix: chosen.is_none().then(|| fix.to_owned()),
+    }
 }
 
 /// Looks for a local model server; nothing is sent.

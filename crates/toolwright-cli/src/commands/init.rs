@@ -1,6 +1,6 @@
-//! `toolwright init`: a commented starter file.
+//! `toolwright init`: a commented starter file, with what a few questions bring.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
 
@@ -10,8 +10,56 @@ const STARTER: &str = include_str!("starter.yaml");
 
 pub fn run(what: &Init) -> anyhow::Result<()> {
     let path = what.file.display();
+    let asks = !what.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if what.file.exists() {
+        anyhow::bail!("cannot write `{path}`: it is there already");
+    }
+    let text = if asks { asked()? } else { STARTER.to_owned() };
     let mut file = std::fs::File::create_new(&what.file).with_context(|| format!("cannot write `{path}`"))?;
-    file.write_all(STARTER.as_bytes())?;
+    file.write_all(text.as_bytes())?;
     eprintln!("wrote {path}; try:\n  toolwright check {path}\n  toolwright call greet name=Ada -f {path}");
     Ok(())
+}
+
+/// The starter file with the answers to a few questions. An empty answer leaves things as they are.
+fn asked() -> anyhow::Result<String> {
+    let mut text = STARTER.to_owned();
+    let commands = question("May tools run commands, in a sandbox? [y/N]")?;
+    if matches!(commands.to_lowercase().as_str(), "y" | "yes") {
+        text = text.replacen(
+            "    - import_tool: read_file\n",
+            "    - import_tool: read_file\n    - import_tool: bash\n",
+            1,
+        );
+    }
+    let model = question("Which model should answer, as vendor/model? (Enter: whatever there is)")?;
+    let purpose = question("What should it help with? (Enter: anything)")?;
+    // JSON text is YAML text too, whatever was typed.
+    let quoted = |text: &str| serde_json::to_string(text);
+    if !model.is_empty() {
+        text.push_str(&format!(
+            "\n# What names of models stand for.\nmodels:\n  default: {}\n",
+            quoted(&model)?
+        ));
+    }
+    if !purpose.is_empty() || !model.is_empty() {
+        let purpose = if purpose.is_empty() {
+            "You are a helpful assistant.".to_owned()
+        } else {
+            format!("Help with: {purpose}")
+        };
+        text.push_str(&format!(
+            "\n# `toolwright chat` uses this.\nchat:\n  model_ref: default\n  system_message: {}\n  tools: [greet, longest_lines, read_file]\n",
+            quoted(&purpose)?
+        ));
+    }
+    Ok(text)
+}
+
+fn question(text: &str) -> anyhow::Result<String> {
+    eprint!("{text} ");
+    std::io::stderr().flush()?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim().to_owned())
 }

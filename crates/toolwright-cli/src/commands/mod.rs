@@ -8,6 +8,7 @@ pub mod diff;
 pub mod doctor;
 pub mod eval;
 pub mod init;
+pub mod man;
 pub mod mcp;
 pub mod mcp_install;
 pub mod replay;

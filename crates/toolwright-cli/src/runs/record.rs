@@ -58,7 +58,7 @@ pub fn record(
 }
 
 /// The folder, for its owner only.
-fn make(folder: &Path) -> std::io::Result<()> {
+pub fn make(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -129,16 +129,15 @@ fn a_time_out_stops_the_call() {
 
 #[test]
 fn the_demo_model_tells_its_story() {
-    // Two of its calls run at the same time; which begins and ends first is not part of the story.
-    let shown = show(&["ask", "What can you do?"]);
-    let together = ["  ⏺ word_count(", "  ⏺ add(x=19", "    └ 42", "    └ {\"top\""];
-    for part in together {
-        assert!(shown.contains(part), "{part} is missing from {shown}");
+    let mut shown = show(&["ask", "What can you do?"]);
+    if shown.contains("no sandbox: ") {
+        eprintln!("SKIPPED: the demo needs a sandbox, and there is none here");
+        return;
     }
-    let shown = regex::Regex::new(RUN_ID).unwrap().replace_all(&shown, "[run]").into_owned();
-    let story: Vec<&str> =
-        shown.lines().filter(|line| !together.iter().any(|part| line.starts_with(part))).collect();
-    insta::assert_snapshot!(story.join("\n"));
+    for (pattern, text) in [(RUN_ID, "[run]"), (r"/\S*/toolwright-demo-\d+", "[folder]")] {
+        shown = regex::Regex::new(pattern).unwrap().replace_all(&shown, text).into_owned();
+    }
+    insta::assert_snapshot!(shown);
 }
 
 #[test]
@@ -147,7 +146,7 @@ fn an_answer_as_json_is_one_object() {
     let line = shown.lines().find(|line| line.starts_with('{')).unwrap();
     let answer: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(answer["end"]["status"], "done");
-    assert_eq!(answer["messages"].as_array().unwrap().len(), 9);
+    assert_eq!(answer["messages"].as_array().unwrap().len(), 12);
 }
 
 #[test]

@@ -27,34 +27,6 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
     blocks
 }
 
-/// Splits a command as a shell would: single quotes only.
-fn words(command: &str) -> Vec<String> {
-    let mut words: Vec<String> = vec![String::new()];
-    let mut inside = false;
-    for c in command.chars() {
-        match c {
-            '\'' => inside = !inside,
-            ' ' if !inside => words.push(String::new()),
-            c => words.last_mut().unwrap().push(c),
-        }
-    }
-    words
-}
-
-#[test]
-fn the_commands_of_the_readme_work() {
-    let mut ran = 0;
-    for command in blocks(&page("README.md"), "sh").iter().flat_map(|block| block.lines()) {
-        let Some(command) = command.strip_prefix("cargo run --release -- ") else { continue };
-        let words = words(command);
-        let folder = tempfile::tempdir().unwrap();
-        let shown = show_in(folder.path(), &words.iter().map(String::as_str).collect::<Vec<_>>(), "");
-        assert!(shown.ends_with("--- exit 0\n"), "{shown}");
-        ran += 1;
-    }
-    assert!(ran >= 4, "only {ran} commands were found");
-}
-
 #[test]
 fn the_policy_of_the_guide_is_one() {
     let blocks = blocks(&page("docs/guide/policies.md"), "yaml");
@@ -94,4 +66,142 @@ fn cargo_run_in_the_root_means_the_program() {
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let default = metadata["workspace_default_members"].as_array().unwrap();
     assert!(default.len() == 1 && default[0].as_str().unwrap().contains("toolwright-cli"), "{default:?}");
+}
+
+/// A block of a page: its language, its text, and what a comment before it says.
+struct Block {
+    language: String,
+    text: String,
+    mark: Option<(String, String)>,
+}
+
+fn all_blocks(page: &str) -> Vec<Block> {
+    let mut found = Vec::new();
+    let mut mark = None;
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let comment = line.trim().strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
+        if let Some((name, value)) = comment.and_then(|comment| comment.split_once(": ")) {
+            mark = Some((name.to_owned(), value.to_owned()));
+        }
+        if let Some(language) = line.strip_prefix("```") {
+            let text =
+                lines.by_ref().take_while(|line| !line.starts_with("```")).map(|line| format!("{line}\n"));
+            found.push(Block { language: language.to_owned(), text: text.collect(), mark: mark.take() });
+        }
+    }
+    found
+}
+
+/// Runs the commands of a page, in order and in one folder; a `text` block after them is what they print. Gives how many
+/// blocks were run. A block that is not run says why.
+fn play(name: &str, folder: &Path, home: &Path) -> usize {
+    let blocks = all_blocks(&page(name));
+    let program = Path::new(env!("CARGO_BIN_EXE_toolwright")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    // The real build takes minutes; it is what `TOOLWRIGHT_README=full` is for.
+    let full = std::env::var("TOOLWRIGHT_README").is_ok_and(|value| value == "full");
+    let mut ran = 0;
+    for (number, block) in blocks.iter().enumerate() {
+        match &block.mark {
+            Some((mark, value)) if mark == "file" => std::fs::write(folder.join(value), &block.text).unwrap(),
+            Some((mark, _)) if mark == "not run" => continue,
+            _ => {}
+        }
+        if block.language != "sh" {
+            continue;
+        }
+        let script = if full {
+            block.text.clone()
+        } else {
+            block.text.replace("cargo run --release --", "toolwright")
+        };
+        let output = std::process::Command::new("sh")
+            .args(["-eu", "-c", &script])
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", &path)
+            .env("HOME", home)
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{name}:\n{script}\n{stdout}{stderr}");
+        if let Some(next) = blocks.get(number + 1).filter(|next| next.language == "text") {
+            assert_eq!(stdout.trim(), next.text.trim(), "{name}:\n{script}");
+        }
+        ran += 1;
+    }
+    ran
+}
+
+/// Every page of the documentation, by its name from the root.
+fn pages() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    let mut open = vec![root.join("docs")];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                found.push(path.strip_prefix(&root).unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn the_commands_of_every_page_work() {
+    let mut ran = 0;
+    for name in pages() {
+        let folder = tempfile::tempdir().unwrap();
+        ran += play(&name, folder.path(), folder.path());
+    }
+    assert!(ran >= 10, "only {ran} blocks were run");
+}
+
+/// The README, word for word, in a fresh clone and with an empty home.
+#[test]
+fn the_commands_of_the_readme_work_in_a_fresh_clone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (clone, home) = (folder.path().join("clone"), folder.path().join("home"));
+    std::fs::create_dir(&home).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let cloned = std::process::Command::new("git")
+        .args(["clone", "--quiet", "--no-hardlinks"])
+        .arg(root.canonicalize().unwrap())
+        .arg(&clone)
+        .output();
+    if !cloned.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: this is no clone of the repository");
+        return;
+    }
+    assert!(play("README.md", &clone, &home) >= 2);
+}
+
+#[test]
+fn the_table_of_contents_lists_every_page_and_links_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let summary = page("docs/SUMMARY.md");
+    for name in pages() {
+        let short = name.strip_prefix("docs/").unwrap();
+        assert!(
+            short == "SUMMARY.md" || summary.contains(&format!("({short})")),
+            "{short} is not in SUMMARY.md"
+        );
+    }
+    let link = regex::Regex::new(r"\]\(([^)#\s]+)(#[^)]*)?\)").unwrap();
+    for name in pages().into_iter().chain(["README.md".to_owned()]) {
+        let folder = root.join(&name);
+        for found in link.captures_iter(&page(&name)) {
+            let target = &found[1];
+            let outside = target.contains("://") || target.starts_with("mailto:");
+            assert!(outside || folder.parent().unwrap().join(target).exists(), "{name} links to {target}");
+        }
+    }
 }
