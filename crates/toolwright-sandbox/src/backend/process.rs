@@ -68,7 +68,11 @@ impl ProcessSandbox {
         };
         let setup =
             Setup { mode: Mode::Isolated, policy: policy.clone(), workspace, without: without.to_vec() };
-        let mut session = Seat::start(setup).await?;
+        let private = policy.workspace.is_none().then(|| setup.workspace.clone());
+        let mut session = Seat::start(setup).await.inspect_err(|_| {
+            // A launcher that never ran cannot have removed it.
+            private.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+        })?;
         let layers = shared::layer_names(&session);
         let proxy = match (&policy.network, session.way_out.take()) {
             (Network::Allow(hosts), Some(listener)) => {

@@ -268,5 +268,6 @@ async fn read_only() -> Result<(), String> {
     equal(std::fs::read_to_string(work.join("file")).ok().as_deref(), Some("as it was"))?;
     check("nothing else is there", std::fs::read_dir(&work).is_ok_and(|entries| entries.count() == 1))?;
     let local = toolwright_sandbox::LocalSandbox::open(policy).await.map(drop);
+    let _ = std::fs::remove_dir_all(&work);
     equal(local.map_err(|error| error.kind()), Err(ErrorKind::SandboxUnavailable))
 }
