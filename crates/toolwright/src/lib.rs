@@ -29,7 +29,7 @@
 //! | feature | adds |
 //! | --- | --- |
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
-//! | `models` (on) | models to ask: fifteen vendors over four wire formats, and the scripted one |
+//! | `models` (on) | models to ask: seventeen vendors over six wire formats, and the scripted one |
 //! | `prompted` | tools for models without a tool API, and the prompt format of anthropic-tools |
 //! | `lang` | tools written in YAML, and the expression language they use |
 //! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
