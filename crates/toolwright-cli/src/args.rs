@@ -235,7 +235,7 @@ pub struct ServeHttp {
 pub enum Mcp {
     /// List the tools of a server.
     #[command(
-        after_help = "Example:\n  toolwright mcp list -- npx -y @modelcontextprotocol/server-everything\n  toolwright mcp list --url https://mcp.example.com/mcp"
+        after_help = "Example:\n  toolwright mcp list -- npx -y @modelcontextprotocol/server-everything\n  toolwright mcp list --url https://mcp.example.com/mcp\n  toolwright mcp list --sandboxed --read ~/server -- ~/server/run"
     )]
     List(McpList),
     /// Call a tool of a server.
@@ -324,6 +324,11 @@ pub struct McpTarget {
     /// Show what the server writes on stderr.
     #[arg(long)]
     pub verbose: bool,
+    /// Run the server in a sandbox, which the next options describe.
+    #[arg(long, conflicts_with = "url")]
+    pub sandboxed: bool,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
 }
 
 #[derive(clap::Args)]

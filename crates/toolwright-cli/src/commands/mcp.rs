@@ -1,5 +1,6 @@
 //! `toolwright mcp`: look at, call and lock the tools of an MCP server.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,14 +8,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolwright::mcp::{
     Answers, HttpTarget, LockFile, LoopbackBrowser, McpServer, McpServerBuilder, OAuthOptions, ServerCommand,
-    ServerStatus, TokenStore, visible,
+    ServerStatus, Target, TokenStore, visible,
 };
-use toolwright::{Event, Run, Secret, ToolCall, ToolSource as _, Toolset};
+use toolwright::{Event, ExecRequest, Run, Secret, ToolCall, ToolSource as _, Toolset};
 
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget};
 use crate::commands::{call, mcp_install};
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Failed, Usage};
+use crate::sandboxes;
 
 pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
     match what {
@@ -26,7 +28,7 @@ pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
 }
 
 async fn list(what: McpList, json: bool) -> anyhow::Result<()> {
-    let server = server(&what.target)?.build();
+    let server = server(&what.target).await?.build();
     let tools = started(&server).await?;
     let mut out = std::io::stdout().lock();
     if json {
@@ -46,7 +48,7 @@ async fn list(what: McpList, json: bool) -> anyhow::Result<()> {
 
 async fn call_tool(what: McpCall, json: bool) -> anyhow::Result<()> {
     let arguments = call::arguments(what.args.as_deref(), &what.arguments)?;
-    let server = server(&what.target)?.timeout(what.timeout).build();
+    let server = server(&what.target).await?.timeout(what.timeout).build();
     let tools = started(&server).await?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
     let mut builder = Run::builder(Toolset::new()).source(server.clone()).max_output(0);
@@ -81,7 +83,7 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
     } else {
         LockFile::default()
     };
-    let server = server(&what.target)?.build();
+    let server = server(&what.target).await?.build();
     started(&server).await?;
     let now = server.lock().await.map_err(|error| anyhow::anyhow!("{error}"))?;
     server.stop().await;
@@ -123,10 +125,10 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
+async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
     let builder = match &target.url {
         Some(url) => McpServer::builder(url.as_str(), address(url, target)?),
-        None => process(target)?,
+        None => process(target).await?,
     };
     let builder = match Terminal::if_there() {
         Some(terminal) => {
@@ -174,23 +176,34 @@ fn data_folder() -> Option<PathBuf> {
     Some(folder.join("toolwright"))
 }
 
-fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
+async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
     let Some((program, arguments)) = target.command.split_first() else {
         return Err(Usage::new("there is no command after `--`").into());
     };
-    let mut command = ServerCommand::new(program).args(arguments);
+    let mut variables: Vec<(&str, OsString)> = Vec::new();
     for variable in &target.env {
-        let value = match variable.split_once('=') {
+        variables.push(match variable.split_once('=') {
             Some((name, value)) => (name, value.into()),
             None => {
                 let value = std::env::var_os(variable);
-                (
-                    variable.as_str(),
-                    value.ok_or_else(|| Usage::new(format!("there is no variable `{variable}`")))?,
-                )
+                let missing = || Usage::new(format!("there is no variable `{variable}`"));
+                (variable.as_str(), value.ok_or_else(missing)?)
             }
-        };
-        command = command.env(value.0, value.1);
+        });
+    }
+    if target.sandboxed {
+        let sandbox = sandboxes::open(&target.sandbox).await?;
+        let none = || Usage::new("`--sandbox none` is no sandbox").hint("leave out --sandboxed");
+        let mut command = ExecRequest::new(&target.command);
+        command.cwd = target.cwd.as_ref().map(|folder| folder.display().to_string());
+        let text = |(name, value): (&str, OsString)| (name.to_owned(), value.to_string_lossy().into_owned());
+        command.env = variables.into_iter().map(text).collect();
+        let target = Target::Sandboxed { sandbox: sandbox.ok_or_else(none)?, command };
+        return Ok(McpServer::builder(program.as_str(), target));
+    }
+    let mut command = ServerCommand::new(program).args(arguments);
+    for (name, value) in variables {
+        command = command.env(name, value);
     }
     if let Some(folder) = &target.cwd {
         command = command.folder(folder);
