@@ -8,8 +8,8 @@ use tokio::runtime::Handle;
 use toolwright::lang::{
     Diagnostic, Host, Imports, Loaded, MissingEnv, Server, Severity, find_dotenv, load, parse_dotenv,
 };
-use toolwright::mcp::{McpServer, ServerCommand, ServerStatus};
-use toolwright::{Limits, Policy, RunBuilder, Tool, ToolError, ToolSource as _, Toolset};
+use toolwright::mcp::{HttpTarget, McpServer, ServerCommand, ServerStatus, Target};
+use toolwright::{Limits, Policy, RunBuilder, Secret, Tool, ToolError, ToolSource as _, Toolset};
 
 use crate::report::Usage;
 use crate::{models, prompt, toolbox};
@@ -85,16 +85,32 @@ impl Imports for Elsewhere {
         Some(Ok(Arc::new(tool)))
     }
 
-    /// Starts the server and lists its tools. It ends with the last of them.
+    fn toolkit(&self, reference: &str) -> Option<Result<Toolset, ToolError>> {
+        let module = reference
+            .strip_suffix(".FilesystemToolkit")
+            .filter(|module| *module == "llm_workers.tools.fs")?;
+        let names =
+            ["read_file", "write_file", "edit_file", "glob_files", "grep_files", "file_info", "list_files"];
+        let tools = names.iter().filter_map(|name| toolwright::tools::resolve(&format!("{module}.{name}")));
+        let set = tools.into_iter().try_fold(Toolset::new(), Toolset::with);
+        Some(set.map_err(|error| ToolError::new(error.to_string())))
+    }
+
+    /// Starts or reaches the server and lists its tools. It ends with the last of them.
     fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
-        let Server::Stdio { command, args, env } = server else {
-            return Err(ToolError::new(
-                "servers are reached over stdio only; `streamable_http` is not supported",
-            ));
+        let target: Target = match server {
+            Server::Stdio { command, args, env } => {
+                let command = ServerCommand::new(command).args(args);
+                env.iter().fold(command, |command, (name, value)| command.env(name, value)).into()
+            }
+            Server::Http { url, headers } => headers
+                .iter()
+                .fold(HttpTarget::new(url), |target, (name, value)| {
+                    target.header(name, Secret::new(value.as_str()))
+                })
+                .into(),
         };
-        let command = ServerCommand::new(command).args(args);
-        let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
-        let server = McpServer::builder(name, command).build();
+        let server = McpServer::builder(name, target).build();
         // Files are read once, before anything else happens, so nobody is kept waiting.
         let tools = tokio::task::block_in_place(|| Handle::current().block_on(server.tools()))?;
         match server.state().status {

@@ -101,3 +101,43 @@ tools:
     let listed = show(folder.path(), &["tools", "toolwright.yaml"]);
     assert!(listed.contains("peer_picture") && !listed.contains("peer_wait"), "{listed}");
 }
+
+#[test]
+fn a_server_is_reached_over_http() {
+    use std::io::BufRead as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = std::process::Command::new(US)
+        .args(["serve", "--http", "127.0.0.1:0"])
+        .current_dir(folder.path())
+        .env_clear()
+        .env("HOME", folder.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(server.stdout.take().unwrap()).lines();
+    let url = lines.find_map(|line| {
+        let line = line.unwrap();
+        line.find("http://").map(|at| line[at..].split_whitespace().next().unwrap().to_owned())
+    });
+    let text = format!(
+        "mcp:\n  web: {{transport: streamable_http, url: '{}', auto_import_scope: shared}}\ntools:\n  - name: t\n    do: [{{call: web_add, params: {{x: 1, y: 2}}}}, {{eval: '${{_[0].text}}'}}]\n",
+        url.unwrap()
+    );
+    std::fs::write(folder.path().join("toolwright.yaml"), text).unwrap();
+    let shown = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(shown.contains("--- stdout\n3\n"), "{shown}");
+}
+
+#[test]
+fn the_toolkit_of_files_has_all_seven() {
+    let text = "tools: [{import_tools: llm_workers.tools.fs.FilesystemToolkit, prefix: f_, filter: ['*', '!grep_*']}]\n";
+    let folder = folder(US, &["serve"], text);
+    let shown = show(folder.path(), &["tools", "toolwright.yaml"]);
+    for name in ["read_file", "write_file", "edit_file", "glob_files", "file_info", "list_files"] {
+        assert!(shown.contains(&format!("f_{name} ")), "{shown}");
+    }
+    assert!(!shown.contains("grep"), "{shown}");
+}

@@ -38,7 +38,7 @@ async fn wrong_arguments_of_a_nested_call_can_be_caught_by_either_name() {
 tools:
   - import_tool: read_file
   - name: t
-    do: [{{call: read_file, params: {{path: notes.txt}}, catch: {name}}}, {{eval: '${{_.error}}'}}]
+    do: [{{call: read_file, params: {{lines: 1}}, catch: {name}}}, {{eval: '${{_.error}}'}}]
 "
         );
         assert_eq!(run(&file, json!({})).await, Ok(json!("parsing")));
