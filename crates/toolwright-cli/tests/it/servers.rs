@@ -118,7 +118,7 @@ fn a_server_is_reached_over_http() {
     let mut lines = std::io::BufReader::new(server.stdout.take().unwrap()).lines();
     let url = lines.find_map(|line| {
         let line = line.unwrap();
-        line.find("http://").map(|at| line[at..].split_whitespace().next().unwrap().to_owned())
+        line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned)
     });
     let text = format!(
         "mcp:\n  web: {{transport: streamable_http, url: '{}', auto_import_scope: shared}}\ntools:\n  - name: t\n    do: [{{call: web_add, params: {{x: 1, y: 2}}}}, {{eval: '${{_[0].text}}'}}]\n",
