@@ -202,7 +202,7 @@ pub struct ServeHttp {
     /// A host name under which the server is reached, beside this machine's own.
     #[arg(long, value_name = "HOST", requires = "http")]
     pub allow_host: Vec<String>,
-    /// Let pages of this origin use the server, such as https://app.example.com.
+    /// Let pages of this origin use the server, such as `https://app.example.com`.
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub allow_origin: Vec<String>,
     /// Ask for the token in this variable.
