@@ -1,0 +1,152 @@
+//! The command line. Every word of help is here, and in the files beside: one for each group of commands.
+
+mod mcp;
+mod runs;
+mod sandbox;
+mod talk;
+mod tools;
+
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+pub use mcp::{Mcp, McpCall, McpClient, McpInstall, McpList, McpLock, McpTarget, Serve, ServeHttp};
+pub use runs::{DiffRuns, RecordArgs, Replay, Runs, RunsWhat, View};
+pub use sandbox::{SandboxArgs, SandboxCommand, SandboxKind, SandboxWhat};
+pub use talk::{Ask, Chat, PromptWay, Step, StepFormat, UsingArgs};
+pub use tools::{Call, Check, Eval, Format, Init, RunFile, Tools};
+
+/// Tools for language models: written once, called safely.
+#[derive(Parser)]
+#[command(name = "toolwright", version = crate::version::LONG, propagate_version = true, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Print answers, and errors, as JSON for programs.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  toolwright ask 'What can you do?'      a model works with the tools (no key needed: the demo model answers)
+  toolwright chat                        talk with it
+  toolwright tools                       the tools there are
+  toolwright call add x=1 y=2            call one of them
+  toolwright serve                       offer the tools to an MCP client
+  toolwright mcp list -- COMMAND         the tools of an MCP server
+  toolwright call bash command='ls -la'  a command, in a sandbox that may only read this folder
+  toolwright init; toolwright check      write a file of your own tools, and check it
+  toolwright runs; toolwright view       what happened in earlier runs, here or in a browser
+  toolwright doctor                      what works here, and how to get the rest
+
+Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Let a model work with the tools until it has an answer.
+    Ask(Ask),
+    /// Let a model take one step, by hand: messages in, the next message out.
+    #[command(after_help = talk::STEP_HELP)]
+    Step(Step),
+    /// Talk with a model that uses the tools.
+    #[command(after_help = talk::CHAT_HELP)]
+    Chat(Chat),
+    /// Call one tool.
+    #[command(after_help = tools::CALL_EXAMPLES)]
+    Call(Call),
+    /// Evaluate one template, for learning and scripting.
+    #[command(after_help = tools::EVAL_EXAMPLES)]
+    Eval(Eval),
+    /// Run the `cli` section of a file, input by input.
+    #[command(after_help = tools::RUN_EXAMPLES)]
+    Run(RunFile),
+    /// Write a commented starter file.
+    Init(Init),
+    /// List the tools, or print their definitions.
+    Tools(Tools),
+    /// Check a file of tools, or a policy, without running anything.
+    Check(Check),
+    /// Offer the tools to an MCP client, on stdin and stdout.
+    #[command(after_help = mcp::SERVE_HELP)]
+    Serve(Serve),
+    /// List, call and lock the tools of an MCP server.
+    #[command(subcommand)]
+    Mcp(Mcp),
+    /// List, filter and show recorded runs.
+    #[command(after_help = runs::RUNS_EXAMPLES, args_conflicts_with_subcommands = true)]
+    Runs(Runs),
+    /// Look at recorded runs in a browser, also while they go on.
+    #[command(after_help = runs::VIEW_HELP)]
+    View(View),
+    /// Run a recorded run again, offline: the model's and the tools' answers come from the record.
+    #[command(after_help = runs::REPLAY_HELP)]
+    Replay(Replay),
+    /// Compare two recorded runs: what was said, called, decided and given back.
+    #[command(
+        after_help = "The exit code is 0 when they are the same and 1 when they differ.\n\nExample:\n  toolwright diff last~1 last"
+    )]
+    Diff(DiffRuns),
+    /// Show what a sandbox lets through.
+    Sandbox(SandboxCommand),
+    /// Say what works on this machine, and how to get the rest.
+    Doctor,
+    /// Print completions for a shell.
+    #[command(
+        after_help = "Example:\n  toolwright completions bash > ~/.local/share/bash-completion/completions/toolwright"
+    )]
+    Completions(Completions),
+    /// Print the manual page.
+    #[command(after_help = "Example:\n  toolwright man > ~/.local/share/man/man1/toolwright.1")]
+    Man(Man),
+}
+
+#[derive(clap::Args)]
+pub struct Man {
+    /// The command whose page to print; left out, the program's.
+    pub command: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub struct Completions {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}
+
+/// Reads `30`, `1.5s`, `200ms`, `2m`, `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.strip_prefix(number).unwrap_or_default();
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{unit}` is not a unit of time; use ms, s, m or h")),
+    };
+    let value: f64 = number.parse().map_err(|_| "write a number and a unit, such as 30s".to_owned())?;
+    let time = Duration::try_from_secs_f64(value * factor).map_err(|error| error.to_string())?;
+    if time.is_zero() { Err("no time at all is too short".to_owned()) } else { Ok(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
+        for bad in ["", "s", "-1s", "5x", "0", "1e400"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,128 @@
+//! `ask`, `step` and `chat`: a model works.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::{RecordArgs, SandboxArgs};
+
+#[derive(clap::Args)]
+pub struct Ask {
+    /// What to ask.
+    pub prompt: String,
+    /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key in the
+    /// vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file, `demo` is the
+    /// built-in demo. Left out: TOOLWRIGHT_MODEL, a vendor whose key is set, a local server, or the demo.
+    #[arg(long, value_name = "VENDOR/MODEL")]
+    pub model: Option<String>,
+    /// Stop after so many answers of the model.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub max_turns: u64,
+    /// Describe the tools in the prompt and read calls from the text, for a model without a tool API.
+    #[arg(long, value_name = "FORMAT")]
+    pub prompted: Option<PromptWay>,
+    #[command(flatten)]
+    pub using: UsingArgs,
+    #[command(flatten)]
+    pub record: RecordArgs,
+}
+
+/// How tools and calls are written in a prompt.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum PromptWay {
+    /// `<function_calls>` with one tag for each argument; large models know it.
+    Xml,
+    /// JSON between `<tool_call>` tags; small models know it.
+    Json,
+}
+
+/// The tools a model may use, and under which rules.
+#[derive(clap::Args)]
+pub struct UsingArgs {
+    /// Use the tools of this file instead of the built-in ones.
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Use only the tools that match; `!pattern` takes tools away.
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    pub tools: Vec<String>,
+    /// Approval rules (YAML); left out, tools that change nothing are approved and the rest is asked about.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
+
+pub(super) const STEP_HELP: &str = "\
+Messages come in on stdin, as a JSON list or one message a line; the next one goes out on stdout, on one line, so that a
+conversation is a file that grows:
+
+  echo '{\"role\": \"user\", \"content\": \"What is 1 + 2?\"}' > talk.jsonl
+  toolwright step < talk.jsonl >> talk.jsonl          the model answers, perhaps with calls
+  toolwright step --call < talk.jsonl >> talk.jsonl   the calls it asked for are made: their results
+  toolwright step < talk.jsonl >> talk.jsonl          and the model goes on
+
+Between the steps you may look at the calls, change them, or write the results yourself. With --state the conversation,
+the pending calls and what was spent are kept in a file, and stdin only holds what is new.
+
+With --format anthropic-tools the messages have the roles user, assistant, tool_inputs and tool_outputs, and the model
+is told about the tools in its prompt. A call it got wrong comes out as {\"status\": \"ERROR\", \"error_message\": TEXT}.";
+
+#[derive(clap::Args)]
+pub struct Step {
+    /// The model; see `toolwright ask --help`.
+    #[arg(long, value_name = "VENDOR/MODEL")]
+    pub model: Option<String>,
+    /// Make the calls that are pending instead of asking the model.
+    #[arg(long)]
+    pub call: bool,
+    /// How messages are written.
+    #[arg(long, value_enum, default_value_t = StepFormat::Native)]
+    pub format: StepFormat,
+    /// Keep the state of the run in this file; it is made when it is not there.
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    #[command(flatten)]
+    pub using: UsingArgs,
+    #[command(flatten)]
+    pub record: RecordArgs,
+}
+
+/// How the messages of `step` are written.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StepFormat {
+    /// The messages of transcripts and of `ask --json`.
+    Native,
+    /// Those of the anthropic-tools package.
+    AnthropicTools,
+}
+
+pub(super) const CHAT_HELP: &str = "\
+Enter sends, Alt+Enter or Ctrl+J begins a new line, Tab completes /commands and @files, Ctrl-C stops an answer and keeps
+the conversation. /help lists the commands. Calls that change something are asked about. The session is kept when you
+leave, and --resume takes it up. Without a terminal, every line of stdin is an input and answers go to stdout.
+
+Examples:
+  toolwright chat
+  toolwright chat tools.yaml --model anthropic/claude-sonnet-4-5
+  toolwright chat --resume
+  echo 'What time is it?' | toolwright chat --model ollama/qwen3";
+
+#[derive(clap::Args)]
+pub struct Chat {
+    /// The file of tools, with its `chat` section; `toolwright.yaml` when there is one here. With --resume, it may be a
+    /// session (NAME.chat.yaml).
+    pub file: Option<PathBuf>,
+    /// The model: `vendor/model`, or a name of the file's `models`.
+    #[arg(long, value_name = "VENDOR/MODEL")]
+    pub model: Option<String>,
+    /// Go on with the last session of this folder, or with the one that is named.
+    #[arg(long)]
+    pub resume: bool,
+    /// Approval rules (YAML); left out, tools that change nothing are approved and the rest is asked about.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    #[command(flatten)]
+    pub record: RecordArgs,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
