@@ -127,7 +127,7 @@ check!(READING_A_FIFO_DOES_NOT_BLOCK, "reading_a_fifo_does_not_block", |sandbox|
     if !made.success() {
         return Err(Failure::Skip("no fifo can be made".to_owned()));
     }
-    let read = tokio::time::timeout(std::time::Duration::from_secs(5), sandbox.read_file("fifo")).await;
+    let read = tokio::time::timeout(std::time::Duration::from_secs(30), sandbox.read_file("fifo")).await;
     match read {
         Ok(Err(error)) => holds("the error is expected", !error.is_fatal()),
         Ok(Ok(bytes)) => equal(bytes.len(), 0),

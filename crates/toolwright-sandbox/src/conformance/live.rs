@@ -4,32 +4,39 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
 use toolwright_core::{
     ErrorKind, ExecRequest, OutputStream, Sandbox, SandboxProcess, SpawnRequest, TerminalSize, ToolError,
 };
 
 use super::{Failure, Verdict, check, equal, fails, holds, shell};
 
-/// How late a time-out may be.
-const LATE: Duration = Duration::from_millis(500);
-/// What a loaded machine may add before a check fails.
-const SLACK: Duration = Duration::from_millis(1500);
+/// How late anything here may be on a machine that is busy with other work; what is to be stopped would go on for longer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn timed(sandbox: &dyn Sandbox, script: &str, timeout: Duration) -> Result<ToolError, Failure> {
     let start = Instant::now();
     let request = ExecRequest::new(["sh", "-c", script]).timeout(timeout);
     let error = fails(sandbox.exec(request).await, ErrorKind::Timeout)?;
     let took = start.elapsed();
-    holds(&format!("it took {took:?}"), took < timeout + LATE + SLACK)?;
+    holds(&format!("it took {took:?}"), took < timeout + PATIENCE)?;
     Ok(error)
 }
 
 /// A file that something alive keeps writing stops growing.
 async fn stays_dead(sandbox: &dyn Sandbox, file: &str) -> Verdict {
     let size = || async { shell(sandbox, &format!("wc -c < {file}")).await.map(|result| result.stdout) };
-    let before = size().await?;
-    tokio::time::sleep(Duration::from_millis(400)).await;
-    equal(size().await?, before)
+    let start = Instant::now();
+    let mut before = size().await?;
+    loop {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        let now = size().await?;
+        if now == before {
+            return Ok(());
+        }
+        holds(&format!("`{file}` still grows"), start.elapsed() < PATIENCE)?;
+        before = now;
+    }
 }
 
 check!(A_TIMEOUT_STOPS_THE_COMMAND, "a_timeout_stops_the_command", |sandbox| {
@@ -37,8 +44,16 @@ check!(A_TIMEOUT_STOPS_THE_COMMAND, "a_timeout_stops_the_command", |sandbox| {
 });
 
 check!(A_TIMEOUT_KEEPS_THE_OUTPUT, "a_timeout_keeps_the_output", |sandbox| {
-    let error = timed(sandbox, "echo before; echo oops >&2; sleep 60", Duration::from_secs(1)).await?;
-    let text = error.partial().map(|partial| partial.to_text()).unwrap_or_default();
+    let mut text = String::new();
+    // A busy machine may not have started the command by then.
+    for seconds in [1, 5, 25] {
+        let timeout = Duration::from_secs(seconds);
+        let error = timed(sandbox, "echo before; echo oops >&2; sleep 90", timeout).await?;
+        text = error.partial().map(|partial| partial.to_text()).unwrap_or_default();
+        if !text.is_empty() {
+            break;
+        }
+    }
     equal(text.as_str(), "before\noops\n")
 });
 
@@ -59,7 +74,7 @@ check!(A_CHILD_THAT_HOLDS_THE_PIPE_DOES_NOT_BLOCK, "a_child_that_holds_the_pipe_
     let start = Instant::now();
     let result = shell(sandbox, "echo done; sleep 60 & exit 3").await?;
     equal((result.code, result.stdout.as_str()), (3, "done\n"))?;
-    holds("it returned at once", start.elapsed() < LATE + SLACK)
+    holds("it returned at once", start.elapsed() < PATIENCE)
 });
 
 check!(A_DROPPED_CALL_STOPS_THE_COMMAND, "a_dropped_call_stops_the_command", |sandbox| {
@@ -70,21 +85,27 @@ check!(A_DROPPED_CALL_STOPS_THE_COMMAND, "a_dropped_call_stops_the_command", |sa
 });
 
 check!(OUTPUT_CAN_BE_SEEN_LIVE, "output_can_be_seen_live", |sandbox| {
-    let start = Instant::now();
     let seen = Mutex::new(Vec::new());
+    let first = Notify::new();
     let sink = |stream: OutputStream, bytes: &[u8]| {
         if let Ok(mut seen) = seen.lock() {
-            seen.push((start.elapsed(), stream, bytes.to_vec()));
+            seen.push((stream, bytes.to_vec()));
         }
+        first.notify_one();
     };
-    let request = ExecRequest::new(["sh", "-c", "echo one; sleep 0.7; echo two >&2"]);
-    let result = sandbox.exec_live(request, &sink).await?;
+    // The command goes on only when its first words have been heard.
+    let script = "rm -f heard; echo one; until [ -e heard ]; do sleep 0.05; done; echo two >&2";
+    let request = ExecRequest::new(["sh", "-c", script]).timeout(PATIENCE);
+    let answer = async {
+        let _ = tokio::time::timeout(PATIENCE, first.notified()).await;
+        sandbox.write_file("heard", b"").await
+    };
+    let (result, answered) = tokio::join!(sandbox.exec_live(request, &sink), answer);
+    answered?;
+    let result = result?;
     equal((result.stdout.as_str(), result.stderr.as_str()), ("one\n", "two\n"))?;
     let seen = seen.into_inner().map_err(|_| Failure::Fail("the sink panicked".to_owned()))?;
-    let parts: Vec<_> = seen.iter().map(|(_, stream, bytes)| (*stream, bytes.as_slice())).collect();
-    equal(parts, vec![(OutputStream::Stdout, &b"one\n"[..]), (OutputStream::Stderr, &b"two\n"[..])])?;
-    let apart = seen.last().zip(seen.first()).map(|(last, first)| last.0.saturating_sub(first.0));
-    holds("the first part came before the second was written", apart > Some(Duration::from_millis(350)))
+    equal(seen, vec![(OutputStream::Stdout, b"one\n".to_vec()), (OutputStream::Stderr, b"two\n".to_vec())])
 });
 
 async fn spawn(sandbox: &dyn Sandbox, request: SpawnRequest) -> Result<SandboxProcess, Failure> {
@@ -94,13 +115,13 @@ async fn spawn(sandbox: &dyn Sandbox, request: SpawnRequest) -> Result<SandboxPr
     }
 }
 
-/// Reads until the text has been seen or ten seconds are over.
+/// Reads until the text has been seen or it takes too long.
 async fn expect(process: &mut SandboxProcess, text: &str) -> Result<String, Failure> {
     let mut seen = String::new();
     let mut buffer = [0; 1024];
     let Some(stdout) = &mut process.stdout else { return Err(Failure::Fail("no output stream".to_owned())) };
     while !seen.contains(text) {
-        match tokio::time::timeout(Duration::from_secs(10), stdout.read(&mut buffer)).await {
+        match tokio::time::timeout(PATIENCE, stdout.read(&mut buffer)).await {
             Ok(Ok(count)) if count > 0 => {
                 seen.push_str(&String::from_utf8_lossy(buffer.get(..count).unwrap_or_default()));
             }

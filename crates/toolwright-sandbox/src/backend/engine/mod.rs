@@ -336,7 +336,7 @@ impl Inner {
         values: BTreeMap<String, String>,
         script: Vec<String>,
     ) -> Result<Job, ToolError> {
-        let mark = format!("TOOLWRIGHT_JOB={}", running.mark);
+        let mark = format!("TOOLWRIGHT_JOB={}.", running.mark);
         let mut command = self.client_words(["exec", "--env", &mark]);
         command.extend(options.iter().map(|&option| option.to_owned()));
         if let Some(user) = &running.user {

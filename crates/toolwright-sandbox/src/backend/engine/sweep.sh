@@ -1,32 +1,38 @@
-# Kills what a command left behind: its own process, everything that carries its mark, and orphans nobody owns.
+# Ends what a command left behind: its own process, everything that carries its mark, and orphans nobody owns.
 # A mark that is not of a running command belongs to nobody. Marks from "next" up are of commands yet to start.
+# Everything is stopped before anything is killed, so that a bomb of processes finds no place to grow into; and nothing
+# here starts a process, for there may be no place for one.
 sweep() {
-    next=$1 mark=$2 root=$3 live=" $4 " tries=0
-    while [ "$tries" -lt 100 ]; do
-        tries=$((tries + 1)) found=
-        for entry in /proc/[0-9]*; do
-            pid=${entry#/proc/}
-            [ "$pid" = 1 ] || [ "$pid" = "$$" ] && continue
-            { read -r stat <"$entry/stat"; } 2>/dev/null || continue
-            # The name stands in brackets and may hold anything; state and parent follow the last one.
-            stat=${stat##*) }
-            state=${stat%% *} stat=${stat#* }
-            parent=${stat%% *}
-            [ "$state" = Z ] && continue
-            if [ "$pid" != "$root" ]; then
-                job=$({ tr '\0' '\n' <"$entry/environ"; } 2>/dev/null)
-                case "$job" in *TOOLWRIGHT_JOB=*) ;; *) job= ;; esac
-                job=${job#*TOOLWRIGHT_JOB=}
-                job=${job%%[!0-9]*}
-                if [ -z "$job" ]; then
-                    [ "$parent" = 1 ] || continue
-                elif [ "$job" != "$mark" ]; then
-                    [ "$job" -lt "$next" ] 2>/dev/null || continue
-                    case "$live" in *" $job "*) continue ;; esac
+    next=$1 mark=$2 root=$3 live=" $4 "
+    for signal in STOP KILL; do
+        tries=0 found=1
+        while [ -n "$found" ] && [ "$tries" -lt 100 ]; do
+            tries=$((tries + 1)) found=
+            for entry in /proc/[0-9]*; do
+                pid=${entry#/proc/}
+                [ "$pid" = 1 ] || [ "$pid" = "$$" ] && continue
+                { read -r stat <"$entry/stat"; } 2>/dev/null || continue
+                # The name stands in brackets and may hold anything; state and parent follow the last one.
+                stat=${stat##*) }
+                state=${stat%% *} stat=${stat#* }
+                parent=${stat%% *}
+                case "$state$signal" in [ZX]* | TSTOP) continue ;; esac
+                if [ "$pid" != "$root" ]; then
+                    job=
+                    # Shells leave out the zeros between variables; the mark ends with a point of its own.
+                    { while read -r line || [ -n "$line" ]; do
+                        case "$line" in *TOOLWRIGHT_JOB=[0-9]*.*) job=${line#*TOOLWRIGHT_JOB=} && break ;; esac
+                    done <"$entry/environ"; } 2>/dev/null
+                    job=${job%%.*}
+                    if [ -z "$job" ]; then
+                        [ "$parent" = 1 ] || continue
+                    elif [ "$job" != "$mark" ]; then
+                        [ "$job" -lt "$next" ] 2>/dev/null || continue
+                        case "$live" in *" $job "*) continue ;; esac
+                    fi
                 fi
-            fi
-            kill -KILL "$pid" 2>/dev/null && found=1
+                kill -s "$signal" "$pid" 2>/dev/null && found=1
+            done
         done
-        [ -z "$found" ] && return
     done
 }
