@@ -294,7 +294,7 @@ fn ctrl_c_stops_a_call_at_once() {
     assert!(killed.success());
     let start = std::time::Instant::now();
     assert_eq!(process.wait().unwrap().code(), Some(1));
-    assert!(start.elapsed() < std::time::Duration::from_secs(10));
+    assert!(start.elapsed() < std::time::Duration::from_secs(40));
 }
 
 #[test]

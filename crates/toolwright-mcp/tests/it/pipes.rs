@@ -142,7 +142,7 @@ async fn many_calls_run_at_once_and_each_gets_its_own_answer() {
         });
     }
     calls.join_all().await;
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(18), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

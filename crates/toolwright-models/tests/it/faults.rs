@@ -41,7 +41,7 @@ async fn a_head_that_comes_letter_by_letter_ends_with_the_time() {
     let started = Instant::now();
     let error = ask(&server.hasty_model("openai-chat")).await.unwrap_err();
     check(&error, ModelErrorKind::Unavailable, "");
-    assert!(started.elapsed() < Duration::from_secs(15));
+    assert!(started.elapsed() < Duration::from_secs(60));
 }
 
 #[tokio::test]

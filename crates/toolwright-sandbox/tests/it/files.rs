@@ -128,7 +128,7 @@ async fn not_files() -> Result<(), String> {
             Ok(bytes) => return Err(format!("{path}: {} bytes", bytes.len())),
             Err(error) => check(&format!("{path}: {error:?}"), !error.is_fatal())?,
         }
-        check(path, start.elapsed() < Duration::from_secs(2))?;
+        check(path, start.elapsed() < Duration::from_secs(20))?;
         if path != "loop" {
             check(path, sandbox.write_file(path, b"x").await.is_err())?;
         }
@@ -147,7 +147,7 @@ async fn sizes() -> Result<(), String> {
         Err(error) => equal(error.kind(), ErrorKind::OutputLimit)?,
         Ok(bytes) => return Err(format!("{} bytes", bytes.len())),
     }
-    check("at once", start.elapsed() < Duration::from_secs(5))?;
+    check("at once", start.elapsed() < Duration::from_secs(30))?;
     let growing =
         sandbox.exec(ExecRequest::new(["sh", "-c", "yes >> grows"]).timeout(Duration::from_secs(1)));
     let reading = async {

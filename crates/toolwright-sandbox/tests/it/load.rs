@@ -370,7 +370,7 @@ async fn terminals() -> Result<(), String> {
     process.handle.signal(libc::SIGINT).await.map_err(text)?;
     let start = Instant::now();
     process.handle.kill().await;
-    check("the end is waited for at most a little", start.elapsed() < Duration::from_secs(5))?;
+    check("the end is waited for at most a little", start.elapsed() < Duration::from_secs(30))?;
     drop((stdin, process, open));
     check("terminals were left", wait_until(Duration::from_secs(5), || running(&word) == 0).await)
 }

