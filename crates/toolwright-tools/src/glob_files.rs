@@ -76,6 +76,12 @@ pub(crate) async fn files(call: &Call, pattern: &str, hidden: Hidden) -> Result<
     Ok(items)
 }
 
+/// Whether a path matches a pattern, part by part.
+pub(crate) fn path_matches(pattern: &str, path: &str) -> bool {
+    let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+    matches(&parts, &path.split('/').collect::<Vec<_>>())
+}
+
 /// The folders a pattern begins with, and the parts that have to be matched.
 fn split(pattern: &str) -> (&str, Vec<&str>) {
     let first =

@@ -1,23 +1,17 @@
 //! `grep_files` and `grep`: lines by regular expression.
 
-use std::hash::{BuildHasher as _, Hasher as _};
-
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_core::{Sandbox, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ToolDef, ToolError, ToolOutput};
 
 use crate::glob_files::{files, is_pattern};
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths::{self, Kind};
+use crate::texts;
 use crate::walk::{Hidden, walk};
 
-/// Files larger than this are passed over.
-const LARGEST: u64 = 8 << 20;
-/// How much is read from the sandbox at once.
-const BATCH_BYTES: u64 = 4 << 20;
-const BATCH_FILES: usize = 200;
 /// The most bytes of one line that are given back.
 const LONGEST_LINE: usize = 2000;
 
@@ -73,48 +67,43 @@ async fn search(call: &Call, arguments: &GrepFiles) -> Result<ToolOutput, ToolEr
     let before = count("lines_before", arguments.lines_before)?;
     let after = count("lines_after", arguments.lines_after)?;
     let most = count("max_results", arguments.max_results)?;
-    let pattern = RegexBuilder::new(&arguments.pattern)
-        .case_insensitive(arguments.case_insensitive)
-        .size_limit(4 << 20)
-        .build()
-        .map_err(|error| ToolError::new(format!("the pattern is not a regular expression: {error}")))?;
-    let (chosen, skipped) = choose(call, &arguments.files_glob).await?;
+    let pattern = regex(&arguments.pattern, arguments.case_insensitive)?;
     let mut hits = Hits { most, before, after, mode: arguments.output_mode, ..Hits::default() };
-    let mut batch = Vec::new();
-    let mut size = 0;
-    for (path, bytes) in chosen {
-        if size + bytes > BATCH_BYTES || batch.len() >= BATCH_FILES {
-            hits.read(call, &pattern, &std::mem::take(&mut batch)).await?;
-            size = 0;
-        }
-        batch.push(path);
-        size += bytes;
-    }
-    hits.read(call, &pattern, &batch).await?;
+    let chosen = choose(call, &arguments.files_glob).await?;
+    let skipped = texts::each(call, chosen, |path, text| hits.look(&pattern, path, text)).await?;
     Ok(ToolOutput::json(hits.told(skipped)))
 }
 
-/// The files to look through with their sizes, and how many are too large to.
-async fn choose(call: &Call, place: &str) -> Result<(Vec<(String, u64)>, usize), ToolError> {
+/// A regular expression of a model, with bounds on what it may cost.
+pub(crate) fn regex(pattern: &str, case_insensitive: bool) -> Result<Regex, ToolError> {
+    RegexBuilder::new(pattern)
+        .case_insensitive(case_insensitive)
+        .size_limit(4 << 20)
+        .build()
+        .map_err(|error| ToolError::new(format!("the pattern is not a regular expression: {error}")))
+}
+
+/// The files to look through, with their sizes.
+async fn choose(call: &Call, place: &str) -> Result<Vec<(String, u64)>, ToolError> {
     paths::check(place)?;
-    let all = if is_pattern(place) {
+    if is_pattern(place) {
         let found = files(call, place, Hidden::Skipped).await?;
-        found.into_iter().map(|file| (file.path, file.size)).collect()
-    } else {
-        match paths::find(call, place).await?.about {
-            Some(about) if about.kind == Kind::File => vec![(place.to_owned(), about.size)],
-            Some(about) if about.kind == Kind::Folder => {
-                let found =
-                    walk(call, place, None, Hidden::Skipped).await?.into_iter().filter(|item| item.is_file);
-                found.map(|file| (paths::join(place, &file.path), file.size)).collect()
-            }
-            _ => Vec::new(),
+        return Ok(found.into_iter().map(|file| (file.path, file.size)).collect());
+    }
+    below(call, place).await
+}
+
+/// A file, or all files below a folder, hidden ones left out; with their sizes.
+pub(crate) async fn below(call: &Call, place: &str) -> Result<Vec<(String, u64)>, ToolError> {
+    match paths::find(call, place).await?.about {
+        Some(about) if about.kind == Kind::File => Ok(vec![(place.to_owned(), about.size)]),
+        Some(about) if about.kind == Kind::Folder => {
+            let found = walk(call, place, None, Hidden::Skipped).await?;
+            let files = found.into_iter().filter(|item| item.is_file);
+            Ok(files.map(|file| (paths::join(place, &file.path), file.size)).collect())
         }
-    };
-    let total = all.len();
-    let small: Vec<_> = all.into_iter().filter(|(_, size)| *size <= LARGEST).collect();
-    let skipped = total - small.len();
-    Ok((small, skipped))
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// What was found so far.
@@ -132,22 +121,6 @@ struct Hits {
 }
 
 impl Hits {
-    /// Reads files in one go and looks through them.
-    async fn read(&mut self, call: &Call, pattern: &Regex, batch: &[String]) -> Result<(), ToolError> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        call.context.check_cancelled()?;
-        for (path, text) in batch.iter().zip(contents(&*call.sandbox()?, batch).await?) {
-            // A NUL near the start means that this is no text.
-            if text.bytes().take(8192).any(|byte| byte == 0) {
-                continue;
-            }
-            self.look(pattern, path, &text);
-        }
-        Ok(())
-    }
-
     fn look(&mut self, pattern: &Regex, path: &str, text: &str) {
         self.searched += 1;
         let lines: Vec<&str> = text.lines().collect();
@@ -197,20 +170,8 @@ impl Hits {
     }
 }
 
-fn cut(line: &str) -> String {
+pub(crate) fn cut(line: &str) -> String {
     toolwright_core::text::clip(line, LONGEST_LINE)
-}
-
-const READ_ALL: &str = r#"mark=$1; shift; for f do cat -- "$f"; printf '\0%s\0' "$mark"; done"#;
-
-/// The contents of several files, read by one command. A file that cannot be read is empty.
-async fn contents(sandbox: &dyn Sandbox, batch: &[String]) -> Result<Vec<String>, ToolError> {
-    // Nobody can have put this into a file: it is made up now.
-    let mark = format!("{:016x}", std::collections::hash_map::RandomState::new().build_hasher().finish());
-    let command =
-        ["sh", "-c", READ_ALL, "sh", &mark].into_iter().map(str::to_owned).chain(batch.iter().cloned());
-    let result = sandbox.exec(toolwright_core::ExecRequest::new(command)).await?;
-    Ok(result.stdout.split(&format!("\0{mark}\0")).take(batch.len()).map(str::to_owned).collect())
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Json, ToolDef, ToolError};
+use toolwright_core::{Json, ToolDef, ToolError, glob_match};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths::{self, Kind};
@@ -86,6 +86,15 @@ async fn look_for_folder(call: &Call, path: &str) -> Result<(), ToolError> {
     }
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct ListDirectory {
+    /// The folder to list.
+    #[serde(default = "here")]
+    path: String,
+    /// Only names that match, for example *.md.
+    pattern: Option<String>,
+}
+
 #[derive(Serialize, JsonSchema)]
 struct Listed {
     name: String,
@@ -101,9 +110,10 @@ pub fn list_directory(options: &Options) -> ToolDef {
         options,
         "list_directory",
         "List one folder: name, type (file, dir, link or other) and size of each entry.",
-        |call: Call, ListFolder { path }| async move {
+        |call: Call, ListDirectory { path, pattern }| async move {
             paths::folder(&call, &path).await?;
-            let items = walk(&call, &path, Some(1), Hidden::Shown).await?;
+            let mut items = walk(&call, &path, Some(1), Hidden::Shown).await?;
+            items.retain(|item| pattern.as_deref().is_none_or(|pattern| glob_match(pattern, &item.path)));
             let listed = items.into_iter().map(|item| Listed {
                 kind: match &item {
                     item if item.is_link => "link",

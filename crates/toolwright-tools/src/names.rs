@@ -5,10 +5,11 @@ use toolwright_core::{ToolDef, Toolset, ToolsetError};
 use crate::options::Options;
 use crate::{
     apply_patch, approval_tokens, bash_session, edit_file, file_info, glob_files, grep_files, list_files,
-    memory, plan, plan_items, read_file, shell, text_editor, think, words, write_file,
+    marsys, memory, plan, plan_items, read_file, shell, text_editor, think, words, write_file,
 };
 
-type Make = fn(&Options) -> ToolDef;
+/// Makes a tool.
+pub(crate) type Make = fn(&Options) -> ToolDef;
 
 /// The standard tools, in the order they are listed.
 const STANDARD: [(&str, Make); 20] = [
@@ -35,7 +36,7 @@ const STANDARD: [(&str, Make); 20] = [
 ];
 
 /// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
-const ELSEWHERE: [(&str, Make); 43] = [
+const ELSEWHERE: [(&str, Make); 40] = [
     ("llm_workers.tools.fs.read_file", read_file::read_file),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
     ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
@@ -63,7 +64,6 @@ const ELSEWHERE: [(&str, Make); 43] = [
     ("inspect_ai.tool.list_files", list_files::list_files),
     ("inspect_ai.tool.grep", grep_files::grep),
     ("inspect_ai.tool.read_file", read_file::read_file_numbered),
-    ("marsys.edit_file", edit_file::edit_file_changes),
     ("plan_create", plan_items::plan_create),
     ("plan_read", plan_items::plan_read),
     ("plan_update", plan_items::plan_update),
@@ -74,8 +74,6 @@ const ELSEWHERE: [(&str, Make); 43] = [
         text_editor::text_editor(options).with_name("str_replace_based_edit_tool")
     }),
     ("str_replace_editor", |options| text_editor::text_editor(options).with_name("str_replace_editor")),
-    ("shell_execute", |options| shell::bash(options).with_name("shell_execute")),
-    ("python_execute", |options| shell::python(options).with_name("python_execute")),
     ("search_and_replace", |options| edit_file::edit_file(options).with_name("search_and_replace")),
     ("list_dir", |options| list_files::list_directory(options).with_name("list_dir")),
     ("glob", |options| glob_files::glob_files(options).with_name("glob")),
@@ -112,7 +110,7 @@ pub fn resolve(reference: &str) -> Option<ToolDef> {
 
 /// The tool that a name stands for, set up as `options` say.
 pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
-    let (_, make) = STANDARD.iter().chain(&ELSEWHERE).find(|(name, _)| *name == reference)?;
+    let (_, make) = all().find(|(name, _)| *name == reference)?;
     let tool = make(options);
     Some(match words::of(reference) {
         Some(words) => tool.edit(|_, settings| settings.words = Some(words)),
@@ -122,7 +120,11 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
 
 /// Every name that [`resolve`] knows: the tools' own first.
 pub fn references() -> impl Iterator<Item = &'static str> {
-    STANDARD.iter().chain(&ELSEWHERE).map(|(name, _)| *name)
+    all().map(|(name, _)| *name)
+}
+
+fn all() -> impl Iterator<Item = &'static (&'static str, Make)> {
+    STANDARD.iter().chain(&ELSEWHERE).chain(&marsys::TOOLS)
 }
 
 #[cfg(test)]

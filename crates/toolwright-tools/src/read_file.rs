@@ -5,20 +5,31 @@ use serde::Deserialize;
 use toolwright_core::{ErrorKind, ToolDef, ToolError};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
-use crate::paths;
+use crate::{decode, paths};
 
 #[derive(Deserialize, JsonSchema)]
 struct ReadFile {
     /// The file to read.
     path: String,
-    /// How many lines; all of them when left out. A negative number leaves that many out at the end.
-    lines: Option<i64>,
+    /// How many lines, all of them when left out; a negative number leaves that many out at the end. Or the first and
+    /// the last line, counted from 1: [3, 5].
+    lines: Option<Lines>,
     /// How many lines to pass over first; a negative number counts from the end.
     #[serde(default)]
     offset: i64,
     /// Put the number before each line.
     #[serde(default)]
     show_line_numbers: bool,
+    /// How the text is stored when not as UTF-8, for example latin-1.
+    encoding: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(untagged)]
+enum Lines {
+    Count(i64),
+    Range([i64; 2]),
 }
 
 /// The tool `read_file`. `file_path` and `filename` are accepted for `path`, `limit` for `lines`.
@@ -27,10 +38,21 @@ pub fn read_file(options: &Options) -> ToolDef {
         options,
         "read_file",
         "Read a text file, or some of its lines.",
-        |call: Call, ReadFile { path, lines, offset, show_line_numbers }| async move {
-            let text = read(&call, &path).await?;
+        |call: Call, ReadFile { path, lines, offset, show_line_numbers, encoding }| async move {
+            let text = match encoding {
+                Some(encoding) => decode::as_named(&paths::read(&call, &path).await?, &encoding)?.0,
+                None => read(&call, &path).await?,
+            };
             let all: Vec<&str> = text.split_inclusive('\n').collect();
-            let shown = slice(&all, offset, lines);
+            let shown = match lines {
+                None => slice(&all, offset, None),
+                Some(Lines::Count(count)) => slice(&all, offset, Some(count)),
+                Some(Lines::Range([first, last])) => {
+                    let first = first.max(1);
+                    let count = last.saturating_sub(first).saturating_add(1).max(0);
+                    slice(&all, first.saturating_sub(1).saturating_add(offset.max(0)), Some(count))
+                }
+            };
             if !show_line_numbers {
                 return Ok::<_, ToolError>(shown.1.concat());
             }

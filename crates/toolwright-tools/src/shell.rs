@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolwright_core::{ErrorKind, ExecResult, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, ExecRequest, ExecResult, ToolDef, ToolError, ToolOutput};
 
 use crate::options::{Call, Options, define, show_code};
 
@@ -51,7 +51,7 @@ pub fn python(options: &Options) -> ToolDef {
     code_tool(tool, "python", "code", &[("script", "code")])
 }
 
-fn code_tool(
+pub(crate) fn code_tool(
     tool: ToolDef,
     language: &'static str,
     parameter: &'static str,
@@ -84,7 +84,7 @@ pub(crate) fn ending(code: i32) -> String {
     if code < 0 { format!("ended by signal {}", code.unsigned_abs()) } else { format!("exit code {code}") }
 }
 
-fn no_nul(name: &str, text: &str) -> Result<(), ToolError> {
+pub(crate) fn no_nul(name: &str, text: &str) -> Result<(), ToolError> {
     if text.contains('\0') {
         return Err(ToolError::invalid(format!("`{name}` contains a NUL byte")));
     }
@@ -104,11 +104,7 @@ async fn output_or_error(
     let mut request = call.request(command.iter().copied());
     request.input = input.map(String::into_bytes);
     if let Some(seconds) = timeout {
-        let time =
-            Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(|| {
-                ToolError::invalid(format!("`timeout` is {seconds}, which is no time to run for"))
-            })?;
-        request.timeout = Some(request.timeout.map_or(time, |most| most.min(time)));
+        within(&mut request, seconds)?;
     }
     let result = call.run(request).await?;
     if result.success() {
@@ -116,6 +112,15 @@ async fn output_or_error(
     }
     let error = ToolError::of(ErrorKind::Unknown, format!("{}:\n{}", ending(result.code), result.stderr));
     Err(if result.stdout.is_empty() { error } else { error.with_partial(ToolOutput::text(result.stdout)) })
+}
+
+/// Gives a command so many seconds, or less when it already has less.
+pub(crate) fn within(request: &mut ExecRequest, seconds: f64) -> Result<(), ToolError> {
+    let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
+    let time = time
+        .ok_or_else(|| ToolError::invalid(format!("`timeout` is {seconds}, which is no time to run for")))?;
+    request.timeout = Some(request.timeout.map_or(time, |most| most.min(time)));
+    Ok(())
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -127,7 +132,7 @@ struct Script {
     timeout: f64,
 }
 
-fn half_a_minute() -> f64 {
+pub(crate) fn half_a_minute() -> f64 {
     30.0
 }
 

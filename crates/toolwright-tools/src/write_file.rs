@@ -13,7 +13,7 @@ struct WriteFile {
     path: String,
     /// What to write.
     content: String,
-    /// What to do when the file is there already.
+    /// What to do when the file is there already; `write` is another word for `overwrite`.
     #[serde(default)]
     if_exists: IfExists,
 }
@@ -21,11 +21,13 @@ struct WriteFile {
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "lowercase")]
-enum IfExists {
+pub(crate) enum IfExists {
     #[default]
     Fail,
     Append,
     Overwrite,
+    /// Another word for `overwrite`.
+    Write,
 }
 
 /// Whether the folder of a new file is made.
@@ -35,7 +37,7 @@ enum Folder {
     Expected,
 }
 
-/// The tool `write_file`. `file_path` is accepted for `path`, `file_text` and `text` for `content`.
+/// The tool `write_file`. `file_path` is accepted for `path`, `file_text` and `text` for `content`, `mode` for `if_exists`.
 pub fn write_file(options: &Options) -> ToolDef {
     writer(options, Folder::Made, "Write a text file.")
 }
@@ -50,16 +52,33 @@ fn writer(options: &Options, folder: Folder, description: &str) -> ToolDef {
         define(options, "write_file", description, move |call: Call, arguments: WriteFile| async move {
             write(&call, arguments, folder).await
         });
-    let aliases =
-        [("file_path", "path"), ("filename", "path"), ("file_text", "content"), ("text", "content")];
+    let aliases = [
+        ("file_path", "path"),
+        ("filename", "path"),
+        ("file_text", "content"),
+        ("text", "content"),
+        ("mode", "if_exists"),
+    ];
     finish(tool, "files", Effect::Writes, &aliases)
 }
 
 async fn write(call: &Call, arguments: WriteFile, folder: Folder) -> Result<(), ToolError> {
     let WriteFile { path, content, if_exists } = arguments;
-    let found = paths::find(call, &path).await?;
+    if folder == Folder::Expected && paths::find(call, &path).await?.real.is_none() {
+        return Err(ToolError::of(ErrorKind::FileNotFound, format!("the folder of {path} does not exist")));
+    }
+    put(call, &path, content, if_exists).await
+}
+
+/// Writes a file, or more at its end.
+pub(crate) async fn put(
+    call: &Call,
+    path: &str,
+    content: String,
+    if_exists: IfExists,
+) -> Result<(), ToolError> {
     let mut contents = content.into_bytes();
-    match (found.about.map(|about| about.kind), if_exists) {
+    match (paths::find(call, path).await?.about.map(|about| about.kind), if_exists) {
         (Some(Kind::Folder), _) => {
             return Err(ToolError::of(ErrorKind::IsADirectory, format!("{path} is a folder, not a file")));
         }
@@ -68,17 +87,11 @@ async fn write(call: &Call, arguments: WriteFile, folder: Folder) -> Result<(), 
                 .hint("set `if_exists` to `overwrite` or `append`"));
         }
         (Some(Kind::File), IfExists::Append) => {
-            let mut all = paths::read(call, &path).await?;
+            let mut all = paths::read(call, path).await?;
             all.append(&mut contents);
             contents = all;
         }
-        (None, _) if folder == Folder::Expected && found.real.is_none() => {
-            return Err(ToolError::of(
-                ErrorKind::FileNotFound,
-                format!("the folder of {path} does not exist"),
-            ));
-        }
         _ => {}
     }
-    paths::write(call, &path, &contents).await
+    paths::write(call, path, &contents).await
 }

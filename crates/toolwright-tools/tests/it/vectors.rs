@@ -6,6 +6,7 @@
 mod inspect;
 mod llm_workers;
 mod marsys;
+mod marsys_tools;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -82,7 +83,10 @@ pub(crate) fn finish(tally: &Tally) {
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    [inspect::cases(), llm_workers::cases(), marsys::cases()].into_iter().flatten().collect()
+    [inspect::cases(), llm_workers::cases(), marsys::cases(), marsys_tools::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 pub(crate) fn trials() -> Vec<Trial> {

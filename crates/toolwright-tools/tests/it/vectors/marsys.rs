@@ -24,7 +24,7 @@ fn before(id: &str) -> String {
 
 async fn edits_do_what_marsys_does_where_it_is_right(backend: Backend) {
     let mut tally = Tally::default();
-    for vector in to_run("marsys/tools") {
+    for vector in to_run("marsys/tools").into_iter().filter(|vector| vector.id.starts_with("edit/")) {
         let bench = Bench::of(backend, resolve("marsys.edit_file")).await;
         bench.write("e.txt", before(&vector.id));
         let mut arguments = json!({"path": vector.given["file"], "changes": vector.given["changes"]});

@@ -1,0 +1,123 @@
+//! `list_files`: a folder with what there is to know of each entry.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolwright_core::{Json, ToolDef, ToolError, glob_match};
+
+use super::{here, place};
+use crate::options::{Call, Effect, Options, define, finish};
+use crate::paths;
+use crate::walk::{Hidden, Item, walk};
+
+#[derive(Deserialize, JsonSchema)]
+struct ListFiles {
+    /// The folder to list.
+    #[serde(default = "here")]
+    path: String,
+    /// Only names that match, for example *.md.
+    pattern: Option<String>,
+    /// Also what is in the folders below.
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listing {
+    path: String,
+    files: Vec<Entry>,
+    file_count: usize,
+    directory_count: usize,
+    total_size: u64,
+    pattern: Option<String>,
+    recursive: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    path: String,
+    name: String,
+    size: u64,
+    size_human: String,
+    /// Seconds since 1970.
+    modified: f64,
+    is_file: bool,
+    is_directory: bool,
+    is_symlink: bool,
+    extension: String,
+}
+
+impl Entry {
+    fn new(folder: &str, item: Item) -> Entry {
+        let name = item.path.rsplit('/').next().unwrap_or_default().to_owned();
+        let extension = match name.trim_start_matches('.').rsplit_once('.') {
+            Some((_, ending)) if item.is_file => ending.to_owned(),
+            _ => String::new(),
+        };
+        Entry {
+            path: paths::join(folder, &item.path),
+            size: item.size,
+            size_human: human(item.size),
+            modified: item.modified,
+            is_file: item.is_file,
+            is_directory: item.is_folder,
+            is_symlink: item.is_link,
+            name,
+            extension,
+        }
+    }
+}
+
+/// A size as people write it.
+fn human(size: u64) -> String {
+    let mut size = size as f64;
+    for unit in ["B", "KB", "MB", "GB"] {
+        if size < 1024.0 {
+            return format!("{size:.1} {unit}");
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1} TB")
+}
+
+/// `list_files` as MARSYS has it.
+pub(crate) fn list_files(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "list_files",
+        "List what is in a folder: names, sizes, times and kinds.",
+        |call: Call, ListFiles { path, pattern, recursive }| async move {
+            let folder = place(&path)?;
+            paths::folder(&call, &folder).await?;
+            let depth = if recursive { None } else { Some(1) };
+            let items = walk(&call, &folder, depth, Hidden::Shown).await?;
+            let fits = |name: &str| pattern.as_deref().is_none_or(|pattern| glob_match(pattern, name));
+            let files: Vec<Entry> = items
+                .into_iter()
+                .map(|item| Entry::new(&folder, item))
+                .filter(|entry| fits(&entry.name))
+                .collect();
+            Ok::<_, ToolError>(Json(Listing {
+                path: if folder == "." { "/".to_owned() } else { format!("/{folder}") },
+                file_count: files.iter().filter(|entry| entry.is_file).count(),
+                directory_count: files.iter().filter(|entry| entry.is_directory).count(),
+                total_size: files.iter().filter(|entry| entry.is_file).map(|entry| entry.size).sum(),
+                files,
+                pattern,
+                recursive,
+            }))
+        },
+    );
+    finish(tool, "files", Effect::Reads, &[("directory", "path")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_people_read() {
+        for (size, wanted) in [(12, "12.0 B"), (4096, "4.0 KB"), (3 << 30, "3.0 GB"), (5 << 40, "5.0 TB")] {
+            assert_eq!(human(size), wanted);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The file, shell and code tools with the parameters and results they have in MARSYS.
+//!
+//! There the root of all paths is the folder of the run: `/a` and `a` are the same file, and `..` does not lead out of it.
+//! What is behind a path is still decided by the sandbox, and nothing here reads or writes in another way than the other
+//! tools do.
+
+mod execute;
+mod files;
+mod lists;
+mod outline;
+mod read;
+mod search;
+mod shell;
+
+use toolwright_core::ToolError;
+
+use crate::names::Make;
+use crate::paths;
+
+/// The references and what they stand for.
+pub(crate) const TOOLS: [(&str, Make); 22] = [
+    ("marsys.read_file", read::read_file),
+    ("marsys.write_file", files::write_file),
+    ("marsys.edit_file", crate::edit_file::edit_file_changes),
+    ("marsys.list_files", lists::list_files),
+    ("marsys.search_files", search::search_files),
+    ("marsys.create_directory", files::create_directory),
+    ("marsys.get_file_structure", outline::get_file_structure),
+    ("marsys.read_section", outline::read_section),
+    ("search_files", search::search_files),
+    ("create_directory", files::create_directory),
+    ("get_file_structure", outline::get_file_structure),
+    ("read_section", outline::read_section),
+    ("python_execute", execute::python_execute),
+    ("shell_execute", execute::shell_execute),
+    ("shell_grep", shell::shell_grep),
+    ("shell_find", shell::shell_find),
+    ("shell_wc", shell::shell_wc),
+    ("shell_sed", shell::shell_sed),
+    ("shell_awk", shell::shell_awk),
+    ("shell_head", shell::shell_head),
+    ("shell_tail", shell::shell_tail),
+    ("shell_diff", shell::shell_diff),
+];
+
+/// A path from the root of the run: without `.` and `..`, and `.` for the root itself.
+fn place(path: &str) -> Result<String, ToolError> {
+    if !path.is_empty() {
+        paths::check(path)?;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop().ok_or_else(|| {
+                    ToolError::new(format!("`{}` leads out of the folder of the run", path.escape_debug()))
+                })?;
+            }
+            name => names.push(name),
+        }
+    }
+    Ok(if names.is_empty() { ".".to_owned() } else { names.join("/") })
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_begin_at_the_root_of_the_run_and_stay_there() {
+        for (path, wanted) in [
+            ("a.txt", "a.txt"),
+            ("./a.txt", "a.txt"),
+            ("/a.txt", "a.txt"),
+            ("/data/../a", "a"),
+            ("", "."),
+            ("/", "."),
+            ("~/x", "~/x"),
+            ("C:\\x", "C:\\x"),
+            ("/./sub/./f", "sub/f"),
+        ] {
+            assert_eq!(place(path).unwrap(), wanted, "{path}");
+        }
+        for path in ["..", "../x", "/..", "a/../../b"] {
+            assert!(place(path).is_err(), "{path}");
+        }
+    }
+}

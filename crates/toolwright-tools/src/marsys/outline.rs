@@ -1,0 +1,204 @@
+//! `get_file_structure` and `read_section`: a file as paragraphs, and one of them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolwright_core::{Json, ToolDef, ToolError};
+
+use super::{place, read};
+use crate::options::{Call, Effect, Options, define, finish};
+use crate::paths;
+
+/// The longest title, in characters.
+const TITLE: usize = 50;
+/// The most sections that are told.
+const MOST: usize = 1000;
+
+/// Lines that stand together, between blank ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(super) struct Section {
+    pub(super) id: String,
+    pub(super) title: String,
+    level: u8,
+    /// The first line, counted from 1.
+    pub(super) start_line: usize,
+    end_line: usize,
+}
+
+/// The paragraphs of a text.
+pub(super) fn sections(text: &str) -> Vec<Section> {
+    let mut all: Vec<Section> = Vec::new();
+    let mut open = false;
+    for (at, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            open = false;
+            continue;
+        }
+        match all.last_mut().filter(|_| open) {
+            Some(section) => section.end_line = at + 1,
+            None => all.push(Section {
+                id: format!("paragraph:{}", all.len() + 1),
+                title: title(line.trim()),
+                level: 1,
+                start_line: at + 1,
+                end_line: at + 1,
+            }),
+        }
+        open = true;
+    }
+    all
+}
+
+fn title(line: &str) -> String {
+    match line.char_indices().nth(TITLE) {
+        Some((at, _)) => format!("{}...", line.get(..at).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}
+
+/// What a file is called by its ending.
+fn kind(path: &str) -> &'static str {
+    match path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, ending)| ending) {
+        Some("py") => "python",
+        Some("js" | "jsx" | "mjs") => "javascript",
+        Some("ts" | "tsx") => "typescript",
+        Some("rs") => "rust",
+        Some("json") => "json",
+        Some("md" | "markdown") => "markdown",
+        Some("yaml" | "yml") => "yaml",
+        Some("html" | "htm") => "html",
+        Some("csv") => "csv",
+        _ => "text",
+    }
+}
+
+/// The kind of a file and its sections.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Overview {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    sections: Vec<Section>,
+    metadata: Totals,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Totals {
+    total_paragraphs: usize,
+    total_lines: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sections_left_out: Option<usize>,
+}
+
+pub(super) fn overview(path: &str, text: &str) -> Overview {
+    let mut sections = sections(text);
+    let total_paragraphs = sections.len();
+    sections.truncate(MOST);
+    let total_lines = if text.is_empty() { 0 } else { text.split('\n').count() };
+    let sections_left_out = total_paragraphs.checked_sub(MOST).filter(|count| *count > 0);
+    Overview {
+        kind: kind(path),
+        sections,
+        metadata: Totals { total_paragraphs, total_lines, sections_left_out },
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Structure {
+    /// The file to look at.
+    path: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Told {
+    #[serde(flatten)]
+    overview: Overview,
+    /// The titles, one a line.
+    outline: String,
+}
+
+/// The tool `get_file_structure`: the paragraphs of a file with their lines.
+pub(crate) fn get_file_structure(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "get_file_structure",
+        "Tell which sections a text file has and where. Read one of them with read_section.",
+        |call: Call, Structure { path }| async move {
+            let path = place(&path)?;
+            let (text, _) = read::text(&path, &paths::read(&call, &path).await?, None)?;
+            let overview = overview(&path, &text);
+            let titles: Vec<String> =
+                overview.sections.iter().map(|section| format!("- {}", section.title)).collect();
+            Ok::<_, ToolError>(Json(Told { overview, outline: titles.join("\n") }))
+        },
+    );
+    finish(tool, "files", Effect::Reads, &[("file_path", "path")])
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ReadSection {
+    /// The file.
+    path: String,
+    /// Which section, as get_file_structure names it, for example paragraph:2.
+    section_id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Shown {
+    path: String,
+    section_id: String,
+    title: String,
+    content: String,
+    line_range: [usize; 2],
+    total_lines: usize,
+}
+
+/// The tool `read_section`: one paragraph of a file.
+pub(crate) fn read_section(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "read_section",
+        "Read one section of a text file.",
+        |call: Call, ReadSection { path, section_id }| async move {
+            let path = place(&path)?;
+            let (text, _) = read::text(&path, &paths::read(&call, &path).await?, None)?;
+            let sections = sections(&text);
+            let count = sections.len();
+            let found = sections.into_iter().find(|section| section.id == section_id);
+            let Section { id, title, start_line, end_line, .. } = found.ok_or_else(|| {
+                ToolError::new(format!("{path} has no section `{}`", section_id.escape_debug())).hint(
+                    match count {
+                        0 => "the file is empty".to_owned(),
+                        count => format!("its sections are paragraph:1 to paragraph:{count}"),
+                    },
+                )
+            })?;
+            let lines: Vec<&str> = text.lines().collect();
+            let content = lines.get(start_line - 1..end_line).unwrap_or_default().join("\n");
+            let total_lines = text.split('\n').count();
+            let line_range = [start_line, end_line];
+            Ok::<_, ToolError>(Json(Shown { path, section_id: id, title, content, line_range, total_lines }))
+        },
+    );
+    finish(tool, "files", Effect::Reads, &[("file_path", "path")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_are_lines_between_blank_ones() {
+        let found = sections("\n\nimport os\n\ndef f(x):\n    return x\n \t\nclass K:\n    pass\n");
+        let told: Vec<_> =
+            found.iter().map(|s| (s.id.as_str(), s.title.as_str(), s.start_line, s.end_line)).collect();
+        assert_eq!(
+            told,
+            [
+                ("paragraph:1", "import os", 3, 3),
+                ("paragraph:2", "def f(x):", 5, 6),
+                ("paragraph:3", "class K:", 8, 9)
+            ]
+        );
+        assert!(sections(" \n\n").is_empty());
+        assert_eq!(title(&"é".repeat(60)), format!("{}...", "é".repeat(50)));
+    }
+}

@@ -1,0 +1,185 @@
+//! `read_file`: a range of lines, and where in the file it is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
+
+use super::outline::{self, Overview};
+use super::place;
+use crate::options::{Call, Effect, Options, define, finish};
+use crate::{decode, paths};
+
+/// The most lines of one read.
+const MOST_LINES: i64 = 250;
+/// How many lines a start without an end gives.
+const FROM_START: i64 = 100;
+/// The most characters of one read.
+const MOST_CHARACTERS: usize = 120_000;
+
+#[derive(Deserialize, JsonSchema)]
+struct ReadFile {
+    /// The file to read.
+    path: String,
+    /// The first line, counted from 1. Left out, the first 250 lines are read.
+    start_line: Option<i64>,
+    /// The last line; at most 250 lines are read at once.
+    end_line: Option<i64>,
+    /// How the text is stored, for example utf-8 or latin-1; found out when left out.
+    encoding: Option<String>,
+    /// Also tell which sections the file has.
+    #[serde(default)]
+    include_overview: bool,
+}
+
+/// `read_file` as MARSYS has it, for text. What is told is true: a file that is shown whole is not called partial, and
+/// the range is that of the lines shown.
+pub(crate) fn read_file(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "read_file",
+        "Read lines of a text file, at most 250 at once.",
+        |call: Call, arguments: ReadFile| async move {
+            let path = place(&arguments.path)?;
+            let range = range(arguments.start_line, arguments.end_line)?;
+            let bytes = paths::read(&call, &path).await?;
+            let (text, encoding) = text(&path, &bytes, arguments.encoding.as_deref())?;
+            let overview = arguments.include_overview.then(|| outline::overview(&path, &text));
+            let shown = Shown { encoding, file_size: bytes.len(), overview, ..show(path, &text, range)? };
+            let output = ToolOutput::serialize(&shown)?;
+            Ok::<_, ToolError>(match shown.note() {
+                Some(note) => output.with_metadata("status", "partial").with_metadata("message", note),
+                None => output,
+            })
+        },
+    );
+    finish(tool, "files", Effect::Reads, &[("file_path", "path")])
+}
+
+/// The text of a file and the name of its encoding.
+pub(super) fn text(
+    path: &str,
+    bytes: &[u8],
+    encoding: Option<&str>,
+) -> Result<(String, &'static str), ToolError> {
+    if let Some(kind) = no_text(bytes) {
+        return Err(ToolError::of(ErrorKind::UnicodeDecode, format!("{path} is {kind}, not text")));
+    }
+    match encoding {
+        Some(encoding) => decode::as_named(bytes, encoding),
+        None => Ok(decode::guess(bytes)),
+    }
+}
+
+/// What a file is that begins like this, when it is certainly no text.
+fn no_text(bytes: &[u8]) -> Option<&'static str> {
+    let starts: [(&[u8], &str); 6] = [
+        (b"%PDF-", "a PDF document"),
+        (b"\x89PNG\r\n", "a PNG picture"),
+        (b"\xff\xd8\xff", "a JPEG picture"),
+        (b"GIF8", "a GIF picture"),
+        (b"PK\x03\x04", "a ZIP archive"),
+        (b"\x7fELF", "a program"),
+    ];
+    starts.into_iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, kind)| kind)
+}
+
+/// The lines to read, counted from 1 and both included. An end alone means nothing, as there.
+fn range(start: Option<i64>, end: Option<i64>) -> Result<(i64, i64), ToolError> {
+    let Some(start) = start else { return Ok((1, MOST_LINES)) };
+    let start = start.max(1);
+    let end = end.unwrap_or_else(|| start.saturating_add(FROM_START));
+    let lines = end.saturating_sub(start).saturating_add(1);
+    if lines > MOST_LINES {
+        let message =
+            format!("lines {start} to {end} are {lines} lines; one read gives at most {MOST_LINES}");
+        let hint = format!("read from {start} to {}", start.saturating_add(MOST_LINES - 1));
+        return Err(ToolError::invalid(message).hint(hint));
+    }
+    Ok((start, end))
+}
+
+/// What is told of a read.
+#[derive(Default, Serialize)]
+struct Shown {
+    content: String,
+    path: String,
+    /// Lines are missing.
+    partial: bool,
+    encoding: &'static str,
+    /// The lines that are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line_range: Option<[usize; 2]>,
+    total_lines: usize,
+    file_size: usize,
+    character_count: usize,
+    estimated_tokens: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overview: Option<Overview>,
+}
+
+fn show(path: String, text: &str, (start, end): (i64, i64)) -> Result<Shown, ToolError> {
+    let all: Vec<&str> = if text.is_empty() { Vec::new() } else { text.split('\n').collect() };
+    let total_lines = all.len();
+    let first = usize::try_from(start - 1).unwrap_or(usize::MAX).min(total_lines);
+    let last = usize::try_from(end).unwrap_or(0).min(total_lines);
+    let shown = all.get(first..last.max(first)).unwrap_or_default();
+    let content = shown.join("\n");
+    let character_count = content.chars().count();
+    if character_count > MOST_CHARACTERS {
+        let message = format!(
+            "lines {} to {last} are {character_count} characters; one read gives at most {MOST_CHARACTERS}",
+            first + 1
+        );
+        return Err(ToolError::of(ErrorKind::OutputLimit, message).hint("read fewer lines"));
+    }
+    Ok(Shown {
+        content,
+        path,
+        partial: shown.len() < total_lines,
+        line_range: (!shown.is_empty()).then_some([first + 1, last]),
+        total_lines,
+        character_count,
+        estimated_tokens: character_count / 4,
+        ..Shown::default()
+    })
+}
+
+impl Shown {
+    /// What to say of a read that is not the whole file.
+    fn note(&self) -> Option<String> {
+        let shown = match self.line_range {
+            None => "none of the lines".to_owned(),
+            Some([first, last]) => format!("lines {first} to {last}"),
+        };
+        self.partial.then(|| {
+            format!(
+                "This is a part of the file: {shown}, of {}. Read on with start_line and end_line, at most {MOST_LINES} \
+                 lines at once, or look for a text with search_files.",
+                self.total_lines
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_what_it_says() {
+        assert_eq!(range(None, Some(2)).unwrap(), (1, 250));
+        assert_eq!(range(Some(10), None).unwrap(), (10, 110));
+        assert_eq!(range(Some(-4), Some(2)).unwrap(), (1, 2));
+        assert_eq!(range(Some(5), Some(3)).unwrap(), (5, 3));
+        assert!(range(Some(1), Some(251)).is_err() && range(Some(i64::MIN), Some(i64::MAX)).is_err());
+        assert_eq!(range(Some(i64::MAX), None).unwrap(), (i64::MAX, i64::MAX));
+    }
+
+    #[test]
+    fn a_file_that_is_shown_whole_is_not_called_partial() {
+        let whole = show("f".to_owned(), "a\nb\n", (1, 250)).unwrap();
+        assert_eq!((whole.partial, whole.line_range, whole.note()), (false, Some([1, 3]), None));
+        let past = show("f".to_owned(), "a\nb\n", (9, 12)).unwrap();
+        assert!(past.note().unwrap().contains("none of the lines, of 3"));
+    }
+}

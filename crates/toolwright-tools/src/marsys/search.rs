@@ -1,0 +1,239 @@
+//! `search_files`: by what files hold, what they are called, or what their sections are called.
+
+use std::time::Instant;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolwright_core::{Json, ToolDef, ToolError, glob_match};
+
+use super::{here, outline, place, yes};
+use crate::glob_files::{is_pattern, path_matches};
+use crate::grep_files::{below, cut, regex};
+use crate::options::{Call, Effect, Options, count, define, finish};
+use crate::texts;
+use crate::walk::{Hidden, walk};
+use crate::{options, paths};
+
+#[derive(Deserialize, JsonSchema)]
+struct SearchFiles {
+    /// What to look for: a regular expression in texts, a name or pattern for files, a word in titles.
+    query: String,
+    /// Look in the texts, at the names of files, or at the titles of their sections.
+    #[serde(default)]
+    search_type: SearchType,
+    /// The file or folder to look in.
+    #[serde(default = "here")]
+    path: String,
+    /// Only files whose path matches.
+    #[serde(default = "everything")]
+    file_pattern: String,
+    /// The most matches to give back; all of them are counted.
+    #[serde(default = "hundred")]
+    max_results: i64,
+    /// Capital and small letters differ.
+    #[serde(default)]
+    case_sensitive: bool,
+    /// Also give the lines around a match.
+    #[serde(default = "yes")]
+    include_context: bool,
+    /// How many lines around a match.
+    #[serde(default = "three")]
+    context_lines: i64,
+    /// For names: how deep to go.
+    #[serde(default = "three")]
+    max_depth: i64,
+    /// For names: how many files to look at.
+    #[serde(default = "thousand")]
+    max_files: i64,
+}
+
+fn everything() -> String {
+    "**/*".to_owned()
+}
+
+fn hundred() -> i64 {
+    100
+}
+
+fn thousand() -> i64 {
+    1000
+}
+
+fn three() -> i64 {
+    3
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "lowercase")]
+enum SearchType {
+    #[default]
+    Content,
+    Filename,
+    Structure,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    query: String,
+    search_type: SearchType,
+    matches: Vec<Match>,
+    total_matches: usize,
+    num_files: usize,
+    truncated: bool,
+    files_searched: usize,
+    search_duration_ms: f64,
+    metadata: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Match {
+    file: String,
+    line: usize,
+    #[serde(rename = "match")]
+    text: String,
+    location: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    context_before: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    context_after: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    section_id: Option<String>,
+}
+
+impl Match {
+    fn new(file: &str, line: usize, text: &str) -> Match {
+        Match {
+            file: file.to_owned(),
+            line,
+            text: cut(text),
+            location: format!("line {line}"),
+            context_before: Vec::new(),
+            context_after: Vec::new(),
+            section_id: None,
+        }
+    }
+}
+
+/// The tool `search_files`.
+pub(crate) fn search_files(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "search_files",
+        "Find files by what they hold, by name, or by the titles of their sections.",
+        |call: Call, arguments: SearchFiles| async move {
+            let start = Instant::now();
+            let most = count("max_results", arguments.max_results)?;
+            let mut found = match arguments.search_type {
+                SearchType::Filename => names(&call, &arguments).await?,
+                SearchType::Content | SearchType::Structure => texts(&call, &arguments, most).await?,
+            };
+            found.truncated = found.total_matches > most;
+            found.matches.truncate(most);
+            found.search_duration_ms = start.elapsed().as_secs_f64() * 1000.0;
+            Ok::<_, ToolError>(Json(found))
+        },
+    );
+    finish(tool, "search", Effect::Reads, &[("pattern", "query")])
+}
+
+fn nothing(arguments: &SearchFiles) -> Found {
+    Found {
+        query: arguments.query.clone(),
+        search_type: arguments.search_type,
+        matches: Vec::new(),
+        total_matches: 0,
+        num_files: 0,
+        truncated: false,
+        files_searched: 0,
+        search_duration_ms: 0.0,
+        metadata: serde_json::Map::new(),
+    }
+}
+
+/// Files by name: a pattern, or a piece of the name.
+async fn names(call: &Call, arguments: &SearchFiles) -> Result<Found, ToolError> {
+    let folder = place(&arguments.path)?;
+    let depth = options::count("max_depth", arguments.max_depth)?;
+    let most_files = options::count("max_files", arguments.max_files)?;
+    paths::folder(call, &folder).await?;
+    let fold = |text: &str| if arguments.case_sensitive { text.to_owned() } else { text.to_lowercase() };
+    let query = fold(&arguments.query);
+    let items = walk(call, &folder, Some(depth), Hidden::Skipped).await?;
+    let files = items.iter().filter(|item| item.is_file && path_matches(&arguments.file_pattern, &item.path));
+    let mut found = nothing(arguments);
+    for item in files.take(most_files) {
+        let name = fold(item.path.rsplit('/').next().unwrap_or_default());
+        let hit = if is_pattern(&query) { glob_match(&query, &name) } else { name.contains(&query) };
+        if hit {
+            let path = paths::join(&folder, &item.path);
+            found.matches.push(Match::new(&path, 1, &path));
+        }
+    }
+    found.total_matches = found.matches.len();
+    (found.num_files, found.files_searched) = (found.total_matches, found.total_matches);
+    Ok(found)
+}
+
+/// Lines of texts, or sections by title.
+async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Found, ToolError> {
+    let path = place(&arguments.path)?;
+    let around = if arguments.include_context { count("context_lines", arguments.context_lines)? } else { 0 };
+    let pattern = regex(&arguments.query, !arguments.case_sensitive)?;
+    let files = below(call, &path).await?;
+    if files.is_empty() && paths::find(call, &path).await?.about.is_none() {
+        return Err(paths::missing(&path));
+    }
+    let fits = |file: &str| file == path || path_matches(&arguments.file_pattern, inside(&path, file));
+    let files = files.into_iter().filter(|(file, _)| fits(file));
+    let mut found = nothing(arguments);
+    let skipped = texts::each(call, files, |file, text| {
+        found.files_searched += 1;
+        if arguments.search_type == SearchType::Structure {
+            for section in
+                outline::sections(text).into_iter().filter(|section| pattern.is_match(&section.title))
+            {
+                found.total_matches += 1;
+                if found.matches.len() < most {
+                    let section_id = Some(section.id);
+                    found
+                        .matches
+                        .push(Match { section_id, ..Match::new(file, section.start_line, &section.title) });
+                }
+            }
+            return;
+        }
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| pattern.is_match(line)) {
+            found.total_matches += 1;
+            if found.matches.len() >= most {
+                continue;
+            }
+            let shown = |from: usize, to: usize| {
+                lines
+                    .get(from..to.min(lines.len()))
+                    .unwrap_or_default()
+                    .iter()
+                    .map(|line| cut(line))
+                    .collect()
+            };
+            found.matches.push(Match {
+                context_before: shown(at.saturating_sub(around), at),
+                context_after: shown(at + 1, at.saturating_add(around).saturating_add(1)),
+                ..Match::new(file, at + 1, line)
+            });
+        }
+    })
+    .await?;
+    found.num_files = found.files_searched;
+    if skipped > 0 {
+        found.metadata.insert("files_too_large".to_owned(), json!(skipped));
+    }
+    Ok(found)
+}
+
+/// A path as seen from the folder it was found in.
+fn inside<'a>(folder: &str, file: &'a str) -> &'a str {
+    file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')).unwrap_or(file)
+}

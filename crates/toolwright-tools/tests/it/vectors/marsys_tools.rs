@@ -1,0 +1,318 @@
+//! The file, code and shell tools with the parameters they have in MARSYS: what they find must be equal, sentences need not.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use toolwright_core::{ErrorKind, ToolResult};
+use toolwright_testkit::vectors::Tally;
+use toolwright_tools::{references, resolve};
+
+use super::{Vector, finish, to_run};
+use crate::support::{Backend, Bench, cases, value_of};
+
+cases![
+    file_tools_find_what_they_find_in_marsys,
+    code_and_shell_tools_answer_as_in_marsys,
+    paths_of_marsys_begin_at_the_folder_of_the_run,
+    definitions_are_those_of_marsys,
+    every_tool_of_the_marsys_toolkits_is_there,
+    calls_of_the_marsys_documents_work_on_the_standard_tools,
+    sections_can_be_read_one_by_one,
+    a_program_that_holds_the_pipe_is_stopped_on_time,
+    texts_for_the_shell_stay_texts,
+];
+
+const FILE_TOOLS: [&str; 8] = [
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_files",
+    "search_files",
+    "create_directory",
+    "get_file_structure",
+    "read_section",
+];
+const SHELL_TOOLS: [&str; 10] = [
+    "python_execute",
+    "shell_execute",
+    "shell_grep",
+    "shell_find",
+    "shell_wc",
+    "shell_sed",
+    "shell_awk",
+    "shell_head",
+    "shell_tail",
+    "shell_diff",
+];
+
+async fn bench(backend: Backend) -> Bench {
+    let files = FILE_TOOLS.map(|name| resolve(&format!("marsys.{name}")).unwrap());
+    let shell = SHELL_TOOLS.map(|name| resolve(name).unwrap());
+    let bench = Bench::of(backend, files.into_iter().chain(shell)).await;
+    let lines = |count: usize, word: &str| (1..=count).map(|n| format!("{word}{n}\n")).collect::<String>();
+    bench.write("ten.txt", lines(10, "line "));
+    bench.write("long.txt", lines(600, "L"));
+    bench.write("nonl.txt", "a\nb\nc");
+    bench.write("empty.txt", "");
+    bench.write("big.txt", "x".repeat(130_000));
+    bench.write("utf8.txt", "naïve ⚠ 日本語\n");
+    bench.write("code.py", "import os\n\ndef f(x):\n    return x\n\nclass K:\n    pass\n");
+    bench.write("data.json", r#"{"a": [1, 2], "b": "t"}"#);
+    bench.write("bin.dat", [0, 1, 2, 0xff]);
+    bench.write("para.md", format!("# One\n\nTwo\n\n{}\n", "x".repeat(104)));
+    bench.write("d1/inner.txt", "needle here\n");
+    bench.write("d1/d2/deep.txt", "needle deep\n");
+    bench.write("out/new.md", "x\n");
+    bench
+}
+
+fn of_kind(kind: &str) -> impl Iterator<Item = Vector> {
+    to_run("marsys/tools").into_iter().filter(move |vector| vector.id.starts_with(&format!("{kind}/")))
+}
+
+/// Whether it worked there: an exception, `success: false` and `error: true` all mean that it did not.
+fn worked(observed: &Value) -> bool {
+    let ok = observed.get("ok");
+    ok.is_some_and(|ok| ok["success"] != false && ok["error"] != true)
+}
+
+/// What the observation says that can be compared, by name.
+fn facts(tool: &str, told: &Value) -> Map<String, Value> {
+    let names: &[&str] = match tool {
+        "read_file" => &[
+            "content",
+            "path",
+            "encoding",
+            "total_lines",
+            "file_size",
+            "character_count",
+            "estimated_tokens",
+        ],
+        "write_file" => &["success", "path", "lines_changed"],
+        "list_files" => {
+            &["path", "files", "file_count", "directory_count", "total_size", "pattern", "recursive"]
+        }
+        "search_files" => &["query", "search_type", "matches", "total_matches", "truncated"],
+        "create_directory" => &["success", "path", "already_existed"],
+        "get_file_structure" => &["type", "sections", "metadata"],
+        _ => &[],
+    };
+    let mut facts = Map::new();
+    for name in names {
+        let mut value = told[*name].clone();
+        if let Some(items) = value.as_array_mut() {
+            items.iter_mut().for_each(settle);
+            items.sort_by_key(|item| item["file"].to_string() + &item["path"].to_string());
+        }
+        // There, a number that is 0 is left out.
+        let zero = value.is_null()
+            && matches!(*name, "total_lines" | "file_size" | "character_count" | "estimated_tokens");
+        facts.insert((*name).to_owned(), if zero { 0.into() } else { value });
+    }
+    facts
+}
+
+/// Takes away what differs from machine to machine, or is never filled in.
+fn settle(item: &mut Value) {
+    let Some(item) = item.as_object_mut() else { return };
+    if item.get("is_directory") == Some(&Value::Bool(true)) {
+        item.remove("size");
+        item.remove("size_human");
+    }
+    item.retain(|name, value| {
+        let unset = value.is_null() || *value == json!([]) || *value == json!({});
+        !unset && name != "modified"
+    });
+}
+
+async fn file_tools_find_what_they_find_in_marsys(backend: Backend) {
+    let bench = bench(backend).await;
+    let mut tally = Tally::default();
+    for vector in of_kind("file") {
+        let Some(tool) = vector.given["tool"].as_str() else { continue };
+        let result = bench.call(tool, vector.given["args"].clone()).await;
+        if !worked(&vector.observed) {
+            tally.check(&vector.id, &true, &result.error.is_some());
+            continue;
+        }
+        let ok = &vector.observed["ok"];
+        let observed = if ok["$ToolResponse"].is_null() { ok } else { &ok["$ToolResponse"]["content"] };
+        assert!(result.error.is_none(), "{}: {:?}", vector.id, result.error);
+        tally.check(&vector.id, &facts(tool, observed), &facts(tool, &value_of(&result)));
+    }
+    finish(&tally);
+    assert_eq!(bench.read("out/new.md"), "x\ny\n");
+}
+
+/// The parameters of a method that was called by position.
+fn named(vector: &Vector) -> (String, Value) {
+    let method = vector.given["method"].as_str().unwrap();
+    let names: &[&str] = match method {
+        "grep" => &["pattern", "file_or_dir"],
+        "sed" => &["pattern", "replacement", "file_path"],
+        "awk" => &["script", "file_path"],
+        "execute" => &["command"],
+        _ => &["file_path"],
+    };
+    let mut arguments = vector.given["kw"].as_object().unwrap().clone();
+    let values = vector.given["args"].as_array().unwrap();
+    arguments.extend(names.iter().map(|name| (*name).to_owned()).zip(values.iter().cloned()));
+    (format!("shell_{method}"), Value::Object(arguments))
+}
+
+async fn code_and_shell_tools_answer_as_in_marsys(backend: Backend) {
+    let bench = bench(backend).await;
+    let mut tally = Tally::default();
+    for vector in of_kind("code") {
+        let tool = if vector.given["code"].is_null() { "shell_execute" } else { "python_execute" };
+        let got = value_of(&bench.call(tool, vector.given.clone()).await);
+        let wanted = &vector.observed["ok"][0];
+        let outcome = |told: &Value| {
+            let last = told["stderr"].as_str().unwrap_or_default().lines().last().map(str::to_owned);
+            (told["success"].clone(), told["exit_code"].clone(), last)
+        };
+        tally.check(&vector.id, &outcome(wanted), &outcome(&got));
+        // The folder of the observation had another name.
+        if vector.id != "code/sh_pwd" {
+            tally.check(&vector.id, &wanted["stdout"], &got["stdout"]);
+        }
+    }
+    for vector in of_kind("shell") {
+        let (tool, arguments) = named(&vector);
+        let got = value_of(&bench.call(&tool, arguments).await);
+        let Some(wanted) = vector.observed["ok"].as_object() else { panic!("{}", vector.id) };
+        for (name, wanted) in wanted {
+            let name = if name == "return_code" { "exit_code" } else { name };
+            // A file in which nothing was found counts there and not here.
+            if name != "files_searched" || vector.observed["ok"]["total_matches"] != 0 {
+                tally.check(&format!("{} ({name})", vector.id), wanted, &got[name]);
+            }
+        }
+    }
+    finish(&tally);
+    assert!(!bench.folder.join("pwned.flag").exists());
+}
+
+async fn paths_of_marsys_begin_at_the_folder_of_the_run(backend: Backend) {
+    let bench = bench(backend).await;
+    let mut tally = Tally::default();
+    for vector in of_kind("vfs") {
+        let path = vector.given.as_str().unwrap_or_default();
+        if path.is_empty() || path == "lnk/passwd" {
+            continue;
+        }
+        let path_of = |result: &ToolResult| value_of(result)["path"].as_str().map(str::to_owned);
+        let arguments = json!({"path": path, "content": "x"});
+        let result = bench.call("write_file", arguments).await;
+        let wanted =
+            vector.observed["ok"]["virtual"].as_str().map(|path| path.trim_start_matches('/').to_owned());
+        tally.check(&vector.id, &wanted, &path_of(&result));
+        if let Some(path) = wanted {
+            assert!(bench.folder.join(path).is_file());
+        }
+    }
+    finish(&tally);
+}
+
+async fn definitions_are_those_of_marsys(_: Backend) {
+    let mut tally = Tally::default();
+    for vector in of_kind("file").filter(|vector| vector.id.starts_with("file/schema_")) {
+        let tool = resolve(&format!("marsys.{}", vector.given.as_str().unwrap())).unwrap();
+        let wanted = &vector.observed["ok"]["function"]["parameters"];
+        let names: BTreeSet<&str> = tool.spec().parameter_names().collect();
+        let all = wanted["properties"].as_object().unwrap().keys().all(|name| names.contains(name.as_str()));
+        tally.check(&vector.id, &(true, &wanted["required"]), &(all, &tool.spec().parameters["required"]));
+    }
+    finish(&tally);
+}
+
+async fn every_tool_of_the_marsys_toolkits_is_there(_: Backend) {
+    let known: BTreeSet<&str> = references().collect();
+    let listed = of_kind("file").find(|vector| vector.id == "file/tool_names").unwrap();
+    for name in listed.observed.as_array().unwrap() {
+        assert!(known.contains(format!("marsys.{}", name.as_str().unwrap()).as_str()), "{name}");
+    }
+    assert!(SHELL_TOOLS.iter().all(|name| known.contains(name)));
+}
+
+/// The calls as its documents write them, on the tools a run has anyway.
+async fn calls_of_the_marsys_documents_work_on_the_standard_tools(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    let text = |path: &str| bench.read(path);
+    bench
+        .text("write_file", json!({"path": "a/n.md", "content": "one\ntwo\nthree\n", "mode": "write"}))
+        .await;
+    bench.text("write_file", json!({"path": "a/n.md", "content": "four\n", "mode": "append"})).await;
+    assert_eq!(text("a/n.md"), "one\ntwo\nthree\nfour\n");
+    bench.text("write_file", json!({"path": "a/n.md", "content": "1\n2\n3\n", "mode": "write"})).await;
+    let lines = json!({"path": "a/n.md", "encoding": "utf-8", "lines": [2, 3]});
+    assert_eq!(bench.text("read_file", lines).await, "2\n3\n");
+    assert_eq!(bench.text("read_file", json!({"path": "a/n.md", "lines": [0, 1]})).await, "1\n");
+    assert_eq!(bench.text("read_file", json!({"path": "a/n.md", "lines": [3, 2]})).await, "");
+    assert_eq!(bench.text("read_file", json!({"path": "a/n.md", "lines": 1, "offset": 1})).await, "2\n");
+    bench.write("latin", b"caf\xe9");
+    assert_eq!(bench.error("read_file", json!({"path": "latin"})).await.0, ErrorKind::UnicodeDecode);
+    assert_eq!(bench.text("read_file", json!({"path": "latin", "encoding": "latin-1"})).await, "café");
+    let wrong = bench.error("read_file", json!({"path": "latin", "encoding": "klingon"})).await;
+    assert_eq!(wrong.0, ErrorKind::Parsing);
+    let listed = bench.value("list_directory", json!({"path": "a", "pattern": "*.md"})).await;
+    assert_eq!(listed, json!([{"name": "n.md", "type": "file", "size": 6}]));
+    assert_eq!(bench.value("list_directory", json!({"path": "a", "pattern": "*.txt"})).await, json!([]));
+}
+
+async fn sections_can_be_read_one_by_one(backend: Backend) {
+    let bench = bench(backend).await;
+    let told = bench.value("get_file_structure", json!({"path": "/code.py"})).await;
+    assert_eq!(told["outline"], "- import os\n- def f(x):\n- class K:");
+    let section = bench.value("read_section", json!({"path": "code.py", "section_id": "paragraph:2"})).await;
+    assert_eq!(section["content"], "def f(x):\n    return x");
+    assert_eq!(section["line_range"], json!([3, 4]));
+    let found = json!({"query": "class", "search_type": "structure"});
+    assert_eq!(bench.value("search_files", found).await["matches"][0]["section_id"], "paragraph:3");
+    let picture = bench.folder.join("p.png");
+    std::fs::write(&picture, b"\x89PNG\r\n\x1a\n").unwrap();
+    assert_eq!(bench.error("get_file_structure", json!({"path": "p.png"})).await.0, ErrorKind::UnicodeDecode);
+    let overview = json!({"path": "code.py", "start_line": 1, "end_line": 2, "include_overview": true});
+    let read = bench.value("read_file", overview).await;
+    assert_eq!((&read["partial"], &read["overview"]["type"]), (&json!(true), &json!("python")));
+    let made = bench.value("create_directory", json!({"path": "d1"})).await;
+    assert_eq!(made["already_existed"], true);
+}
+
+async fn a_program_that_holds_the_pipe_is_stopped_on_time(backend: Backend) {
+    let bench = bench(backend).await;
+    let command = "echo before; sleep 3600; true";
+    let call = bench.call("shell_execute", json!({"command": command, "timeout": 1}));
+    let result = tokio::time::timeout(Duration::from_secs(60), call).await.unwrap();
+    let error = result.error.as_ref().unwrap();
+    assert_eq!(error.kind, ErrorKind::Timeout);
+    assert!(result.to_text().contains("before"), "{result:?}");
+}
+
+/// Nothing that a model puts into a parameter is read as something else.
+async fn texts_for_the_shell_stay_texts(backend: Backend) {
+    let bench = bench(backend).await;
+    let sed = |pattern: &str, replacement: &str| json!({"pattern": pattern, "replacement": replacement, "file_path": "nonl.txt"});
+    let output = async |arguments: Value| bench.value("shell_sed", arguments).await["output"].clone();
+    assert_eq!(output(sed("b", "x/y;e touch pwned")).await, "a\nx/y;e touch pwned\nc");
+    assert_eq!(output(sed("b", "two\nlines")).await, "a\ntwo\nlines\nc");
+    for (pattern, replacement) in [("b\\", "x"), ("b", "x\\"), ("b\u{1}w pwned\n", ""), ("b\nw pwned", "")] {
+        assert_eq!(bench.error("shell_sed", sed(pattern, replacement)).await.0, ErrorKind::Parsing);
+    }
+    bench.write("-exec", "needle\n");
+    let found = bench.value("shell_grep", json!({"pattern": "needle", "file_or_dir": "-exec"})).await;
+    assert_eq!(found["total_matches"], 1);
+    let found = bench.value("shell_find", json!({"path": "d1", "name_pattern": "*.txt", "type": "f"})).await;
+    assert_eq!(found["files"], json!([{"path": "d1/d2/deep.txt"}, {"path": "d1/inner.txt"}]));
+    let diff = bench.value("shell_diff", json!({"file1": "ten.txt", "file2": "nonl.txt"})).await;
+    assert_eq!((&diff["identical"], &diff["changes"]), (&json!(false), &json!(13)));
+    let head = bench.value("shell_head", json!({"file_path": "ten.txt", "num_lines": 1})).await;
+    assert_eq!(head["lines"], json!(["line 1"]));
+    let awk = bench.value("shell_awk", json!({"script": "{print $2}", "file_path": "ten.txt"})).await;
+    assert_eq!(awk["lines_processed"], 10);
+    let in_place = json!({"pattern": "line", "replacement": "row", "file_path": "ten.txt", "in_place": true});
+    bench.value("shell_sed", in_place).await;
+    assert!(bench.read("ten.txt").starts_with("row 1\n"));
+    assert!(!bench.folder.join("pwned").exists());
+}
