@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright::prompted::{Mode, ModelCompleter, Next, PromptError, PromptMessage, ToolUser};
+use toolwright::prompted::{
+    CompletionRequest, Mode, ModelCompleter, Next, PromptError, PromptMessage, ToolUser, Transport, render,
+};
 use toolwright::{Reply, Run, ScriptedModel, ToolError, Toolset, tool};
 
 /// Retrieves the current time of day in Hour-Minute-Second format for a specified time zone.
@@ -120,6 +122,48 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             break;
         }
     }
+
+    println!("# a conversation with a result, and one with a mistake, as the model reads them");
+    let asked = "If Maggie has 3 apples and eats 1, how many apples does maggie have left?";
+    for (arguments, outputs) in [
+        (
+            json!({"a": 3, "b": 1}),
+            json!({
+                "role": "tool_outputs",
+                "tool_outputs": [{"tool_name": "perform_subtraction", "tool_result": 2}],
+                "tool_error": null
+            }),
+        ),
+        (
+            json!({"a": 3}),
+            json!({
+                "role": "tool_outputs",
+                "tool_outputs": null,
+                "tool_error": "Missing required parameter \"b\" in tool perform_subtraction."
+            }),
+        ),
+    ] {
+        let messages = self::messages(json!([
+            {"role": "user", "content": asked},
+            {
+                "role": "tool_inputs",
+                "content": "Let's think this through. Maggie had 3 apples, she ate one so:",
+                "tool_inputs": [{"tool_name": "perform_subtraction", "tool_arguments": arguments}]
+            },
+            outputs
+        ]))?;
+        println!("{}", render(&messages)?.trim_start());
+    }
+
+    println!("# on Bedrock");
+    let prompt = render(&self::messages(
+        json!([{"role": "user", "content": "Hi Claude, what US states start with C?"}]),
+    )?)?;
+    let request =
+        CompletionRequest { prompt: format!("{prompt}\n\nAssistant:"), max_tokens: 2000, temperature: None };
+    let model = Transport::Bedrock.model("default")?;
+    println!("{} {}", Transport::Bedrock.path(model), Transport::Bedrock.body(model, &request)?);
+    println!("{}", Transport::Bedrock.model("anthropic.claude-3").unwrap_err());
 
     println!("# the format is checked");
     for wrong in [

@@ -1,8 +1,11 @@
-//! How Toolwright dials. Models and MCP servers are reached through [`client`], and nothing else connects to anything.
+//! How Toolwright dials. Models, MCP servers and search engines are reached through [`Dial`], and nothing else connects to
+//! anything.
 //!
-//! It reads no environment: no proxy variables, no credentials. Redirects are never followed, because they could carry
-//! a key to another host.
+//! It reads no environment: no proxy variables, no credentials; callers say which [`Proxies`] to use. Redirects are never
+//! followed, because they could carry a key to another host.
 
+mod proxy;
+mod reach;
 mod sse;
 
 use std::sync::Arc;
@@ -10,6 +13,8 @@ use std::time::Duration;
 
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
+pub use proxy::{Proxies, ProxyError};
+pub use reach::{Reach, is_public};
 pub use reqwest;
 pub use sse::{SseError, SseEvent, SseReader};
 
@@ -44,16 +49,45 @@ impl std::error::Error for SetupError {
 /// TLS trusts what the system trusts; a client that will only ever make plain connections (`https` is false) loads no
 /// certificates, which takes time and fails on machines that have none.
 pub fn client(https: bool, connect: Duration, read: Duration) -> Result<reqwest::Client, SetupError> {
-    reqwest::Client::builder()
-        .connect_timeout(connect)
-        .read_timeout(read)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .referer(false)
-        .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
-        .tls_backend_preconfigured(tls(https).map_err(SetupError::Tls)?)
-        .build()
-        .map_err(|cause| SetupError::Http(cause.without_url()))
+    Dial { https, connect, read, proxies: Proxies::none(), reach: Reach::Anywhere }.client()
+}
+
+/// How to dial.
+#[derive(Debug, Clone)]
+pub struct Dial {
+    /// Whether there will be connections with TLS.
+    pub https: bool,
+    /// The longest to wait for a connection.
+    pub connect: Duration,
+    /// The longest silence.
+    pub read: Duration,
+    /// Which proxies to go through.
+    pub proxies: Proxies,
+    /// Where connections may go. A proxy resolves names itself, so `Public` holds for what it is asked for by address
+    /// only.
+    pub reach: Reach,
+}
+
+impl Dial {
+    /// What dials so.
+    pub fn client(&self) -> Result<reqwest::Client, SetupError> {
+        let failed = |cause: reqwest::Error| SetupError::Http(cause.without_url());
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(self.connect)
+            .read_timeout(self.read)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .referer(false)
+            .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(tls(self.https).map_err(SetupError::Tls)?);
+        for proxy in self.proxies.to_reqwest().map_err(failed)? {
+            builder = builder.proxy(proxy);
+        }
+        if self.reach == Reach::Public {
+            builder = builder.dns_resolver(reach::PublicNames);
+        }
+        builder.build().map_err(failed)
+    }
 }
 
 fn tls(wanted: bool) -> Result<rustls::ClientConfig, rustls::Error> {

@@ -19,7 +19,6 @@ mod message;
 mod model;
 mod parse;
 mod python;
-mod search;
 mod tool;
 mod tool_user;
 mod transport;
@@ -29,7 +28,6 @@ pub use message::{PromptMessage, ToolInput, ToolOutcome, inject_error, inject_su
 pub use model::{PromptFormat, Prompted};
 pub use parse::{Invoke, Reading, Request, check, extract};
 pub use python::convert;
-pub use search::{SearchResult, format_search_results};
 pub use tool::{Parameter, PromptTool, system_prompt};
 pub use tool_user::{Mode, Next, ToolUser, Verbosity};
 pub use transport::{

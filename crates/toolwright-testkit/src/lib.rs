@@ -2,6 +2,7 @@
 //!
 //! - [`conformance`]: suites that any tool, model or executor should pass, as ordinary functions.
 //! - [`exchange`]: a model that records what was said, and one that plays it again.
+//! - [`server`]: a server on the loopback that answers as a test tells it to.
 //! - [`vectors`]: files of observed inputs and outputs, and the count of how they fared.
 //!
 //! ```
@@ -23,4 +24,5 @@
 
 pub mod conformance;
 pub mod exchange;
+pub mod server;
 pub mod vectors;

@@ -31,6 +31,7 @@
 //! | `runtime` (on) | runs: calls, batches, policies, limits, events, transcripts, the model loop |
 //! | `models` (on) | models to ask: seventeen vendors over six wire formats, and the scripted one |
 //! | `prompted` | tools for models without a tool API, and the prompt format of anthropic-tools |
+//! | `data` | tools that look things up: SQL databases, search engines, vector stores |
 //! | `lang` | tools written in YAML, and the expression language they use |
 //! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
 //! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
@@ -62,6 +63,12 @@ pub mod lang {
 #[cfg(feature = "lang")]
 pub mod expr {
     pub use toolwright_expr::*;
+}
+
+/// Tools that look things up elsewhere.
+#[cfg(feature = "data")]
+pub mod data {
+    pub use toolwright_data::*;
 }
 
 /// MCP, as client and as server.
@@ -119,6 +126,9 @@ mod pages {
     struct FromInspect;
     #[doc = include_str!("../../../docs/migrate/marsys.md")]
     struct FromMarsys;
+    #[cfg(feature = "data")]
+    #[doc = include_str!("../../../docs/guide/data.md")]
+    struct Data;
     #[cfg(feature = "mcp")]
     #[doc = include_str!("../../../docs/guide/mcp.md")]
     struct Mcp;

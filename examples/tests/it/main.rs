@@ -26,4 +26,6 @@ examples! {
     structured_messages: "06_structured_messages"
     model_loop: "07_loop"
     agents: "08_agents"
+    sql_and_search: "09_sql_and_search"
+    web_surfer: "10_web_surfer"
 }

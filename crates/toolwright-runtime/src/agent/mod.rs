@@ -140,6 +140,23 @@ impl Agent {
         self.work(&run.nested(&self.name, self.toolset()?, self.own_limits(), None), input).await
     }
 
+    /// Lets the agent work on `input` as part of a tool's call: within the policy, the limits and the record of the run
+    /// that makes the call, and no longer than the call.
+    pub async fn run_within(
+        &self,
+        context: &ToolContext,
+        input: Vec<Message>,
+    ) -> Result<AgentOutcome, ToolError> {
+        let tools = self.toolset().map_err(|error| ToolError::fatal(error.to_string()))?;
+        let run = Run::of(context)?.nested(&self.name, tools, self.own_limits(), Some(context));
+        self.work(&run, input).await.map_err(|error| match error {
+            RunError::Tool(error) => error,
+            RunError::Model(error) => {
+                ToolError::new(format!("the agent `{}` got no answer from its model: {error}", self.name))
+            }
+        })
+    }
+
     /// The agent as a tool: it takes one text, works on it alone, and returns what it has to say.
     pub fn as_tool(self) -> ToolDef {
         let mut spec = ToolSpec::new(self.name.clone(), &*self.description);
@@ -162,15 +179,8 @@ impl Agent {
     }
 
     async fn answer_to(&self, context: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolError> {
-        let tools = self.toolset().map_err(|error| ToolError::fatal(error.to_string()))?;
-        let run = Run::of(context)?.nested(&self.name, tools, self.own_limits(), Some(context));
         let input = arguments.get("input").and_then(Value::as_str).unwrap_or_default();
-        let outcome = self.work(&run, vec![Message::user(input)]).await.map_err(|error| match error {
-            RunError::Tool(error) => error,
-            RunError::Model(error) => {
-                ToolError::new(format!("the agent `{}` got no answer from its model: {error}", self.name))
-            }
-        })?;
+        let outcome = self.run_within(context, vec![Message::user(input)]).await?;
         match &outcome.end {
             RunEnd::Done => Ok(ToolOutput::text(outcome.completion())),
             RunEnd::Limit { limit } => {

@@ -1,0 +1,44 @@
+//! Tools that look things up elsewhere: SQL databases, search engines, vector stores.
+//!
+//! A search engine is anything that implements [`Search`]; [`search_tool`] makes a tool of it. There are [`Brave`],
+//! [`Wikipedia`], [`Elasticsearch`], and [`VectorSearch`] over an [`Embedder`] and a [`VectorStore`]. [`Database`] runs the
+//! SQL that a model writes on SQLite.
+//!
+//! ```
+//! # #[cfg(feature = "sql")] {
+//! use toolwright_data::Database;
+//!
+//! let database = Database::in_memory()?;
+//! database.run("CREATE TABLE people (name TEXT, age INTEGER)")?;
+//! database.run("INSERT INTO people VALUES ('John', 42)")?;
+//! assert_eq!(database.run("SELECT * FROM people")?.to_json(), serde_json::json!([["John", 42]]));
+//! # }
+//! # Ok::<(), toolwright_core::ToolError>(())
+//! ```
+
+mod api;
+mod brave;
+mod documents;
+mod elasticsearch;
+mod huggingface;
+mod pages;
+mod pinecone;
+mod search;
+#[cfg(feature = "sql")]
+mod sql;
+mod tokens;
+mod vector;
+mod wikipedia;
+
+pub use brave::Brave;
+pub use documents::{Document, embed_and_store, read_documents};
+pub use elasticsearch::{Elasticsearch, cloud_address};
+pub use huggingface::HuggingFace;
+pub use pages::{Pages, WebPages, html_to_text};
+pub use pinecone::Pinecone;
+pub use search::{Search, SearchResult, format_search_results, search_tool};
+#[cfg(feature = "sql")]
+pub use sql::{Cell, Database, Rows};
+pub use tokens::{Tokenizer, Words, chunks, truncate};
+pub use vector::{Embedder, Embedding, MemoryStore, VectorSearch, VectorStore};
+pub use wikipedia::Wikipedia;

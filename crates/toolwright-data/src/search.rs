@@ -1,0 +1,70 @@
+//! A search engine as a tool.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toolwright_core::{Annotations, BoxFuture, ToolContext, ToolDef, ToolError};
+
+/// The most results that a call may ask for.
+const MOST: usize = 50;
+
+/// One thing that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchResult {
+    /// Where it was found.
+    pub source: String,
+    /// What was found.
+    pub content: String,
+}
+
+/// Something that can be searched.
+pub trait Search: Send + Sync {
+    /// What is found for `query`, the best first, at most `most` of it.
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<SearchResult>, ToolError>>;
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Query {
+    /// What to search for.
+    query: String,
+    /// The number of search results to return.
+    #[schemars(range(min = 1, max = 50))]
+    n_search_results_to_use: usize,
+}
+
+/// A tool that searches and gives what it finds as numbered items, each with its source.
+pub fn search_tool(name: &str, description: &str, search: impl Search + 'static) -> ToolDef {
+    let search = Arc::new(search);
+    let tool = ToolDef::typed(name, description, move |_: ToolContext, query: Query| {
+        let search = search.clone();
+        async move {
+            let most = query.n_search_results_to_use.min(MOST);
+            let results = search.search(&query.query, most).await?;
+            Ok::<_, ToolError>(format_search_results(&results))
+        }
+    });
+    let annotations = Annotations { read_only: Some(true), open_world: Some(true), ..Annotations::default() };
+    tool.with_annotations(annotations).with_category("search")
+}
+
+/// Search results, numbered from 1.
+pub fn format_search_results(results: &[SearchResult]) -> String {
+    let items = results.iter().zip(1..).map(|(result, number)| {
+        format!(
+            "<item index=\"{number}\">\n<source>{}</source>\n<page_content>\n{}\n</page_content>\n</item>",
+            result.source, result.content
+        )
+    });
+    format!("\n<search_results>\n{}\n</search_results>", items.collect::<Vec<_>>().join("\n"))
+}
+
+/// The tool with its parameters described in the engine's own words.
+pub(crate) fn described(tool: ToolDef, query: &str, number: &str) -> ToolDef {
+    // Both parameters are there, so neither description can fail.
+    let named = tool.clone().describe_parameter("query", query);
+    named.and_then(|tool| tool.describe_parameter("n_search_results_to_use", number)).unwrap_or(tool)
+}

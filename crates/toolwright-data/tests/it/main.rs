@@ -1,0 +1,8 @@
+//! The crate's integration tests.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "these are tests")]
+
+mod search;
+#[cfg(feature = "sql")]
+mod sql;
+mod vectors;

@@ -1,0 +1,143 @@
+//! Proxies: what the settings of a program, or the usual variables of its environment, say.
+//!
+//! Nothing here reads the environment by itself; the caller says what a variable holds. Sandboxed tools never get here:
+//! they have no network but the one of their sandbox.
+
+use reqwest::{NoProxy, Proxy, Url};
+
+/// Which proxies to go through.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Proxies {
+    http: Option<Url>,
+    https: Option<Url>,
+    /// Hosts that are reached without one, as `NO_PROXY` lists them.
+    except: String,
+}
+
+/// Why a proxy cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyError(String);
+
+impl std::fmt::Display for ProxyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ProxyError {}
+
+impl Proxies {
+    /// None: every host is dialled itself.
+    pub fn none() -> Self {
+        Proxies::default()
+    }
+
+    /// One for everything. The address may hold a name and a password.
+    pub fn all(address: &str) -> Result<Self, ProxyError> {
+        let url = read("the proxy", address)?;
+        Ok(Proxies { http: Some(url.clone()), https: Some(url), except: String::new() })
+    }
+
+    /// Without a proxy to these hosts: names (which stand for all names that end with them), addresses, networks such
+    /// as `10.0.0.0/8`, separated by commas; `*` is every host.
+    #[must_use]
+    pub fn except(mut self, hosts: impl Into<String>) -> Self {
+        self.except = hosts.into();
+        self
+    }
+
+    /// What the usual variables say: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in small
+    /// letters, which count more.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
+        let said = |name: &str| {
+            let small = variable(&name.to_ascii_lowercase()).filter(|value| !value.trim().is_empty());
+            small.or_else(|| variable(name).filter(|value| !value.trim().is_empty()))
+        };
+        let proxy =
+            |name: &str| said(name).or_else(|| said("ALL_PROXY")).map(|text| read(name, &text)).transpose();
+        Ok(Proxies {
+            http: proxy("HTTP_PROXY")?,
+            https: proxy("HTTPS_PROXY")?,
+            except: said("NO_PROXY").unwrap_or_default(),
+        })
+    }
+
+    /// True when every host is dialled itself.
+    pub fn is_empty(&self) -> bool {
+        self.http.is_none() && self.https.is_none()
+    }
+
+    /// The passwords in the addresses, which must not be shown.
+    pub fn passwords(&self) -> impl Iterator<Item = &str> {
+        [&self.http, &self.https].into_iter().flatten().filter_map(Url::password)
+    }
+
+    pub(crate) fn to_reqwest(&self) -> Result<Vec<Proxy>, reqwest::Error> {
+        let except = NoProxy::from_string(&self.except);
+        let http = self.http.iter().map(|url| Proxy::http(url.clone()));
+        let https = self.https.iter().map(|url| Proxy::https(url.clone()));
+        http.chain(https).map(|proxy| Ok(proxy?.no_proxy(except.clone()))).collect()
+    }
+}
+
+/// An address may hold a password, so it is not shown.
+impl std::fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let host = |url: &Option<Url>| url.as_ref().and_then(|url| url.host_str().map(str::to_owned));
+        f.debug_struct("Proxies")
+            .field("http", &host(&self.http))
+            .field("https", &host(&self.https))
+            .field("except", &self.except)
+            .finish()
+    }
+}
+
+/// A proxy's address; one without a scheme is `http`, as everywhere.
+fn read(what: &str, text: &str) -> Result<Url, ProxyError> {
+    let text = text.trim();
+    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse(&whole).ok().filter(Url::has_host);
+    let url = url.ok_or_else(|| ProxyError(format!("{what} is not an address such as http://proxy:3128")))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => {
+            Err(ProxyError(format!("{what} is a `{other}` proxy; only http and https proxies can be used")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &'static [(&str, &str)]) -> Result<Proxies, ProxyError> {
+        Proxies::from_environment(|name| {
+            pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_environment_is_read_as_everywhere() {
+        assert!(environment(&[("HTTPS_PROXY", " "), ("NO_PROXY", "x")]).unwrap().is_empty());
+        let both = environment(&[
+            ("https_proxy", "low:1"),
+            ("HTTPS_PROXY", "high:2"),
+            ("ALL_PROXY", "http://all:3"),
+        ]);
+        let both = both.unwrap();
+        assert_eq!(both.https.unwrap().as_str(), "http://low:1/");
+        assert_eq!(both.http.unwrap().as_str(), "http://all:3/");
+    }
+
+    #[test]
+    fn what_is_no_proxy_is_refused_without_repeating_it() {
+        let error = environment(&[("HTTPS_PROXY", "socks5://u:secret@x:1")]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "HTTPS_PROXY is a `socks5` proxy; only http and https proxies can be used"
+        );
+        assert!(Proxies::all("http://").is_err());
+        let shown = format!("{:?}", Proxies::all("http://u:secret@x:1").unwrap());
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}
