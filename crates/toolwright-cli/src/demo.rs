@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use toolwright::{
     Annotations, BoxFuture, Content, DeltaSink, Model, ModelDelta, ModelError, ModelReply, ModelRequest,
     Reply, ScriptedModel, ToolContext, ToolDef, ToolError, ToolOutput, Toolset, ToolsetError, tool,
 };
+
+use crate::runs;
+use crate::runs::record::make;
 
 /// The built-in tools.
 pub fn tools() -> Result<Toolset, ToolsetError> {
@@ -114,13 +116,15 @@ const TOOLS: &str = include_str!("demo/toolwright.yaml");
 /// The name of the demo's model.
 pub const NAME: &str = "scripted/demo";
 
-/// Makes the folder the demo works in, with its draft and its file of tools, and goes there. Gives the file of tools.
+/// Makes the folder the demo works in, with its draft and its file of tools as they are at the beginning, and goes
+/// there. Gives the file of tools. The folder stays, so that the run can be looked at and replayed; the next demo uses it
+/// again.
 pub fn stage() -> anyhow::Result<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("toolwright-demo-{}", std::process::id()));
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    let own = runs::data().map(|data| data.join("demo")).filter(|folder| make(folder).is_ok());
+    let folder = match own {
+        Some(folder) => folder,
+        None => runs::scratch("demo")?,
+    };
     std::fs::write(folder.join("draft.md"), DRAFT)?;
     let file = folder.join("toolwright.yaml");
     std::fs::write(&file, TOOLS)?;

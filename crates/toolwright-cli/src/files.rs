@@ -12,7 +12,7 @@ use toolwright::mcp::{HttpTarget, McpServer, ServerCommand, ServerStatus, Target
 use toolwright::{Limits, Policy, RunBuilder, Secret, Tool, ToolError, ToolSource as _, Toolset};
 
 use crate::report::Usage;
-use crate::{models, prompt, toolbox};
+use crate::{models, prompt, report, toolbox};
 
 /// The file that is used when none is named.
 pub const DEFAULT: &str = "toolwright.yaml";
@@ -72,8 +72,7 @@ pub fn refused(problems: &[Diagnostic]) -> Usage {
         eprintln!("{}\n", prompt::printable(&problem.render()));
     }
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-    let count = if errors == 1 { "1 problem was".to_owned() } else { format!("{errors} problems were") };
-    Usage::new(format!("{count} found"))
+    report::found(errors)
 }
 
 /// Finds tools by the names other systems give them, and asks MCP servers for theirs.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model
         return open(&name);
     }
     if let Some((what, name)) = by_server() {
-        eprintln!("{what} was found, so {name} answers (--model demo for the built-in demo)");
+        eprintln!("found a local {what}, so {name} answers (--model demo for the built-in demo)");
         return open(&name);
     }
     eprintln!("{DEMO}");
@@ -99,26 +99,61 @@ pub fn by_key() -> Option<(&'static str, String)> {
     })
 }
 
-/// A model server on this machine, and its first model.
+/// A place where a model server may listen.
+pub struct Local {
+    pub what: &'static str,
+    /// The vendor whose models it has.
+    vendor: &'static str,
+    /// `host:port`.
+    pub address: String,
+}
+
+/// Where model servers usually listen on this machine. Where `OLLAMA_HOST` points is looked at first.
+pub fn locals() -> Vec<Local> {
+    let llama = Local { what: "llama.cpp server", vendor: "llama-cpp", address: "127.0.0.1:8080".to_owned() };
+    let ollama = |address| Local { what: "Ollama server", vendor: "ollama", address };
+    match ollama_host() {
+        Some(address) => vec![ollama(address), llama],
+        None => vec![llama, ollama("127.0.0.1:11434".to_owned())],
+    }
+}
+
+/// The address in `OLLAMA_HOST`, which may leave out the scheme and the port.
+fn ollama_host() -> Option<String> {
+    let host = std::env::var("OLLAMA_HOST").ok()?;
+    let host = host.strip_prefix("http://").unwrap_or(&host).trim_end_matches('/');
+    // A server that listens on every address is reached on this machine's own.
+    let host = host.replace("0.0.0.0", "127.0.0.1");
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    if host.is_empty() || !host.chars().all(plain) {
+        return None;
+    }
+    Some(if host.contains(':') { host } else { format!("{host}:11434") })
+}
+
+/// A model server that answers, and its first model.
 pub fn by_server() -> Option<(&'static str, String)> {
-    let names = [("a llama.cpp server", 8080, "llama-cpp"), ("an Ollama server", 11434, "ollama")];
-    names.into_iter().find_map(|(what, port, vendor)| {
-        let vendor = VENDORS.iter().find(|known| known.name.replace(['.', '_'], "-") == vendor)?;
-        let models = get(port, "/v1/models")?;
+    locals().into_iter().find_map(|local| {
+        let vendor = VENDORS.iter().find(|known| known.name.replace(['.', '_'], "-") == local.vendor)?;
+        let models = get(&local.address, "/v1/models")?;
         let first = models.get("data")?.get(0)?.get("id")?.as_str()?.to_owned();
-        Some((what, format!("{}/{first}", vendor.name)))
+        Some((local.what, format!("{}/{first}", vendor.name)))
     })
 }
 
-/// Asks a server on this machine; `None` when there is none, or it does not answer with JSON at once.
-fn get(port: u16, path: &str) -> Option<Value> {
+/// A connection to an address, if something listens there.
+pub fn listens(address: &str) -> Option<TcpStream> {
+    let address = address.to_socket_addrs().ok()?.next()?;
+    TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok()
+}
+
+/// Asks a server; `None` when there is none, or it does not answer with JSON soon.
+fn get(address: &str, path: &str) -> Option<Value> {
     const MOST: u64 = 1 << 20;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_millis(150)).ok()?;
-    stream.set_read_timeout(Some(Duration::from_millis(500))).ok()?;
-    stream.set_write_timeout(Some(Duration::from_millis(500))).ok()?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n")
-        .ok()?;
+    let mut stream = listens(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+    stream.set_write_timeout(Some(Duration::from_secs(1))).ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n").ok()?;
     let mut answer = Vec::new();
     // A server that keeps the connection open ends the reading by its silence.
     let _ = stream.take(MOST).read_to_end(&mut answer);
@@ -162,7 +197,13 @@ fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
             Ok(Box::new(model.named(&name)))
         }
         _ => {
-            let model = config.connect(|variable| std::env::var(variable).ok());
+            let model = config.connect(|variable| {
+                let set = std::env::var(variable).ok();
+                let ollama = || ollama_host().map(|address| format!("http://{address}/v1"));
+                set.or_else(|| {
+                    (variable == "TOOLWRIGHT_BASE_URL" && name.starts_with("ollama/")).then(ollama).flatten()
+                })
+            });
             Ok(Box::new(model.map_err(unusable)?))
         }
     }

@@ -59,6 +59,17 @@ pub fn line(text: impl std::fmt::Display) -> std::io::Result<()> {
     writeln!(std::io::stdout().lock(), "{text}")
 }
 
+/// `1 call`, `2 calls`.
+pub fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// What is said when a file has problems; they were shown.
+pub fn found(problems: usize) -> Usage {
+    let verb = if problems == 1 { "was" } else { "were" };
+    Usage::new(format!("{} {verb} found", counted(problems as u64, "problem")))
+}
+
 /// True when the reader of our output has gone away, as `head` does: it has what it wanted.
 pub fn reader_left(error: &anyhow::Error) -> bool {
     let is_pipe = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;

@@ -133,6 +133,11 @@ impl Loaded {
         &self.tools
     }
 
+    /// The names of the tools that are flows: they compute and call tools, and do nothing else.
+    pub fn flows(&self) -> impl Iterator<Item = &str> {
+        self.flows.iter().map(|flow| &*flow.name)
+    }
+
     /// The shared data, evaluated.
     pub fn data(&self) -> &IndexMap<Arc<str>, Value> {
         &self.data

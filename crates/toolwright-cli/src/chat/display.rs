@@ -4,20 +4,28 @@ use std::collections::BTreeMap;
 
 use toolwright::Usage;
 
-/// The settings of `/display`, under the names llm-workers has for them.
+/// The settings of `/display`, where llm-workers has them under its names.
 #[derive(Debug, Clone)]
 pub struct Display {
     pub show_token_usage: bool,
     pub show_reasoning: bool,
     pub markdown_output: bool,
     pub stream: bool,
+    pub show_changed_files: bool,
 }
 
-pub const NAMES: &[&str] = &["show_token_usage", "show_reasoning", "markdown_output", "stream"];
+pub const NAMES: &[&str] =
+    &["show_token_usage", "show_reasoning", "markdown_output", "stream", "show_changed_files"];
 
 impl Default for Display {
     fn default() -> Self {
-        Display { show_token_usage: true, show_reasoning: false, markdown_output: true, stream: true }
+        Display {
+            show_token_usage: true,
+            show_reasoning: false,
+            markdown_output: true,
+            stream: true,
+            show_changed_files: true,
+        }
     }
 }
 
@@ -28,6 +36,7 @@ impl Display {
             "show_reasoning" => Some(&mut self.show_reasoning),
             "markdown_output" => Some(&mut self.markdown_output),
             "stream" => Some(&mut self.stream),
+            "show_changed_files" => Some(&mut self.show_changed_files),
             _ => None,
         }
     }

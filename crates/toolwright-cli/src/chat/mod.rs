@@ -2,9 +2,12 @@
 //!
 //! `mod.rs` holds the conversation and carries out what is typed; `ui.rs` shows what happens while the model works.
 
+mod approval;
 mod calls;
+mod changes;
 mod display;
 mod editor;
+mod history;
 mod input;
 mod markdown;
 mod picture;
@@ -28,10 +31,12 @@ use crate::report::Usage;
 use crate::runs::record::{About, record};
 use crate::{commands, demo, files, models, sandboxes, toolbox};
 
+use approval::Asker;
+use changes::Files;
 use input::Inputs;
 use session::Session;
 use text::{BOLD, DIM, Line, PLAIN, RED};
-use ui::{Asker, News, Ui};
+use ui::{News, Ui};
 use words::{Command, WORDS};
 
 /// A conversation and everything around it.
@@ -152,11 +157,18 @@ impl Talk {
             session.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         session.messages.into_iter().for_each(|message| self.conversation.push(message));
         self.ui.say(DIM, format!("taking up a conversation of {count} inputs"));
-        if let Some(answer) =
-            self.conversation.messages().iter().rev().find(|message| matches!(message, Message::Assistant(_)))
-        {
-            let text = answer.text();
-            self.ui.say_markdown(&text);
+        let shown = self.said().last().copied().unwrap_or(0);
+        self.show_from(shown);
+    }
+
+    /// Shows again what was said from a message on.
+    fn show_from(&mut self, place: usize) {
+        for message in self.conversation.messages().iter().skip(place) {
+            match message {
+                Message::User { .. } => self.ui.said(&message.text()),
+                Message::Assistant(_) => self.ui.say_markdown(&message.text()),
+                Message::System { .. } | Message::Tool(_) => {}
+            }
         }
     }
 
@@ -200,7 +212,13 @@ impl Talk {
                 continue;
             }
             self.conversation.push(Message::user(line));
-            if let Some(end) = self.answer().await {
+            let folder = std::env::current_dir().unwrap_or_default();
+            let before = self.ui.display.show_changed_files.then(|| Files::of(&folder));
+            let end = self.answer().await;
+            for line in before.map(|before| Files::of(&folder).since(&before)).unwrap_or_default() {
+                self.ui.aside(DIM, line);
+            }
+            if let Some(end) = end {
                 self.ui.say(RED, format!("the conversation is over: {}", crate::runs::story::end_text(&end)));
                 return Ok(());
             }
@@ -320,6 +338,9 @@ impl Talk {
         let at = said.get(usize::try_from(number).unwrap_or(0)).copied().unwrap_or(0);
         let text = self.conversation.messages().get(at).map(Message::text).unwrap_or_default();
         self.conversation.rewind(at);
+        self.ui.clear();
+        let shown = self.said().last().copied().unwrap_or(0);
+        self.show_from(shown);
         self.ui.say(DIM, format!("back before #{}", number + 1));
         Ok(text)
     }

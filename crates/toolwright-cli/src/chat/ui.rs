@@ -4,14 +4,13 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use tokio::sync::{mpsc, oneshot};
-use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, Content, Decision, EventKind, Message, ToolResult, call_text,
-};
+use toolwright::{Content, Decision, EventKind, Message, ToolResult};
 
+use super::approval::Question;
 use super::calls::Calls;
 use super::display::{Display, Spending};
 use super::editor::{Done, Editor};
+use super::history;
 use super::input::{Input, Inputs};
 use super::markdown::Markdown;
 use super::picture;
@@ -26,47 +25,6 @@ pub enum News {
     Text(String),
     Reasoning(String),
     Question(Question),
-}
-
-/// A call that waits for the person's word.
-pub struct Question {
-    shown: String,
-    reason: Option<String>,
-    /// The tool and its arguments: what "always" is about.
-    what: String,
-    arguments: serde_json::Value,
-    answer: oneshot::Sender<Decision>,
-}
-
-/// Asks the person in the chat.
-pub struct Asker(pub mpsc::UnboundedSender<News>);
-
-impl Approver for Asker {
-    fn name(&self) -> &str {
-        "human"
-    }
-
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async move {
-            let (answer, decided) = oneshot::channel();
-            let shown = match &request.view.call {
-                Some(view) => view.content.clone(),
-                None => call_text(request.call),
-            };
-            let question = Question {
-                shown: printable(&shown),
-                reason: request.reason.as_deref().map(printable),
-                what: format!("{} {}", request.call.name, request.call.arguments),
-                arguments: request.call.arguments.clone(),
-                answer,
-            };
-            let nobody = || Decision::reject("nobody answered");
-            match self.0.send(News::Question(question)) {
-                Ok(()) => decided.await.unwrap_or_else(|_| nobody()),
-                Err(_) => nobody(),
-            }
-        })
-    }
 }
 
 /// What a question has come to.
@@ -104,7 +62,7 @@ impl Ui {
     pub fn new(interactive: bool) -> Self {
         let mut editor = Editor::default();
         if interactive {
-            history().iter().for_each(|input| editor.remember(input));
+            history::read().iter().for_each(|input| editor.remember(input));
         }
         Ui {
             display: Display::default(),
@@ -182,12 +140,7 @@ impl Ui {
                     Done::Leave => return None,
                     Done::Submit(text) => {
                         self.editor.remember(&text);
-                        let lines = text.lines().enumerate().map(|(number, line)| {
-                            let mark = if number == 0 { "> " } else { "  " };
-                            Line::new(DIM, mark).and(BOLD, printable(line)).hanging(2)
-                        });
-                        let lines: Vec<Line> = lines.collect();
-                        self.screen.commit(&lines);
+                        self.said(&text);
                         return Some(text);
                     }
                 },
@@ -198,8 +151,18 @@ impl Ui {
     pub fn close(&mut self) {
         self.screen.clear_live();
         if self.interactive {
-            keep_history(self.editor.history());
+            history::keep(self.editor.history());
         }
+    }
+
+    /// Begins with an empty screen; what was on it is in the scrollback.
+    pub fn clear(&mut self) {
+        self.screen.clear();
+    }
+
+    /// Shows an input of earlier, as it was typed.
+    pub fn said(&mut self, text: &str) {
+        self.screen.commit(&typed(text));
     }
 
     // ---- while the model answers
@@ -464,34 +427,15 @@ impl Ui {
     }
 }
 
+/// An input as it stands in the scrollback.
+fn typed(text: &str) -> Vec<Line> {
+    let lines = text.lines().enumerate().map(|(number, line)| {
+        let mark = if number == 0 { "> " } else { "  " };
+        Line::new(DIM, mark).and(BOLD, printable(line)).hanging(2)
+    });
+    lines.collect()
+}
+
 fn dimmed(line: &Line) -> Line {
     Line::new(Style { dim: true, italic: true, ..PLAIN }, line.text())
-}
-
-/// Inputs of earlier sessions, oldest first.
-fn history() -> Vec<String> {
-    const MOST: u64 = 1 << 20;
-    let Some(path) = history_path() else { return Vec::new() };
-    let fits = std::fs::metadata(&path).is_ok_and(|found| found.len() <= MOST);
-    let text = if fits { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-}
-
-/// Keeps the inputs for the next session; one that cannot be kept is only gone.
-fn keep_history(inputs: &[String]) {
-    let Some(path) = history_path() else { return };
-    let lines: Vec<String> =
-        inputs.iter().rev().take(500).rev().filter_map(|input| serde_json::to_string(input).ok()).collect();
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    if let Ok(mut file) = options.open(path) {
-        let _ = std::io::Write::write_all(&mut file, (lines.join("\n") + "\n").as_bytes());
-    }
-}
-
-fn history_path() -> Option<std::path::PathBuf> {
-    Some(crate::runs::folder()?.parent()?.join("history"))
-        .filter(|path| path.parent().is_some_and(|folder| folder.exists()))
 }

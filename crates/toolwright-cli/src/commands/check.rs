@@ -7,7 +7,7 @@ use toolwright::lang::{MissingEnv, Severity};
 use toolwright::{Policy, Run};
 
 use crate::args::Check;
-use crate::report::{self, Usage};
+use crate::report::{self, Usage, counted};
 use crate::{demo, files, toolbox};
 
 pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
@@ -38,16 +38,11 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
         if !json {
             problems.iter().for_each(|problem| eprintln!("error: {problem}"));
         }
-        let count = if problems.len() == 1 {
-            "1 problem was".to_owned()
-        } else {
-            format!("{} problems were", problems.len())
-        };
-        return Err(Usage::new(format!("{count} found")).into());
+        return Err(report::found(problems.len()).into());
     }
     if !json {
-        let rules = rules.map(|count| format!(", {count} rules")).unwrap_or_default();
-        report::line(format_args!("{} tools{rules}: no problems", tools.len()))?;
+        let rules = rules.map(|count| format!(", {}", counted(count as u64, "rule"))).unwrap_or_default();
+        report::line(format_args!("{}{rules}: no problems", counted(tools.len() as u64, "tool")))?;
     }
     Ok(())
 }
@@ -74,13 +69,14 @@ fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()
         report::line(serde_json::json!({"tools": loaded.tools().len(), "problems": shown}))?;
     }
     if errors > 0 {
-        let refused = if json { Usage::new(format!("{errors} problems")) } else { files::refused(&problems) };
+        let refused = if json { report::found(errors) } else { files::refused(&problems) };
         return Err(refused.into());
     }
     run.and(named)?;
     if !json {
         problems.iter().for_each(|warning| eprintln!("{}\n", warning.render()));
-        report::line(format_args!("{}: {} tools: no problems", path.display(), loaded.tools().len()))?;
+        let tools = counted(loaded.tools().len() as u64, "tool");
+        report::line(format_args!("{}: {tools}: no problems", path.display()))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `toolwright doctor`: what works here, and how to get the rest.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::time::Duration;
+
 use toolwright::vendor::VENDORS;
 
 use crate::{models, runs, toolbox};
@@ -18,7 +18,7 @@ struct Finding {
 
 pub async fn run(json: bool) -> anyhow::Result<()> {
     let mut findings = vec![tools()?, sandbox().await, terminal(), transcripts(), keys()];
-    findings.extend([server("llama.cpp server", 8080).await, server("Ollama server", 11434).await]);
+    findings.extend(models::locals().iter().map(server));
     findings.push(answers());
     let mut out = std::io::stdout().lock();
     if json {
@@ -121,15 +121,8 @@ fn answers() -> Finding {
 }
 
 /// Looks for a local model server; nothing is sent.
-async fn server(what: &'static str, port: u16) -> Finding {
-    let address = ("127.0.0.1", port);
-    let connect =
-        tokio::time::timeout(Duration::from_millis(300), tokio::net::TcpStream::connect(address)).await;
-    let works = matches!(connect, Ok(Ok(_)));
-    let found = if works {
-        format!("something listens on port {port}")
-    } else {
-        format!("nothing listens on port {port}")
-    };
-    Finding { what, works, found, fix: None }
+fn server(local: &models::Local) -> Finding {
+    let works = models::listens(&local.address).is_some();
+    let found = format!("{} listens on {}", if works { "something" } else { "nothing" }, local.address);
+    Finding { what: local.what, works, found, fix: None }
 }

@@ -17,15 +17,19 @@ pub fn run(what: &Init) -> anyhow::Result<()> {
     let text = if asks { asked()? } else { STARTER.to_owned() };
     let mut file = std::fs::File::create_new(&what.file).with_context(|| format!("cannot write `{path}`"))?;
     file.write_all(text.as_bytes())?;
-    eprintln!("wrote {path}; try:\n  toolwright check {path}\n  toolwright call greet name=Ada -f {path}");
+    eprintln!(
+        "wrote {path}; try:\n  toolwright check {path}\n  toolwright call greet name=Ada -f {path}\n  toolwright chat {path}"
+    );
     Ok(())
 }
 
 /// The starter file with the answers to a few questions. An empty answer leaves things as they are.
 fn asked() -> anyhow::Result<String> {
     let mut text = STARTER.to_owned();
+    let mut tools = "greet, longest_lines, read_file".to_owned();
     let commands = question("May tools run commands, in a sandbox? [y/N]")?;
     if matches!(commands.to_lowercase().as_str(), "y" | "yes") {
+        tools.push_str(", bash");
         text = text.replacen(
             "    - import_tool: read_file\n",
             "    - import_tool: read_file\n    - import_tool: bash\n",
@@ -49,7 +53,7 @@ fn asked() -> anyhow::Result<String> {
             format!("Help with: {purpose}")
         };
         text.push_str(&format!(
-            "\n# `toolwright chat` uses this.\nchat:\n  model_ref: default\n  system_message: {}\n  tools: [greet, longest_lines, read_file]\n",
+            "\n# `toolwright chat` uses this.\nchat:\n  model_ref: default\n  system_message: {}\n  tools: [{tools}]\n",
             quoted(&purpose)?
         ));
     }

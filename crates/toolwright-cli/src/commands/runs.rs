@@ -10,7 +10,7 @@ use toolwright::{CallNote, EventKind, ToolCall, call_text, text};
 
 use crate::args::{Runs, RunsWhat};
 use crate::prompt::printable;
-use crate::report;
+use crate::report::{self, counted};
 use crate::runs::index::{Index, Item, Kind, State};
 use crate::runs::source::{Source, Whole};
 use crate::runs::{self, story};
@@ -98,12 +98,12 @@ fn line(path: &Path, index: &Index) -> String {
     };
     let errors = if index.errors > 0 { format!(", {} failed", index.errors) } else { String::new() };
     let line = format!(
-        "{}  {}  {command:<4}  {:<8} {:>8}  {} calls{errors}  {}",
+        "{}  {}  {command:<4}  {:<8} {:>8}  {}{errors}  {}",
         runs::id_of(path),
         day_and_time(index.started),
         index.state(),
         span(index.last.saturating_sub(index.started)),
-        index.calls,
+        counted(index.calls, "call"),
         text::clip(&about.replace('\n', " "), 60),
     );
     printable(line.trim_end())
@@ -137,7 +137,7 @@ fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
         writeln!(out, "{}", printable(&shown(index, item, &whole, full)).trim_end())?;
     }
     if index.broken_lines > 0 {
-        writeln!(out, "\n{} lines of the file are no events", index.broken_lines)?;
+        writeln!(out, "\n{} of the file cannot be read as events", counted(index.broken_lines, "line"))?;
     }
     Ok(())
 }
@@ -148,12 +148,12 @@ fn facts(index: &Index) -> String {
     let model = if models.is_empty() { String::new() } else { format!(", {}", models.join(", ")) };
     let cost = if index.cost > 0.0 { format!(", ${:.4}", index.cost) } else { String::new() };
     format!(
-        "{}{model}, {} turns, {} calls ({} failed), {} tokens{cost}",
+        "{}{model}, {}, {} ({} failed), {}{cost}",
         day_and_time(index.started),
-        index.replies.len(),
-        index.calls,
+        counted(index.replies.len() as u64, "turn"),
+        counted(index.calls, "call"),
         index.errors,
-        index.usage.total(),
+        counted(index.usage.total(), "token"),
     )
 }
 

@@ -20,7 +20,7 @@ const KEPT_FROM: u64 = 32 << 20;
 const MAX_LINE: u64 = 256 << 20;
 
 /// The version of a kept index.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What stands where in a transcript.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -83,6 +83,9 @@ pub enum Kind {
 pub struct CallItem {
     pub tool: u32,
     pub span: u64,
+    /// The number of the item whose call made this one; it is a smaller number than this item's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<usize>,
     pub depth: u16,
     pub state: State,
     pub duration_us: u64,
@@ -222,14 +225,15 @@ impl Index {
 
     fn call_started(&mut self, head: Head, at: Place, time: u64) {
         let Some(span) = head.span else { return };
-        let parent = head.parent.and_then(|parent| self.open.get(&parent)).and_then(|&at| self.items.get(at));
-        let depth = parent.and_then(|item| item.call.as_ref()).map_or(0, |call| call.depth.saturating_add(1));
+        let parent = head.parent.and_then(|parent| self.open.get(&parent)).copied();
+        let outer = parent.and_then(|at| self.items.get(at)).and_then(|item| item.call.as_ref());
+        let depth = outer.map_or(0, |call| call.depth.saturating_add(1));
         if depth == 0 {
             self.calls += 1;
         }
         let tool = self.name(&head.tool);
-        let call =
-            CallItem { tool, span, depth, state: State::Running, duration_us: 0, end: None, decided: None };
+        let state = State::Running;
+        let call = CallItem { tool, span, parent, depth, state, duration_us: 0, end: None, decided: None };
         self.open.insert(span, self.items.len());
         self.items.push(Item { kind: Kind::Call, at, time, reply: None, call: Some(call) });
     }

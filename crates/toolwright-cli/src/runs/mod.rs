@@ -4,11 +4,14 @@
 
 pub mod head;
 pub mod index;
+pub mod recall;
 pub mod record;
 pub mod source;
 pub mod story;
 
 use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 
 use crate::report::Usage;
 
@@ -17,14 +20,36 @@ const KEEP: usize = 1000;
 
 /// The folder of the runs: `TOOLWRIGHT_RUNS`, or `toolwright/runs` in the user's data folder.
 pub fn folder() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = set("TOOLWRIGHT_RUNS") {
         return Some(folder);
     }
+    Some(data()?.join("runs"))
+}
+
+/// The program's folder among the user's data.
+pub fn data() -> Option<PathBuf> {
     // The XDG rules say that a relative path there is to be ignored.
     let data = set("XDG_DATA_HOME").filter(|path| path.is_absolute());
     let data = data.or_else(|| set("HOME").map(|home| home.join(".local/share")))?;
-    Some(data.join("toolwright/runs"))
+    Some(data.join("toolwright"))
+}
+
+fn set(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// A new folder among the temporary files, for its owner only.
+pub fn scratch(what: &str) -> anyhow::Result<PathBuf> {
+    let mut word = [0_u8; 8];
+    getrandom::fill(&mut word)
+        .map_err(|error| anyhow::anyhow!("there is no randomness for a name: {error}"))?;
+    let name = format!("toolwright-{what}-{:016x}", u64::from_ne_bytes(word));
+    let folder = std::env::temp_dir().join(name);
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    Ok(folder)
 }
 
 /// The recorded runs, newest first.

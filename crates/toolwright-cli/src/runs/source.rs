@@ -35,15 +35,27 @@ impl Source {
         Ok(Source { path: path.to_owned(), index })
     }
 
+    /// The first event, which says what the run is about.
+    pub fn beginning(&self) -> Option<EventKind> {
+        let mut line = Vec::new();
+        let file = File::open(&self.path).ok()?;
+        BufReader::new(file).take(MAX_EVENT).read_until(b'\n', &mut line).ok()?;
+        serde_json::from_slice::<Event>(&line).ok().map(|event| event.kind)
+    }
+
     /// The event that stands at a place.
     pub fn event(&self, place: Place) -> anyhow::Result<Event> {
-        let Place(at, length) = place;
+        Ok(serde_json::from_slice(&self.line(place)?)?)
+    }
+
+    /// The line that stands at a place.
+    pub fn line(&self, Place(at, length): Place) -> anyhow::Result<Vec<u8>> {
         anyhow::ensure!(length <= MAX_EVENT, "the event has {length} bytes, which is too much to look at");
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(at))?;
         let mut line = vec![0; usize::try_from(length)?];
         file.read_exact(&mut line)?;
-        Ok(serde_json::from_slice(&line)?)
+        Ok(line)
     }
 
     /// The item, its decision, its end and its notes.

@@ -20,6 +20,7 @@ const get = async (path) => {
 const span = (us) => us < 1e3 ? us + ' µs' : us < 1e6 ? (us / 1e3).toFixed(1) + ' ms' : us < 6e7 ? (us / 1e6).toFixed(1) + ' s'
   : Math.floor(us / 6e7) + ' min ' + Math.floor(us / 1e6 % 60) + ' s';
 const count = (number) => number.toLocaleString('en-US');
+const counted = (number, what) => count(number) + ' ' + what + (number === 1 ? '' : 's');
 
 let run = null;        // the run that is shown: its summary
 let shown = null;      // numbers of the items that match the filter; null means all
@@ -39,7 +40,7 @@ async function listRuns(fresh) {
     const item = make('li');
     item.dataset.id = summary.run;
     item.append(make('div', '', summary.prompt || summary.about || summary.run),
-      make('div', 'soft', [summary.command, summary.started.slice(0, 16).replace('T', ' '), summary.calls + ' calls'].join(' · ')));
+      make('div', 'soft', [summary.command, summary.started.slice(0, 16).replace('T', ' '), counted(summary.calls, 'call')].join(' · ')));
     item.lastChild.append(make('span', summary.status === 'done' ? 'ok' : summary.status === 'running' ? 'running' : 'error', ' ' + summary.status));
     item.addEventListener('click', () => { location.hash = summary.run; });
     if (run && run.run === summary.run) item.setAttribute('aria-current', 'true');
@@ -157,7 +158,7 @@ function drawCharts() {
     tools.forEach((tool, at) => {
       const wide = Math.max(2, tool.total_us / most * 110);
       drawing.append(svg('rect', { class: tool.errors ? 'c-bad' : 'c-bar', x: 0, y: at * 16 + 2, width: wide, height: 12 }),
-        svg('text', { x: wide + 6, y: at * 16 + 12 }, tool.name + '  ' + count(tool.calls) + ' calls, ' + span(tool.total_us)));
+        svg('text', { x: wide + 6, y: at * 16 + 12 }, tool.name + '  ' + counted(tool.calls, 'call') + ', ' + span(tool.total_us)));
     });
     figure('time spent in tools (red: some failed)', drawing);
   }

@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 mod browser;
 mod chat;
 mod examples;
+mod fake;
+mod found;
 mod mcp;
 mod mistakes;
 mod pages;
@@ -29,12 +31,17 @@ fn show(args: &[&str]) -> String {
 }
 
 fn show_in(folder: &Path, args: &[&str], input: &str) -> String {
+    show_with(folder, args, input, &[])
+}
+
+fn show_with(folder: &Path, args: &[&str], input: &str, variables: &[(&str, &str)]) -> String {
     let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
         .args(args)
         .current_dir(folder)
         .env_clear()
         .env("HOME", folder)
         .env("COLUMNS", "100")
+        .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -134,7 +141,7 @@ fn the_demo_model_tells_its_story() {
         eprintln!("SKIPPED: the demo needs a sandbox, and there is none here");
         return;
     }
-    for (pattern, text) in [(RUN_ID, "[run]"), (r"/\S*/toolwright-demo-\d+", "[folder]")] {
+    for (pattern, text) in [(RUN_ID, "[run]"), (r"/\S*/toolwright/demo\b", "[folder]")] {
         shown = regex::Regex::new(pattern).unwrap().replace_all(&shown, text).into_owned();
     }
     insta::assert_snapshot!(shown);

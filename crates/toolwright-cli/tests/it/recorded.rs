@@ -97,6 +97,69 @@ fn a_replay_is_the_same_until_something_changed() {
     assert!(here(&["replay"]).contains("no difference"));
 }
 
+/// A flow only combines calls, so it is run again as it is written now; what it calls is answered from the record.
+#[test]
+fn a_replay_runs_flows_again_as_they_are_now() {
+    let folder = folder();
+    let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));
+    let file = |text: &str| std::fs::write(folder.path().join("toolwright.yaml"), text).unwrap();
+    let flow = "\
+tools:
+  - import_tool: word_count
+  - name: words
+    input: [{name: text, type: str}]
+    do:
+      - {call: word_count, params: {text: '${text}', top: 1}}
+      - eval: '${_.words} words'
+";
+    file(flow);
+    assert!(here(&["call", "words", "text=to be or not to be", "-f", "toolwright.yaml"]).contains("6 words"));
+    assert!(here(&["replay"]).contains("no difference"));
+    file(&flow.replace("words} words", "words * 10} tenths"));
+    insta::assert_snapshot!(here(&["replay"]));
+    // A call that was not made then has no answer.
+    file(&flow.replace("text: '${text}', top", "text: '${text} that', top"));
+    insta::assert_snapshot!(here(&["replay"]));
+}
+
+/// Calls of one message run at the same time and begin in any order; a comparison has them in the message's.
+#[test]
+fn calls_beside_each_other_are_compared_in_one_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let line =
+        |seq: u32, rest: &str| format!("{{\"seq\":{seq},\"time\":\"2026-01-01T00:00:00.000000Z\",{rest}}}\n");
+    let call = |span: u32, id: &str, x: u32| {
+        line(
+            1,
+            &format!(
+                r#""event":"call_started","span":{span},"call_id":"{id}","tool":"add","arguments":{{"x":{x}}}"#
+            ),
+        )
+    };
+    let end = |span: u32, id: &str, text: &str| {
+        line(
+            1,
+            &format!(
+                r#""event":"call_finished","span":{span},"duration_us":1,"result":{{"call_id":"{id}","name":"add","content":[{{"type":"text","text":"{text}"}}]}}"#
+            ),
+        )
+    };
+    let head = line(0, r#""event":"run_started","version":1,"run_id":"0-1-0","tools":[]"#)
+        + &line(
+            1,
+            r#""event":"message_added","message":{"role":"assistant","content":[],"tool_calls":[{"id":"a","name":"add","arguments":{"x":1}},{"id":"b","name":"add","arguments":{"x":2}}]}"#,
+        );
+    let one = head.clone() + &call(1, "a", 1) + &call(2, "b", 2) + &end(1, "a", "1") + &end(2, "b", "2");
+    let two = head.clone() + &call(1, "b", 2) + &call(2, "a", 1) + &end(1, "b", "2") + &end(2, "a", "1");
+    let cut = head + &call(1, "a", 1) + &end(1, "a", "one");
+    for (name, text) in [("one.jsonl", one), ("two.jsonl", two), ("cut.jsonl", cut)] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));
+    assert!(here(&["diff", "one.jsonl", "two.jsonl"]).contains("no difference"));
+    insta::assert_snapshot!(here(&["diff", "one.jsonl", "cut.jsonl"]));
+}
+
 #[test]
 fn two_runs_are_compared_by_what_happened() {
     let folder = folder();
@@ -165,7 +228,10 @@ fn hostile_transcripts_are_shown_without_harm() {
     writeln!(record, "{evil}\nnot an event\n{{\"event\": 5}}").unwrap();
     write!(record, "{{\"seq\":100,\"torn").unwrap();
     let shown = show_in(folder.path(), &["runs", "show"], "");
-    assert!(shown.contains("2 lines of the file are no events") && !shown.contains('\u{1b}'), "{shown}");
+    assert!(
+        shown.contains("2 lines of the file cannot be read as events") && !shown.contains('\u{1b}'),
+        "{shown}"
+    );
 }
 
 /// `TOOLWRIGHT_BIG=1` makes it a gigabyte, as it is measured; always, the index must not hold the contents.
@@ -198,6 +264,16 @@ fn a_large_transcript_opens_by_its_index() {
         assert!(text.contains(&format!("\"calls\":{}", megabytes * 10)), "{text}");
         eprintln!("{megabytes} MB opened in {:?} (starting takes {base:?})", start.elapsed());
     }
+    // Comparing it reads it, and holds little of it: less than a third of it may be in memory at once when it is large.
+    let most = (megabytes * 1024 / 3).max(400_000);
+    let script =
+        format!("ulimit -v {most}; exec '{}' diff big.jsonl big.jsonl", env!("CARGO_BIN_EXE_toolwright"));
+    let start = std::time::Instant::now();
+    let compared =
+        std::process::Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&compared.stdout).into_owned();
+    assert!(text.ends_with("no difference\n"), "{text}{}", String::from_utf8_lossy(&compared.stderr));
+    eprintln!("compared with itself in {:?}", start.elapsed());
     let index = std::fs::metadata(path.with_extension("index")).unwrap().len();
     assert!(index < 200 * megabytes * 10 + 10_000, "the index has {index} bytes");
 }

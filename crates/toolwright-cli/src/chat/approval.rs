@@ -1,0 +1,48 @@
+//! Calls that need the person's word: they wait until the screen has asked.
+
+use tokio::sync::{mpsc, oneshot};
+use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
+
+use super::ui::News;
+use crate::prompt::printable;
+
+/// A call that waits for the person's word.
+pub struct Question {
+    pub shown: String,
+    pub reason: Option<String>,
+    /// The tool and its arguments: what "always" is about.
+    pub what: String,
+    pub arguments: serde_json::Value,
+    pub answer: oneshot::Sender<Decision>,
+}
+
+/// Asks the person in the chat.
+pub struct Asker(pub mpsc::UnboundedSender<News>);
+
+impl Approver for Asker {
+    fn name(&self) -> &str {
+        "human"
+    }
+
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(async move {
+            let (answer, decided) = oneshot::channel();
+            let shown = match &request.view.call {
+                Some(view) => view.content.clone(),
+                None => call_text(request.call),
+            };
+            let question = Question {
+                shown: printable(&shown),
+                reason: request.reason.as_deref().map(printable),
+                what: format!("{} {}", request.call.name, request.call.arguments),
+                arguments: request.call.arguments.clone(),
+                answer,
+            };
+            let nobody = || Decision::reject("nobody answered");
+            match self.0.send(News::Question(question)) {
+                Ok(()) => decided.await.unwrap_or_else(|_| nobody()),
+                Err(_) => nobody(),
+            }
+        })
+    }
+}

@@ -1,0 +1,287 @@
+//! A transcript as a model, an approver and an executor: each answers as it did then. What is needed is read from the
+//! file at that moment; only ids and places are kept.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use toolwright::{
+    ApprovalRequest, Approver, BoxFuture, Decision, Envelope, ErrorKind, EventKind, Executor, LocalExecutor,
+    Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ToolContext, ToolError, ToolOutput,
+    Toolset,
+};
+
+use super::index::{Kind, Place};
+use super::source::Source;
+
+/// What a record says: the model's answers, what others said, and how each call went.
+pub struct Record {
+    source: Source,
+    answers: Vec<Place>,
+    next: AtomicUsize,
+    /// What was said to the model, each time before it answered.
+    pub turns: Vec<Vec<Place>>,
+    calls: Vec<Known>,
+    /// The calls of each id and tool, in their order; models reuse ids.
+    by_id: HashMap<(String, String), Vec<usize>>,
+    used: Mutex<HashSet<(usize, Use)>>,
+    /// True when somebody, or a rule, was asked about a call.
+    pub decisions: bool,
+    /// Flows of today's file: they are run again, and what they call is answered from the record.
+    flows: Vec<String>,
+}
+
+/// A call that was made.
+struct Known {
+    item: usize,
+    arguments: Value,
+    /// True when a call inside it gave back more than the record keeps.
+    cut: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Use {
+    Decision,
+    Result,
+}
+
+impl Record {
+    /// Reads where everything is. `flows` are the tools that can be run again without harm.
+    pub fn of(source: Source, flows: Vec<String>) -> Self {
+        let mut record = Record {
+            answers: Vec::new(),
+            next: AtomicUsize::new(0),
+            turns: Vec::new(),
+            calls: Vec::new(),
+            by_id: HashMap::new(),
+            used: Mutex::default(),
+            decisions: false,
+            flows,
+            source,
+        };
+        let mut answered = true;
+        for (number, item) in record.source.index.items.iter().enumerate() {
+            match item.kind {
+                Kind::Assistant => {
+                    record.answers.push(item.at);
+                    answered = true;
+                }
+                Kind::System | Kind::User => match record.turns.last_mut().filter(|_| !answered) {
+                    Some(turn) => turn.push(item.at),
+                    None => {
+                        record.turns.push(vec![item.at]);
+                        answered = false;
+                    }
+                },
+                Kind::Call => {
+                    let Ok(EventKind::CallStarted { call_id, tool, arguments, .. }) =
+                        record.source.event(item.at).map(|event| event.kind)
+                    else {
+                        continue;
+                    };
+                    record.decisions |= item.call.as_ref().is_some_and(|call| call.decided.is_some());
+                    let of_id = record.by_id.entry((call_id.to_string(), tool.to_string())).or_default();
+                    of_id.push(record.calls.len());
+                    record.calls.push(Known { item: number, arguments, cut: false });
+                }
+                Kind::Limit | Kind::End => {}
+            }
+        }
+        record.mark_cut();
+        record
+    }
+
+    /// Finds the calls whose inner results are not in the record as a whole.
+    fn mark_cut(&mut self) {
+        let items = &self.source.index.items;
+        let mut cut: HashSet<usize> = HashSet::new();
+        for known in &self.calls {
+            let Some(call) = items.get(known.item).and_then(|item| item.call.as_ref()) else { continue };
+            let Some(mut parent) = call.parent else { continue };
+            let end = call.end.and_then(|end| self.source.event(end).ok()).map(|event| event.kind);
+            let whole = matches!(end, Some(EventKind::CallFinished { result: Some(result), .. }) if result.truncated.is_none());
+            if whole {
+                continue;
+            }
+            // Parents have smaller numbers, so this ends.
+            while cut.insert(parent) {
+                let outer =
+                    items.get(parent).and_then(|item| item.call.as_ref()).and_then(|call| call.parent);
+                match outer.filter(|outer| *outer < parent) {
+                    Some(outer) => parent = outer,
+                    None => break,
+                }
+            }
+        }
+        for known in &mut self.calls {
+            known.cut = cut.contains(&known.item);
+        }
+    }
+
+    /// True when nobody talks: a person made the calls.
+    pub fn silent(&self) -> bool {
+        self.turns.is_empty() && self.answers.is_empty()
+    }
+
+    /// How many answers were not asked for yet.
+    pub fn left(&self) -> usize {
+        self.answers.len().saturating_sub(self.next.load(Ordering::Relaxed))
+    }
+
+    pub fn message(&self, place: Place) -> anyhow::Result<Message> {
+        match self.source.event(place)?.kind {
+            EventKind::MessageAdded { message } => Ok(message),
+            _ => anyhow::bail!("there is no message where the index says so"),
+        }
+    }
+
+    /// The transcript.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The call of the record that this one repeats: the first with its id that was not asked for yet, and among the
+    /// calls a tool made, the first with these arguments.
+    fn find(&self, id: &str, tool: &str, arguments: &Value, inner: bool, what: Use) -> Option<&Known> {
+        let numbers = self.by_id.get(&(id.to_owned(), tool.to_owned()))?;
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = numbers.iter().find(|number| {
+            let same =
+                self.calls.get(**number).is_some_and(|known| !inner || holds(arguments, &known.arguments));
+            same && !used.contains(&(**number, what))
+        })?;
+        used.insert((*number, what));
+        self.calls.get(*number)
+    }
+
+    fn decided(&self, known: &Known) -> Option<Decision> {
+        let place = self.source.index.items.get(known.item)?.call.as_ref()?.decided?;
+        let EventKind::CallDecided { decision, reason, arguments, .. } = self.source.event(place).ok()?.kind
+        else {
+            return None;
+        };
+        let reason = reason.unwrap_or_default();
+        Some(match decision.as_str() {
+            "modify" => Decision::Modify { arguments: arguments.unwrap_or_default() },
+            "reject" => Decision::Reject { reason },
+            "terminate" => Decision::Terminate { reason },
+            "escalate" => Decision::Escalate,
+            _ => Decision::Approve,
+        })
+    }
+
+    fn result(&self, known: &Known) -> Result<ToolOutput, ToolError> {
+        let end = self.source.index.items.get(known.item).and_then(|item| item.call.as_ref()?.end);
+        let event = end.and_then(|place| self.source.event(place).ok()).map(|event| event.kind);
+        let Some(EventKind::CallFinished { result, error, .. }) = event else {
+            return Err(ToolError::new("the record has no end of this call"));
+        };
+        let output = result.map(|result| ToolOutput {
+            content: result.content,
+            structured: result.structured,
+            metadata: result.metadata,
+        });
+        match error {
+            None => Ok(output.unwrap_or_default()),
+            Some(error) if matches!(error.kind, ErrorKind::Parsing | ErrorKind::Approval) => {
+                Err(ToolError::new(
+                    "the call was refused then and would run now; the record has no answer for it",
+                ))
+            }
+            Some(error) => {
+                let error = ToolError::from(error);
+                Err(match output {
+                    Some(output) => error.with_partial(output),
+                    None => error,
+                })
+            }
+        }
+    }
+}
+
+/// True when everything in `part` is in `whole` too: a schema may have added defaults and read text as numbers.
+fn holds(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| holds(whole, part)))
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            whole.len() == part.len() && whole.iter().zip(part).all(|(whole, part)| holds(whole, part))
+        }
+        (whole, Value::String(text)) if !whole.is_string() => {
+            serde_json::from_str::<Value>(text).is_ok_and(|read| read == *whole)
+        }
+        (whole, part) => whole == part,
+    }
+}
+
+/// The record, as a model, an approver and an executor.
+#[derive(Clone)]
+pub struct Recorded(pub Arc<Record>);
+
+impl Model for Recorded {
+    fn name(&self) -> &str {
+        "recorded"
+    }
+
+    fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let next = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let none = || ModelError::new(ModelErrorKind::Script, "the record has no further answer");
+        let answer =
+            self.0.answers.get(next).ok_or_else(none).and_then(|place| match self.0.message(*place) {
+                Ok(Message::Assistant(answer)) => Ok(answer),
+                _ => Err(ModelError::new(ModelErrorKind::Script, "an answer in the record cannot be read")),
+            });
+        Box::pin(async move { answer.map(ModelReply::from) })
+    }
+}
+
+impl Approver for Recorded {
+    fn name(&self) -> &str {
+        "record"
+    }
+
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        let call = request.call;
+        let known = self.0.find(&call.id, &call.name, &call.arguments, false, Use::Decision);
+        // A call that nobody was asked about then is approved now.
+        let decision = known.and_then(|known| self.0.decided(known)).unwrap_or(Decision::Approve);
+        Box::pin(async move { decision })
+    }
+}
+
+impl Executor for Recorded {
+    fn execute<'a>(
+        &'a self,
+        tools: &'a Toolset,
+        envelope: Envelope,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let inner = context.depth() > 0;
+        let known = self.0.find(&envelope.call_id, &envelope.tool, &envelope.arguments, inner, Use::Result);
+        if known.is_none_or(|known| !known.cut) && self.0.flows.iter().any(|flow| **flow == *envelope.tool) {
+            return LocalExecutor.execute(tools, envelope, context);
+        }
+        let outcome = match known {
+            Some(known) => self.0.result(known),
+            None => Err(ToolError::new("the record does not have this call")),
+        };
+        Box::pin(async move { outcome })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn arguments_are_the_same_with_their_defaults() {
+        assert!(holds(&json!({"path": "a", "limit": 10}), &json!({"path": "a"})));
+        assert!(holds(&json!({"n": 2, "l": [1]}), &json!({"n": "2", "l": ["1"]})));
+        assert!(!holds(&json!({"path": "a"}), &json!({"path": "b"})));
+        assert!(!holds(&json!({"path": "a"}), &json!({"path": "a", "limit": 10})));
+        assert!(!holds(&json!({"l": [1, 2]}), &json!({"l": [1]})));
+    }
+}
