@@ -4,6 +4,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use serde_json::{Map, Value};
 use toolwright::mcp::{ElicitReply, Elicitation, Elicitor};
+use toolwright::text::is_hidden;
 use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
 
 /// Asks on the terminal, one question at a time.
@@ -146,10 +147,10 @@ fn line(question: &str) -> Option<String> {
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        let hidden = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
         match c {
-            '\n' | '\t' => out.push(c),
-            c if c.is_control() || hidden => out.extend(c.escape_unicode()),
+            // The last one asks for the coloured form of a sign.
+            '\n' | '\t' | '\u{fe0f}' => out.push(c),
+            c if is_hidden(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
@@ -163,5 +164,6 @@ mod tests {
     #[test]
     fn escape_sequences_and_invisible_characters_are_shown() {
         assert_eq!(printable("a\x1b[2Jb\u{202e}c\nd"), "a\\u{1b}[2Jb\\u{202e}c\nd");
+        assert_eq!(printable("a\u{2060}b\u{e0041}⚠\u{fe0f}"), "a\\u{2060}b\\u{e0041}⚠\u{fe0f}");
     }
 }

@@ -38,6 +38,7 @@ pub mod schema;
 mod secret;
 mod store;
 pub mod text;
+pub mod time;
 mod tool;
 mod toolset;
 mod wrap;

@@ -60,15 +60,17 @@ impl Store {
 
     /// Everything in the store, as data.
     pub fn save(&self) -> Map<String, Value> {
-        let entries = lock(&self.entries);
+        // A tool that holds one value may ask for another, so no two locks are held here.
+        let entries: Vec<_> =
+            lock(&self.entries).iter().map(|(key, slot)| (key.clone(), slot.clone())).collect();
         let mut saved: Vec<_> = entries
-            .iter()
+            .into_iter()
             .map(|(key, slot)| {
-                let value = match &*lock(slot) {
+                let value = match &*lock(&slot) {
                     Slot::Live(live) => live.save(),
                     Slot::Saved(value) => value.clone(),
                 };
-                (key.clone(), value)
+                (key, value)
             })
             .collect();
         saved.sort_by(|a, b| a.0.cmp(&b.0));

@@ -1,4 +1,4 @@
-//! Cutting text to size without splitting characters.
+//! Cutting text to size without splitting characters, and showing what cannot be seen.
 
 /// The longest start of `text` that is at most `bytes` long.
 pub fn head(text: &str, bytes: usize) -> &str {
@@ -15,6 +15,34 @@ pub fn tail(text: &str, bytes: usize) -> &str {
 /// The start of `text`, with a mark when something was left out.
 pub fn clip(text: &str, bytes: usize) -> String {
     if text.len() <= bytes { text.to_owned() } else { format!("{}…", head(text, bytes)) }
+}
+
+/// The text with everything that cannot be seen, or that changes the direction of what follows, written as an escape.
+///
+/// ```
+/// assert_eq!(toolwright_core::text::visible("add\u{200b} \u{202e}x"), "add\\u{200b} \\u{202e}x");
+/// ```
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Control, zero-width, bidirectional, filler, tag and private-use characters, and selectors of variants.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}')
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub use client::{
 pub use error::{McpError, McpErrorKind};
 pub use jsonrpc::{MAX_MESSAGE_BYTES, MAX_MESSAGE_DEPTH, MAX_MESSAGE_VALUES};
 pub use lock::{
-    Identity, LockError, LockFile, LockedServer, LockedTool, Suspension, differences, fingerprint, visible,
+    Identity, LockError, LockFile, LockedServer, LockedTool, Suspension, differences, fingerprint,
 };
 pub use oauth::{Browser, Credentials, LoopbackBrowser, Machine, OAuthOptions, TokenStore};
 pub use protocol::{
@@ -54,4 +54,5 @@ pub use server::{
     ResourceContents, ResourceServer, ResourceTemplate, Resources, Role, Server, StateKey, TaskSupport,
 };
 pub use source::{DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus};
+pub use toolwright_core::text::visible;
 pub use transport::stdio::{DEFAULT_ENVIRONMENT, ServerCommand};

@@ -4,38 +4,85 @@
 //! a stage of its own, and a barrier. Results come back in the order of the calls. One failing call stops no other; a
 //! fatal error cancels the rest of its stage, and the stages after it do not begin.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolwright_core::{CancelToken, ErrorInfo, ErrorKind, ToolCall, ToolError, ToolResult, Toolset};
 
-use crate::call::run_call;
+use crate::call::{run_call, to_real_names};
 use crate::run::RunInner;
 
+/// The results of a batch, each in the place of its call. Whoever stops waiting still finds here what was done.
+#[derive(Clone, Default)]
+pub(crate) struct Results(Arc<Mutex<BTreeMap<usize, ToolResult>>>);
+
+impl Results {
+    fn set(&self, place: usize, result: ToolResult) {
+        self.lock().insert(place, result);
+    }
+
+    /// Puts in the results of calls that were not made. The calls that were are counted without them.
+    pub(crate) fn insert(&self, refused: Vec<(usize, ToolResult)>) {
+        let mut results = self.lock();
+        for (place, result) in refused {
+            let after = results.split_off(&place);
+            results.extend(after.into_iter().map(|(place, result)| (place + 1, result)));
+            results.insert(place, result);
+        }
+    }
+
+    /// The results there are, in the order of the calls.
+    pub(crate) fn take(&self) -> Vec<ToolResult> {
+        std::mem::take(&mut *self.lock()).into_values().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, ToolResult>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes the calls and gives their results.
 pub(crate) async fn run_batch(
     run: &Arc<RunInner>,
     calls: Vec<ToolCall>,
     fail_fast: &[String],
     cancel: &CancelToken,
 ) -> Result<Vec<ToolResult>, ToolError> {
+    let results = Results::default();
+    run_into(&results, run, calls, fail_fast, cancel).await?;
+    Ok(results.take())
+}
+
+/// Makes the calls; every result is there as soon as its call is over.
+pub(crate) async fn run_into(
+    results: &Results,
+    run: &Arc<RunInner>,
+    mut calls: Vec<ToolCall>,
+    fail_fast: &[String],
+    cancel: &CancelToken,
+) -> Result<(), ToolError> {
     let tools = run.refresh_tools().await?;
-    let mut results = Vec::with_capacity(calls.len());
+    to_real_names(&tools, &mut calls);
     let mut failed: Vec<Arc<str>> = Vec::new();
+    let mut place = 0;
     for stage in stages(&tools, calls, fail_fast) {
+        let first = place;
+        place += stage.len();
         let [call] = stage.as_slice() else {
-            results.extend(run_stage(run, &tools, stage, cancel).await?);
+            run_stage(results, first, run, &tools, stage, cancel).await?;
             continue;
         };
         if failed.contains(&call.name) {
-            results.push(skipped(call));
+            results.set(first, skipped(call));
             continue;
         }
         let result = run_call(run, call.clone(), Some(&tools), cancel).await?;
         if result.is_error() && fail_fast.iter().any(|name| **name == *call.name) {
             failed.push(call.name.clone());
         }
-        results.push(result);
+        results.set(first, result);
     }
-    Ok(results)
+    Ok(())
 }
 
 /// Cuts calls into stages: runs of parallel calls stay together, every other call stands alone.
@@ -58,32 +105,32 @@ fn stages(tools: &Toolset, calls: Vec<ToolCall>, fail_fast: &[String]) -> Vec<Ve
 }
 
 async fn run_stage(
+    results: &Results,
+    first: usize,
     run: &Arc<RunInner>,
     tools: &Toolset,
     stage: Vec<ToolCall>,
     cancel: &CancelToken,
-) -> Result<Vec<ToolResult>, ToolError> {
+) -> Result<(), ToolError> {
     // Each call has a task of its own, so that one which computes does not hold up the others. Dropping the set, as
     // when the caller is cancelled, stops them all.
     let mut tasks = tokio::task::JoinSet::new();
-    for (index, call) in stage.iter().enumerate() {
-        let (run, tools, call, cancel) = (run.clone(), tools.clone(), call.clone(), cancel.clone());
-        tasks.spawn(async move { (index, run_call(&run, call, Some(&tools), &cancel).await) });
+    for (index, call) in stage.into_iter().enumerate() {
+        let (run, tools, cancel, results) = (run.clone(), tools.clone(), cancel.clone(), results.clone());
+        tasks.spawn(async move {
+            let result = run_call(&run, call, Some(&tools), &cancel).await?;
+            results.set(first + index, result);
+            Ok(())
+        });
     }
-    let mut results: Vec<Option<ToolResult>> = stage.iter().map(|_| None).collect();
     let mut fatal = None;
     while let Some(joined) = tasks.join_next().await {
         match joined {
-            Ok((index, Ok(result))) => {
-                if let Some(slot) = results.get_mut(index) {
-                    *slot = Some(result);
-                }
-            }
-            Ok((_, Err(error))) if fatal.is_none() => {
+            Ok(Err(error)) if fatal.is_none() => {
                 fatal = Some(error);
                 tasks.abort_all();
             }
-            Ok((_, Err(_))) => {}
+            Ok(_) => {}
             Err(error) if error.is_panic() && fatal.is_none() => {
                 fatal = Some(toolwright_core::panic_error(&*error.into_panic()));
                 tasks.abort_all();
@@ -91,10 +138,7 @@ async fn run_stage(
             Err(_) => {}
         }
     }
-    match fatal {
-        Some(error) => Err(error),
-        None => Ok(results.into_iter().flatten().collect()),
-    }
+    fatal.map_or(Ok(()), Err)
 }
 
 fn skipped(call: &ToolCall) -> ToolResult {

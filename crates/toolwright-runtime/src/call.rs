@@ -118,6 +118,7 @@ async fn attempt(
     // Unreadable arguments are reported before an unknown name, as the model must mend both anyway.
     let arguments = arguments?;
     let entry = found?;
+    to_real_name(entry, call);
     call.arguments = validate(run, entry, arguments)?;
     let approved = run.approvals.review(run, entry, span, call, cancel).await?;
     let mut arguments = approved.arguments;
@@ -188,6 +189,23 @@ fn validate(
         read(arguments)
     };
     entry.schema.validate(own?, run.strictness)
+}
+
+/// Gives a call the name of the tool it is for, so that rules about the tool hold however a model wrote the name.
+fn to_real_name(entry: &Entry, call: &mut ToolCall) {
+    let name = &entry.tool.spec().name;
+    if call.name != *name {
+        call.name = name.clone();
+    }
+}
+
+/// [`to_real_name`] for all calls of a message.
+pub(crate) fn to_real_names(tools: &Toolset, calls: &mut [ToolCall]) {
+    for call in calls {
+        if let Ok(entry) = tools.find(&call.name) {
+            to_real_name(entry, call);
+        }
+    }
 }
 
 fn holds_json_text(arguments: &serde_json::Value) -> bool {

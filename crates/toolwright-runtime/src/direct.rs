@@ -53,9 +53,16 @@ pub(crate) fn answer(tools: &Toolset, results: &mut [ToolResult]) -> Option<Mess
     let mut blocks = Vec::new();
     let mut confidential = false;
     let mut found = false;
-    for result in results.iter_mut().filter(|result| result.error.is_none()) {
+    for result in results.iter_mut() {
         let Ok(entry) = tools.find(&result.name) else { continue };
         if !entry.tool.settings().return_direct {
+            continue;
+        }
+        if let Some(error) = &mut result.error {
+            if entry.tool.settings().confidential {
+                hide(error);
+                clear(result, Vec::new());
+            }
             continue;
         }
         found = true;
@@ -63,10 +70,7 @@ pub(crate) fn answer(tools: &Toolset, results: &mut [ToolResult]) -> Option<Mess
         texts.push(result.to_text().trim().to_owned());
         let other = |block: &Content| !matches!(block, Content::Text { .. } | Content::Json { .. });
         blocks.extend(result.content.drain(..).filter(other));
-        result.content = vec![Content::text(SHOWN)];
-        result.structured = None;
-        result.metadata.clear();
-        result.truncated = None;
+        clear(result, vec![Content::text(SHOWN)]);
     }
     let text = texts.join("\n");
     if !text.is_empty() {
@@ -74,6 +78,22 @@ pub(crate) fn answer(tools: &Toolset, results: &mut [ToolResult]) -> Option<Mess
     }
     let message = AssistantMessage { content: blocks, confidential, ..AssistantMessage::default() };
     found.then_some(Message::Assistant(message))
+}
+
+fn clear(result: &mut ToolResult, content: Vec<Content>) {
+    result.content = content;
+    result.structured = None;
+    result.metadata.clear();
+    result.truncated = None;
+}
+
+/// What a confidential tool says when it fails may hold what it was not to tell. What was wrong with the call itself is
+/// nobody's secret.
+fn hide(error: &mut ErrorInfo) {
+    if !matches!(error.kind, ErrorKind::Parsing | ErrorKind::Approval | ErrorKind::Limit) {
+        error.message = format!("the call failed ({}); what it said is confidential", error.kind);
+        error.hint = None;
+    }
 }
 
 /// The messages as a model may read them, when they differ from what was said.
@@ -119,5 +139,20 @@ mod tests {
         let before = results.clone();
         assert_eq!(answer(&tools(), &mut results), None);
         assert_eq!(results, before);
+    }
+
+    #[test]
+    fn what_a_confidential_tool_said_before_it_failed_is_not_told() {
+        let tool = ToolDef::dynamic(ToolSpec::new("quiet", "d"), |_, _| async { "ok" });
+        let tool = tool.edit(|_, settings| (settings.return_direct, settings.confidential) = (true, true));
+        let tools = Toolset::new().with(tool).unwrap();
+        let error =
+            ErrorInfo { kind: ErrorKind::Timeout, message: "the PIN".into(), hint: Some("PIN".into()) };
+        let mut result = ToolResult::failed(&call("quiet"), error);
+        result.content = vec![Content::text("the PIN is 1234")];
+        result.metadata.insert("PIN".into(), json!(1234));
+        let mut results = [result];
+        assert_eq!(answer(&tools, &mut results), None);
+        assert!(!serde_json::to_string(&results).unwrap().contains("PIN"), "{results:?}");
     }
 }

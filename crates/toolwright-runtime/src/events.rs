@@ -214,12 +214,7 @@ impl Events {
         let mut order = self.order.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let event = Event { seq: *order, time: SystemTime::now(), kind };
         *order += 1;
-        let mut outcome = Ok(());
-        for sink in &self.sinks {
-            if let Err(error) = sink.take(&event) {
-                outcome = Err(error);
-            }
-        }
-        outcome
+        // The record comes first: what cannot be written down is told to nobody.
+        self.sinks.iter().try_for_each(|sink| sink.take(&event))
     }
 }

@@ -32,7 +32,9 @@ pub(crate) async fn run(
     timeout: Option<Duration>,
 ) -> Outcome {
     let Some(mut deadline) = permit.deadline else {
-        let work = run.executor.execute(tools, envelope, context);
+        // Code may break before there is anything to wait for.
+        let start = AssertUnwindSafe(|| run.executor.execute(tools, envelope, context));
+        let work = catch_unwind(start).map_err(|payload| panic_error(&*payload))?;
         return Watched { work: Catch(work), context, cancelled: None }.await;
     };
     let task = {

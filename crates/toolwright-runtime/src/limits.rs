@@ -148,7 +148,7 @@ struct Scope {
     usage: std::sync::Mutex<Usage>,
     /// Millionths of a dollar.
     cost: AtomicU64,
-    waited_us: AtomicU64,
+    waits: std::sync::Mutex<Waits>,
     parent: Option<LimitScope>,
 }
 
@@ -180,7 +180,7 @@ impl LimitScope {
             tool_calls: AtomicU64::new(spent.tool_calls),
             usage: std::sync::Mutex::new(spent.usage),
             cost: AtomicU64::new(micros(spent.cost)),
-            waited_us: AtomicU64::new(micros(spent.waited)),
+            waits: std::sync::Mutex::new(Waits::after(seconds(spent.waited))),
             parent,
         };
         LimitScope { inner: Arc::new(inner) }
@@ -203,7 +203,7 @@ impl LimitScope {
             usage: *scope.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
             cost: units(scope.cost.load(Ordering::Relaxed)),
             wall_time: self.elapsed().as_secs_f64(),
-            waited: units(scope.waited_us.load(Ordering::Relaxed)),
+            waited: scope.waited().as_secs_f64(),
         }
     }
 
@@ -287,14 +287,24 @@ impl LimitScope {
         self.visit(&mut Scope::check_spent)
     }
 
-    /// Books time spent waiting, which does not count as working time.
+    /// Books a wait of this length that begins now; it does not count as working time. What waits at the same time
+    /// waits only once.
     pub fn waited(&self, time: Duration) {
-        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let booked = self.visit(&mut |scope| {
-            scope.waited_us.fetch_add(us, Ordering::Relaxed);
+        self.each(|scope| scope.waits().announce(Instant::now(), time));
+    }
+
+    /// Waits from now until the value is dropped.
+    pub(crate) fn wait(&self) -> Waiting {
+        self.each(|scope| scope.waits().begin(Instant::now()));
+        Waiting(self.clone())
+    }
+
+    fn each(&self, mut look: impl FnMut(&Scope)) {
+        let visited = self.visit(&mut |scope| {
+            look(scope);
             Ok(())
         });
-        debug_assert!(booked.is_ok());
+        debug_assert!(visited.is_ok());
     }
 
     fn elapsed(&self) -> Duration {
@@ -334,14 +344,73 @@ impl LimitScope {
     }
 }
 
+/// Somebody waits for as long as this lives.
+pub(crate) struct Waiting(LimitScope);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.each(|scope| scope.waits().end(Instant::now()));
+    }
+}
+
+/// Time in which nothing was done but waiting.
+#[derive(Debug)]
+struct Waits {
+    /// What is over.
+    booked: Duration,
+    /// How many wait for somebody, and since when at least one does.
+    open: usize,
+    since: Option<Instant>,
+    /// The end of the last wait that was announced.
+    until: Option<Instant>,
+}
+
+impl Waits {
+    fn after(booked: Duration) -> Self {
+        Waits { booked, open: 0, since: None, until: None }
+    }
+
+    fn announce(&mut self, now: Instant, time: Duration) {
+        let (from, to) = (self.until.map_or(now, |until| until.max(now)), now + time);
+        self.booked += to.saturating_duration_since(from);
+        self.until = Some(from.max(to));
+    }
+
+    fn begin(&mut self, now: Instant) {
+        self.open += 1;
+        self.since.get_or_insert(now);
+    }
+
+    fn end(&mut self, now: Instant) {
+        self.open = self.open.saturating_sub(1);
+        if self.open == 0
+            && let Some(since) = self.since.take()
+        {
+            self.booked += now.saturating_duration_since(since);
+        }
+    }
+
+    fn total(&self, now: Instant) -> Duration {
+        self.booked + self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+}
+
 impl Scope {
+    fn waits(&self) -> std::sync::MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn waited(&self) -> Duration {
+        self.waits().total(Instant::now())
+    }
+
     /// When the first of the time limits ends the run, if there is one; an error when it has already.
     fn time_deadline(&self, kinds: &[LimitKind]) -> Result<Option<(Instant, LimitReached)>, LimitReached> {
         if self.limits.wall_time.is_none() && self.limits.working_time.is_none() {
             return Ok(None);
         }
         let elapsed = self.started.elapsed() + self.earlier;
-        let working = elapsed.saturating_sub(Duration::from_micros(self.waited_us.load(Ordering::Relaxed)));
+        let working = elapsed.saturating_sub(self.waited());
         let mut first: Option<(Instant, LimitReached)> = None;
         for (kind, max, used) in [
             (LimitKind::WallTime, self.limits.wall_time, elapsed),
@@ -428,6 +497,22 @@ mod tests {
         let wall = scope(Limits { wall_time: Some(10.0), ..Limits::default() });
         tokio::time::advance(Duration::from_secs(11)).await;
         assert_eq!(wall.admit_call(None).unwrap_err().limit, LimitKind::WallTime);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_at_the_same_time_count_once() {
+        let limits = scope(Limits::default());
+        let (one, two) = (limits.wait(), limits.wait());
+        tokio::time::advance(Duration::from_secs(3)).await;
+        drop(one);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(limits.spent().waited, 4.0);
+        drop(two);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(limits.spent().waited, 4.0);
+        limits.waited(Duration::from_secs(5));
+        limits.waited(Duration::from_secs(6));
+        assert_eq!(limits.spent().waited, 10.0);
     }
 
     #[tokio::test(start_paused = true)]

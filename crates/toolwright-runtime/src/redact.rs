@@ -56,6 +56,12 @@ impl Redactor {
     pub fn redact(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.redact_string(text),
+            Value::Number(number) => {
+                let text = number.to_string();
+                if self.known.as_ref().is_some_and(|known| known.is_match(&text)) {
+                    *value = Value::String(self.redact_text(&text));
+                }
+            }
             Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
             Value::Object(map) => {
                 let leaking: Vec<String> = map
@@ -90,7 +96,7 @@ impl Redactor {
             if inner != before {
                 *text = inner.to_string();
             }
-            return;
+            // An object may say a name twice, and only the last is seen in it: the text is looked at as well.
         }
         if self.known.as_ref().is_some_and(|known| known.is_match(text.as_str())) {
             *text = self.redact_text(text);
@@ -168,6 +174,7 @@ mod tests {
         let redactor = Redactor::new([
             Secret::new("s3cr3t/value"),
             Secret::new("short"),
+            Secret::new("98765432"),
             Secret::new("line\nbreak-secret"),
         ]);
         let mut value = value;
@@ -188,6 +195,11 @@ mod tests {
         assert_eq!(redacted(json!({"s3cr3t/value": 1})), json!({"[redacted]": 1}));
         assert_eq!(redacted(json!("{\"k\": \"line\\nbreak-secret\"}")), json!("{\"k\":\"[redacted]\"}"));
         assert_eq!(redacted(json!("a short text")), json!("a short text"));
+        assert_eq!(
+            redacted(json!(r#"{"k": "s3cr3t/value", "k": "x"}"#)),
+            json!(r#"{"k": "[redacted]", "k": "x"}"#)
+        );
+        assert_eq!(redacted(json!({"pin": 98_765_432})), json!({"pin": REDACTED}));
     }
 
     #[test]

@@ -38,8 +38,10 @@ pub(crate) fn result(call: &ToolCall, outcome: Result<ToolOutput, ToolError>, li
 }
 
 fn bound(result: &mut ToolResult, limit: usize) {
+    let words_cut = bound_words(result, limit);
     // The common case: one small block.
-    if let [only] = result.content.as_slice()
+    if !words_cut
+        && let [only] = result.content.as_slice()
         && result.structured.is_none()
         && is_text(only)
         && only.size() <= limit
@@ -60,8 +62,48 @@ fn bound(result: &mut ToolResult, limit: usize) {
     if too_large {
         result.structured = None;
     }
-    if original > limit || blocks_cut || media_cut || too_large {
+    if original > limit || blocks_cut || media_cut || too_large || words_cut {
         result.truncated = Some(Truncation { original, limit });
+    }
+}
+
+/// Bounds what a call says beside its output: its error, and what it tells about the output.
+fn bound_words(result: &mut ToolResult, limit: usize) -> bool {
+    let mut any = false;
+    if let Some(error) = &mut result.error {
+        for text in std::iter::once(&mut error.message).chain(&mut error.hint) {
+            if text.len() > limit {
+                *text = halves(text, limit, &result.name);
+                any = true;
+            }
+        }
+    }
+    if !result.metadata.is_empty() {
+        let size: usize = result.metadata.iter().map(|(name, value)| name.len() + json_size(value)).sum();
+        if size > limit {
+            result.metadata.clear();
+            any = true;
+        }
+    }
+    any
+}
+
+/// How long a value is, as JSON.
+fn json_size(value: &serde_json::Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => usize::MAX,
     }
 }
 
@@ -209,6 +251,19 @@ mod tests {
         let result = result(&ToolCall::new("1", "t", json!({})), Err(error), 100);
         assert_eq!(result.content, [Content::text("so far")]);
         assert_eq!(result.error.unwrap().message, "too slow");
+    }
+
+    #[test]
+    fn errors_and_metadata_are_bounded_too() {
+        let error = ToolError::new(alphabet(1000)).hint(alphabet(1000));
+        let cut = result(&ToolCall::new("1", "t", json!({})), Err(error), 100);
+        let error = cut.error.unwrap();
+        assert!(error.message.len() < 300 && error.hint.unwrap().len() < 300 && cut.truncated.is_some());
+        let mut output = ToolOutput::text("fine");
+        output.metadata.insert("all".into(), json!(alphabet(500)));
+        let cut = render(output, 100);
+        assert!(cut.metadata.is_empty() && cut.truncated.is_some());
+        assert_eq!(cut.content, [Content::text("fine")]);
     }
 
     #[test]

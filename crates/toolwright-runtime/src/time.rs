@@ -1,8 +1,9 @@
-//! Times as text: RFC 3339 in UTC with microseconds, written and read without a calendar library.
+//! Times as text: RFC 3339 in UTC with microseconds, written and read.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+use toolwright_core::time::Civil;
 
 pub(crate) fn serialize<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&format(*time))
@@ -29,7 +30,7 @@ pub(crate) mod micros {
 
 /// The date, in UTC, of a moment given as the time since 1970: `2026-01-31`.
 pub fn utc_date(since_1970: Duration) -> String {
-    let (year, month, day) = date(since_1970.as_secs() / 86_400);
+    let Civil { year, month, day, .. } = Civil::of_system(UNIX_EPOCH + since_1970);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
@@ -45,48 +46,29 @@ pub fn format_time(time: SystemTime) -> String {
 
 pub(crate) fn format(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, rest) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", since.subsec_micros())
+    format!("{}.{:06}Z", Civil::of_system(time), since.subsec_micros())
 }
 
 fn parse(text: &str) -> Option<SystemTime> {
     let (date, clock) = text.strip_suffix('Z')?.split_once('T')?;
-    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
     let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
-    let mut clock = clock.splitn(3, ':').map(|part| part.parse::<u64>().ok());
+    let mut clock = clock.splitn(3, ':').map(|part| part.parse::<i64>().ok());
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
     let sane = (1970..=9999).contains(&year)
         && (1..=12).contains(&month)
         && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 61
+        && (0..24).contains(&hour)
+        && (0..60).contains(&minute)
+        && (0..61).contains(&second)
         && fraction.len() <= 9;
     let nanos = format!("{fraction:0<9}").parse::<u64>().ok()?;
-    let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    sane.then(|| UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(nanos))
-}
-
-/// The day number since 1970-01-01. Years begin in March, so that the leap day is the last one.
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let (era, year) = (year / 400, year % 400);
-    let day_of_year = (153 * month + 2) / 5 + day - 1;
-    era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468
-}
-
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
-    (era * 400 + year, month, day)
+    if !sane {
+        return None;
+    }
+    let seconds = u64::try_from(Civil { year, month, day, hour, minute, second }.seconds()).ok()?;
+    Some(UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(nanos))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use toolwright_core::{
     AssistantMessage, CancelToken, ErrorInfo, ErrorKind, Message, Model, ModelDelta, ModelError,
     ModelErrorKind, ModelOptions, ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolError,
-    ToolResult, Usage,
+    ToolResult, Toolset, Usage,
 };
 
 use crate::agent::Handoff;
@@ -17,7 +17,7 @@ use crate::conversation::Said;
 use crate::events::EventKind;
 use crate::limits::{self, LimitKind, LimitReached};
 use crate::run::{Run, RunEnd};
-use crate::{ask, batch, direct, history};
+use crate::{ask, batch, call, direct, history};
 
 /// Which of the model's calls are made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -253,26 +253,18 @@ impl Talk<'_> {
             }
         }
         let refused = direct::refuse_mixed(&tools, &mut calls);
-        let mut results = match batch::run_batch(&self.run.inner, calls, &fail_fast, self.stop).await {
-            Ok(results) => results,
-            // The approver ended the run: that is an end, not a failure.
-            Err(error) => match self.run.ended() {
-                Some(RunEnd::Terminated { .. } | RunEnd::Limit { .. } | RunEnd::Cancelled) => {
-                    return Ok(false);
-                }
-                _ => return Err(error.into()),
-            },
-        };
-        for (at, result) in refused {
-            results.insert(at.min(results.len()), result);
-        }
-        let answer = direct::answer(&tools, &mut results);
-        let handoff = results
-            .iter()
-            .filter(|result| !result.is_error())
-            .find_map(|result| tools.get(&result.name).and_then(|entry| Handoff::of(entry.tool.settings())));
-        for result in results {
-            self.add(Message::Tool(result))?;
+        let results = batch::Results::default();
+        let mut made =
+            Made { said: self.said, run: self.run, tools: &tools, results: results.clone(), refused };
+        let outcome = batch::run_into(&results, &self.run.inner, calls, &fail_fast, self.stop).await;
+        let (answered, handoff) = made.add()?;
+        drop(made);
+        if let Err(error) = outcome {
+            // An approver ended the run: that is an end, not a failure.
+            return match self.run.ended() {
+                Some(RunEnd::Terminated { .. } | RunEnd::Cancelled) => Ok(false),
+                _ => Err(error.into()),
+            };
         }
         if let Some(handoff) = handoff {
             let added = Box::pin(handoff.take_over(self.run, &self.said.messages)).await?;
@@ -280,9 +272,7 @@ impl Talk<'_> {
                 self.add(message)?;
             }
         }
-        let goes_on = answer.is_none();
-        answer.map(|answer| self.add(answer)).transpose()?;
-        Ok(goes_on)
+        Ok(!answered)
     }
 
     /// The model's answer, or none when it was stopped while it thought. What it had said by then stays.
@@ -316,7 +306,7 @@ impl Talk<'_> {
             }
             return Ok(None);
         };
-        let reply = match reply {
+        let mut reply = match reply {
             Err(error) if error.kind() == ModelErrorKind::ContextLength => {
                 let message = AssistantMessage::default();
                 let reply = ModelReply { message, stop: StopReason::ContextLength, usage: Usage::default() };
@@ -324,6 +314,7 @@ impl Talk<'_> {
             }
             other => other.map_err(RunError::Model)?,
         };
+        call::to_real_names(&set, &mut reply.message.tool_calls);
         inner.events.emit(EventKind::ModelReplied {
             model: self.model.name().to_owned(),
             usage: reply.usage,
@@ -359,6 +350,43 @@ impl Talk<'_> {
     fn limit_reached(&self, limit: LimitReached) -> Result<(), ToolError> {
         self.run.inner.end(RunEnd::Limit { limit: limit.clone() });
         self.run.inner.events.emit(EventKind::LimitHit { limit })
+    }
+}
+
+/// The results of calls on their way into the conversation. They get there also when a call breaks the run, or when
+/// nobody waits any more: what was done is not done again.
+struct Made<'a> {
+    said: &'a mut Said,
+    run: &'a Run,
+    tools: &'a Toolset,
+    results: batch::Results,
+    /// Calls that were not made, with their places.
+    refused: Vec<(usize, ToolResult)>,
+}
+
+impl Made<'_> {
+    /// Adds the results there are. Says whether one of them is the answer, and who goes on with the conversation.
+    fn add(&mut self) -> Result<(bool, Option<Arc<Handoff>>), ToolError> {
+        self.results.insert(std::mem::take(&mut self.refused));
+        let mut results = self.results.take();
+        let answer = direct::answer(self.tools, &mut results);
+        let entry = |result: &ToolResult| self.tools.get(&result.name);
+        let handoff = results
+            .iter()
+            .filter(|result| !result.is_error())
+            .find_map(|result| entry(result).and_then(|entry| Handoff::of(entry.tool.settings())));
+        let answered = answer.is_some();
+        for message in results.into_iter().map(Message::Tool).chain(answer) {
+            self.said.add(self.run, message)?;
+        }
+        Ok((answered, handoff))
+    }
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        // A record that cannot be written has ended the run already.
+        let _ = self.add();
     }
 }
 

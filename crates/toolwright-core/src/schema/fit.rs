@@ -4,19 +4,24 @@
 //! an object is wanted, a number where text is wanted, null for an optional that does not take null, an item twice in a
 //! set. The caller checks the result against the schema again, so a wrong guess here can only fail, never pass.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Number, Value};
 
 /// How often references and alternatives are followed before a value is left as it is.
 const MAX_HOPS: u8 = 16;
 
+/// How many places of schemas are looked at for one value. A schema that leads to itself in many ways has no end.
+const MAX_STEPS: u32 = 50_000;
+
 /// Fits a value to a schema as far as it can be done safely.
 pub(super) fn fit(value: &mut Value, schema: &Value) {
-    Fitter { root: schema, only_integers: false }.fit(value, schema, 0);
+    Fitter::new(schema, false).fit(value, schema, 0);
 }
 
 /// Turns 5.0 into 5 wherever the schema wants an integer.
 pub(super) fn integers(value: &mut Value, schema: &Value) {
-    Fitter { root: schema, only_integers: true }.fit(value, schema, 0);
+    Fitter::new(schema, true).fit(value, schema, 0);
 }
 
 /// True when some number in the value was written as a fraction.
@@ -32,11 +37,22 @@ pub(super) fn has_float(value: &Value) -> bool {
 struct Fitter<'a> {
     root: &'a Value,
     only_integers: bool,
+    steps: Cell<u32>,
 }
 
-impl Fitter<'_> {
+impl<'a> Fitter<'a> {
+    fn new(root: &'a Value, only_integers: bool) -> Self {
+        Fitter { root, only_integers, steps: Cell::new(0) }
+    }
+
+    /// Counts a step; false when there were too many, and what is left stays as it is.
+    fn step(&self) -> bool {
+        self.steps.set(self.steps.get().saturating_add(1));
+        self.steps.get() <= MAX_STEPS
+    }
+
     fn fit(&self, value: &mut Value, schema: &Value, hops: u8) {
-        if hops > MAX_HOPS {
+        if hops > MAX_HOPS || !self.step() {
             return;
         }
         let Some(map) = schema.as_object() else { return };
@@ -109,6 +125,9 @@ impl Fitter<'_> {
             return;
         }
         for branch in branches {
+            if !self.step() {
+                return;
+            }
             let mut attempt = value.clone();
             self.fit(&mut attempt, branch, hops);
             if self.takes_kind(&attempt, branch, 0) {
@@ -137,7 +156,7 @@ impl Fitter<'_> {
 
     fn takes_null(&self, schema: &Value, hops: u8) -> bool {
         let Some(map) = schema.as_object() else { return schema.as_bool().unwrap_or(false) };
-        if hops > MAX_HOPS {
+        if hops > MAX_HOPS || !self.step() {
             return true;
         }
         for keyword in ["anyOf", "oneOf"] {

@@ -248,6 +248,20 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_that_leads_to_itself_in_many_ways_ends() {
+        let many: Vec<Value> = (0..12).map(|_| json!({"$ref": "#"})).collect();
+        let schema = json!({"type": "object", "allOf": many, "properties": {"n": {"type": "integer"}}});
+        let mut value = json!({"n": "x"});
+        fit::fit(&mut value, &schema);
+        assert_eq!(value, json!({"n": "x"}));
+        let many: Vec<Value> = (0..12).map(|_| json!({"$ref": "#/$defs/a"})).collect();
+        let schema = json!({"$defs": {"a": {"anyOf": many}}, "properties": {"n": {"$ref": "#/$defs/a"}}});
+        let mut value = json!({"n": null});
+        fit::fit(&mut value, &schema);
+        assert_eq!(value, json!({"n": null}));
+    }
+
+    #[test]
     fn safe_readings_are_accepted() {
         let integer = object(json!({"x": {"type": "integer"}}));
         check(integer.clone(), json!({"x": "5"}), Ok(json!({"x": 5})));

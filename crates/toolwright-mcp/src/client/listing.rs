@@ -134,7 +134,7 @@ pub struct Listing {
 impl Listing {
     fn take(&mut self, tool: Value) {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or("a tool without a name");
-        let name = crate::lock::visible(&text::clip(name, 200));
+        let name = toolwright_core::text::visible(&text::clip(name, 200));
         let problem = if tool.to_string().len() > MAX_DEFINITION {
             Some(format!("its definition is larger than {MAX_DEFINITION} bytes"))
         } else {
@@ -192,11 +192,14 @@ fn mirrored(tool: &ToolDefinition) -> Result<Vec<(String, String)>, String> {
         let header = header.as_str().unwrap_or_default();
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if header.is_empty() || header.len() > 100 || !header.bytes().all(token) {
-            return Err(format!("the header for `{}` has no valid name", crate::lock::visible(name)));
+            return Err(format!(
+                "the header for `{}` has no valid name",
+                toolwright_core::text::visible(name)
+            ));
         }
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
         if !matches!(kind, "string" | "integer" | "boolean") {
-            return Err(format!("`{}` cannot be repeated in a header", crate::lock::visible(name)));
+            return Err(format!("`{}` cannot be repeated in a header", toolwright_core::text::visible(name)));
         }
         if found.iter().any(|(_, known)| known.eq_ignore_ascii_case(header)) || found.len() >= MAX_HEADERS {
             return Err(format!("the header `{header}` is asked for twice, or there are too many"));

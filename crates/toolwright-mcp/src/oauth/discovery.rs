@@ -198,7 +198,7 @@ pub(crate) fn is_local(url: &Url) -> bool {
 }
 
 fn clipped(url: &Url) -> String {
-    crate::lock::visible(&toolwright_core::text::clip(url.as_str(), 200))
+    toolwright_core::text::visible(&toolwright_core::text::clip(url.as_str(), 200))
 }
 
 fn at(url: &Url, path: &str) -> Url {

@@ -152,7 +152,7 @@ fn code(back: &str, client: &Registration, metadata: &Metadata, state: &str) -> 
     }
     if let Some(error) = said("error") {
         let more = said("error_description").unwrap_or_default();
-        let shown = crate::lock::visible(&text::clip(&format!("{error} {more}"), 500));
+        let shown = toolwright_core::text::visible(&text::clip(&format!("{error} {more}"), 500));
         return Err(failed(&format!("the authorization server refused: {shown}")));
     }
     said("code").ok_or_else(|| failed("the answer has no code"))
@@ -291,7 +291,7 @@ fn refused(what: &str, answer: &[u8]) -> McpError {
     let why = serde_json::from_slice::<Refusal>(answer)
         .map(|refusal| format!(": {} {}", refusal.error, refusal.error_description))
         .unwrap_or_default();
-    failed(&format!("{what} was refused{}", crate::lock::visible(&text::clip(why.trim_end(), 500))))
+    failed(&format!("{what} was refused{}", toolwright_core::text::visible(&text::clip(why.trim_end(), 500))))
 }
 
 #[cfg(test)]

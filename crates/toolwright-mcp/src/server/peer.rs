@@ -379,7 +379,7 @@ impl Approver for ClientApprover {
             let Some(peer) = Peer::of_call(&call.id) else { return refused("there is nobody to ask") };
             let arguments = canonical_json(&call.arguments);
             let reason = request.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-            let shown = crate::lock::visible(&text::clip(&arguments, 2000));
+            let shown = toolwright_core::text::visible(&text::clip(&arguments, 2000));
             let question = Question::elicit(
                 format!("Allow the tool `{}` to run with {shown}?{reason}", call.name),
                 json!({

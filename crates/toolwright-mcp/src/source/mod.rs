@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 use toolwright_core::schema::Schema;
+use toolwright_core::text::visible;
 use toolwright_core::{
     Annotations, BoxFuture, CallNote, ErrorKind, Patterns, Tool, ToolContext, ToolError, ToolOutput,
     ToolSettings, ToolSource, ToolSpec, Toolset,
@@ -19,7 +20,7 @@ use toolwright_core::{
 
 use crate::client::{Answers, Client, ClientOptions, Listing, OnLog, OnProgress, Target};
 use crate::error::McpError;
-use crate::lock::{Identity, LockedServer, Suspension, fingerprint, visible};
+use crate::lock::{Identity, LockedServer, Suspension, fingerprint};
 use crate::protocol::ToolDefinition;
 
 /// How long a call may take, unless told otherwise.

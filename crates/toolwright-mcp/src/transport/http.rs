@@ -310,7 +310,7 @@ impl Link {
             }
             _ => McpErrorKind::Closed,
         };
-        let shown = crate::lock::visible(&text::clip(&String::from_utf8_lossy(&body), 200));
+        let shown = toolwright_core::text::visible(&text::clip(&String::from_utf8_lossy(&body), 200));
         Err(McpError::new(kind, format!("the server answered {}: {shown}", status.as_u16())))
     }
 

@@ -1,11 +1,12 @@
 //! Signature version 4: who holds a secret key shows so without sending it.
 
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 use toolwright_core::Secret;
+use toolwright_core::time::Civil;
 
 /// Who signs.
 #[derive(Debug, Clone)]
@@ -81,19 +82,7 @@ pub fn sign(what: &Signing<'_>) -> Signature {
 
 /// A moment as signatures write it: `20260102T030405Z`.
 pub fn timestamp(at: SystemTime) -> String {
-    let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (days, clock) = (seconds / 86_400, seconds % 86_400);
-    // The calendar whose year starts in March, counted from the year 0: the leap day comes last.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year + u64::from(month >= 10);
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+    Civil::of_system(at).to_string().replace(['-', ':'], "") + "Z"
 }
 
 /// The headers that are signed, by name, with their white space folded.
@@ -185,7 +174,7 @@ mod tests {
 
     #[test]
     fn moments_are_written_as_the_calendar_has_them() {
-        let at = |seconds| timestamp(UNIX_EPOCH + Duration::from_secs(seconds));
+        let at = |seconds| timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
         assert_eq!(at(0), "19700101T000000Z");
         assert_eq!(at(951_782_399), "20000228T235959Z");
         assert_eq!(at(951_868_799), "20000229T235959Z");

@@ -3,8 +3,9 @@
 use serde_json::Value;
 use toolwright_core::ToolCall;
 
-/// The call as one line: text in single quotes, everything else as JSON. Quotes, backslashes and control characters in
-/// text are escaped, so that an argument cannot pretend to be the end of another.
+/// The call as one line: text in single quotes, everything else as JSON. Names that are not plain
+/// words are written like text. Quotes, backslashes and control characters in text are escaped, so that an argument cannot
+/// pretend to be another.
 pub fn call_text(call: &ToolCall) -> String {
     let mut out = call.name.to_string();
     out.push('(');
@@ -14,7 +15,11 @@ pub fn call_text(call: &ToolCall) -> String {
                 if index > 0 {
                     out.push_str(", ");
                 }
-                out.push_str(name);
+                if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)) {
+                    out.push_str(name);
+                } else {
+                    quote(name, &mut out);
+                }
                 out.push('=');
                 write(value, &mut out);
             }
@@ -31,6 +36,10 @@ fn write(value: &Value, out: &mut String) {
         out.push_str(&value.to_string());
         return;
     };
+    quote(text, out);
+}
+
+fn quote(text: &str, out: &mut String) {
     out.push('\'');
     for c in text.chars() {
         match c {
@@ -56,6 +65,7 @@ mod tests {
         let text = |arguments| call_text(&ToolCall::new("1", "add", arguments));
         assert_eq!(text(json!({"x": 1, "s": "hi"})), "add(x=1, s='hi')");
         assert_eq!(text(json!({"s": "a', y='b\n"})), r"add(s='a\', y=\'b\n')");
+        assert_eq!(text(json!({"s='a', x": 1, "s": "b"})), r"add('s=\'a\', x'=1, s='b')");
         assert_eq!(text(json!(null)), "add()");
     }
 }

@@ -10,10 +10,9 @@ mod rule;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::time::Instant;
 use toolwright_core::{
     ApprovalRequest, Approver, CallView, CancelToken, Decision, Entry, ErrorKind, ToolCall, ToolContext,
-    ToolError, ToolSettings,
+    ToolError, ToolSettings, ToolSpec,
 };
 
 use crate::call::Active;
@@ -52,6 +51,7 @@ impl Approvals {
         let Some(policy) = &self.policy else {
             return Ok(Approved { arguments: call.arguments.take(), changed: false });
         };
+        in_declared_order(entry.tool.spec(), &mut call.arguments);
         let settings = entry.tool.settings();
         // A tool that works in a sandbox is no safer than the sandbox it is given.
         let exposed = settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates());
@@ -130,10 +130,23 @@ impl Approvals {
             ToolContext::new(run.host()?, call.id.clone(), call.name.clone(), span, 0, None, cancel.clone());
         let _active = Active::enter(run, span, &waiting);
         let deadline = run.limits.waiting_deadline()?;
-        let asked = Instant::now();
+        let _asking = run.limits.wait();
         let decision = run.unless_stopped(waiting.cancel_token(), deadline, approver.decide(&request)).await;
-        run.limits.waited(asked.elapsed());
         Ok((approver.name(), decision?, None))
+    }
+}
+
+/// Puts arguments in the order in which the tool declares them, and others after them by name: what a rule or a person
+/// reads does not depend on the order a model chose.
+fn in_declared_order(spec: &ToolSpec, arguments: &mut Value) {
+    let Value::Object(given) = arguments else { return };
+    let declared = spec.parameters.get("properties").and_then(Value::as_object);
+    let place = |name: &str| declared.and_then(|all| all.keys().position(|known| known == name));
+    let key = |name: &str| (place(name).unwrap_or(usize::MAX), name.to_owned());
+    if !given.keys().map(|name| key(name)).is_sorted() {
+        let mut entries: Vec<_> = std::mem::take(given).into_iter().collect();
+        entries.sort_by_cached_key(|(name, _)| key(name));
+        given.extend(entries);
     }
 }
 

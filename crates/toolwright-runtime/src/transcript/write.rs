@@ -1,6 +1,6 @@
 //! Writing a transcript.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ pub enum Durability {
 /// Appends events to a file.
 #[derive(Debug)]
 pub struct TranscriptWriter {
-    file: Mutex<File>,
+    out: Mutex<Out>,
     redactor: Redactor,
     durability: Durability,
     /// The number the next event must have.
@@ -33,9 +33,33 @@ pub struct TranscriptWriter {
     next_span: u64,
 }
 
+/// The file, which always ends with a whole line.
+#[derive(Debug)]
+struct Out {
+    file: File,
+    length: u64,
+    /// Set when a line could not be written. What comes later would be a record with a hole in it.
+    broken: bool,
+}
+
+impl Out {
+    fn append(&mut self, line: &[u8]) -> std::io::Result<()> {
+        if self.broken {
+            return Err(std::io::Error::other("an earlier event could not be written"));
+        }
+        if let Err(error) = self.file.write_all(line) {
+            self.broken = true;
+            let _ = self.file.set_len(self.length);
+            return Err(error);
+        }
+        self.length += line.len() as u64;
+        Ok(())
+    }
+}
+
 impl TranscriptWriter {
     /// Opens, or makes, the transcript at `path`. A torn last line is cut off, and calls that were under way are closed
-    /// as interrupted.
+    /// as interrupted. A file that somebody else is writing is refused.
     pub fn open(path: &Path, redactor: Redactor) -> Result<Self, TranscriptError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -48,10 +72,17 @@ impl TranscriptWriter {
             // A device or a pipe cannot be read back, and may never end.
             return Err(TranscriptError::io(path, std::io::Error::other("it is not a regular file")));
         }
-        mend(&mut file).map_err(|error| TranscriptError::io(path, error))?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err(TranscriptError::io(path, std::io::Error::other("another run is writing it")));
+            }
+            // Not every file system has locks; then nobody can tell.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let length = mend(&mut file).map_err(|error| TranscriptError::io(path, error))?;
         let earlier = Transcript::load(path)?;
         let mut writer = TranscriptWriter {
-            file: Mutex::new(file),
+            out: Mutex::new(Out { file, length, broken: false }),
             redactor,
             durability: Durability::default(),
             next_seq: earlier.events.last().map_or(0, |event| event.seq + 1),
@@ -108,17 +139,17 @@ impl EventSink for TranscriptWriter {
         let unwritable =
             |error: std::io::Error| ToolError::fatal("the transcript cannot be written").with_source(error);
         let line = self.line(event).map_err(|error| unwritable(error.into()))?;
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&line).map_err(unwritable)?;
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        out.append(&line).map_err(unwritable)?;
         if self.durability == Durability::Machine && matches!(event.kind, EventKind::CallFinished { .. }) {
-            file.sync_data().map_err(unwritable)?;
+            out.file.sync_data().map_err(unwritable)?;
         }
         Ok(())
     }
 }
 
-/// Cuts off what stands after the last newline.
-fn mend(file: &mut File) -> std::io::Result<()> {
+/// Cuts off what stands after the last newline, and gives the length.
+fn mend(file: &mut File) -> std::io::Result<u64> {
     let length = file.metadata()?.len();
     let mut end = length;
     let mut buffer = vec![0; 64 * 1024];
@@ -134,5 +165,33 @@ fn mend(file: &mut File) -> std::io::Result<()> {
         }
         end = start;
     }
-    if end < length { file.set_len(end) } else { Ok(()) }
+    if end < length {
+        file.set_len(end)?;
+    }
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_cannot_be_written_is_the_last_and_two_writers_are_one_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        std::fs::write(&path, "{}\n").unwrap();
+        let mut out = Out { file: File::open(&path).unwrap(), length: 3, broken: false };
+        assert!(out.append(b"x\n").is_err());
+        out.file = OpenOptions::new().append(true).open(&path).unwrap();
+        let refused = out.append(b"y\n").unwrap_err();
+        assert_eq!(refused.to_string(), "an earlier event could not be written");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}\n");
+
+        let path = folder.path().join("other.jsonl");
+        let first = TranscriptWriter::open(&path, Redactor::default()).unwrap();
+        let refused = TranscriptWriter::open(&path, Redactor::default()).unwrap_err();
+        assert!(format!("{refused:?}").contains("another run is writing it"), "{refused:?}");
+        drop(first);
+        TranscriptWriter::open(&path, Redactor::default()).unwrap();
+    }
 }

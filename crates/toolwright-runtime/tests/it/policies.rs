@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolwright_core::{
     Annotations, ApprovalRequest, Approver, BoxFuture, CallView, Decision, ErrorKind, ToolDef, ToolError,
-    ToolResult,
+    ToolResult, ToolSpec,
 };
 use toolwright_runtime::{EventKind, Limits, Policy, Run, RunEnd};
 
@@ -258,4 +258,34 @@ async fn a_tool_that_asks_for_confirmation_is_asked_about_even_when_a_policy_app
     let asked = Run::builder(tools([careful])).policy(policy()).approver(person.clone()).build().unwrap();
     assert_eq!(asked.call(call("add", arguments)).await.unwrap().to_text(), "3");
     assert_eq!(person.shown.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn rules_hold_however_a_model_writes_a_call() {
+    let spec = ToolSpec { parameters: shell_schema(), ..ToolSpec::new("sh", "Runs a command.") };
+    let shell = ToolDef::dynamic(spec, |_, arguments| async move { arguments["command"].to_string() });
+    let policy = r#"
+- {tools: "sh(command='git status'", decision: approve}
+- {tools: "sh(command='rm", decision: reject}
+- {tools: sh, when: {command: "*secret*"}, decision: reject}
+"#;
+    let run = Run::builder(tools([shell])).policy(Policy::from_yaml(policy).unwrap()).build().unwrap();
+    let kind = async |name: &str, arguments: Value| {
+        let result = run.call(call(name, arguments)).await.unwrap();
+        result.error.map(|error| error.kind)
+    };
+    let refused = Some(ErrorKind::Approval);
+    assert_eq!(kind("sh", json!({"command": "git status"})).await, None);
+    assert_eq!(kind("functions.sh", json!({"command": "git status"})).await, None);
+    for name in ["sh", "functions.sh", "tools.sh"] {
+        assert_eq!(kind(name, json!({"command": "cat secret"})).await, refused);
+        // A rule about the text of a call sees the same text whatever order the arguments come in,
+        assert_eq!(kind(name, json!({"timeout": 1, "command": "rm -rf /"})).await, refused);
+        // and a name cannot pretend to be an argument.
+        assert_eq!(kind(name, json!({"command='git status', x": 1, "command": "rm -rf /"})).await, refused);
+    }
+}
+
+fn shell_schema() -> Value {
+    json!({"type": "object", "properties": {"command": {"type": "string"}, "timeout": {"type": "integer"}}})
 }

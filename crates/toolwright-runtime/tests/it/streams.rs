@@ -1,19 +1,20 @@
 //! Answers that come piece by piece, conversations that go on, and what stops them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
 use toolwright_core::{
     BoxFuture, DeltaSink, ErrorKind, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, ToolResult,
+    ModelRequest, ToolError, ToolResult,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
     Conversation, Event, EventKind, Limits, Loop, Run, RunEnd, RunError, RunState, ToolCalls,
 };
 
-use crate::support::{Ears, add, sleeper, tools};
+use crate::support::{Ears, add, plain, sleeper, tools};
 
 /// Says `hello there` slowly; then it is silent, or the connection breaks.
 struct Slow {
@@ -196,4 +197,43 @@ async fn a_run_that_has_ended_makes_no_more_calls() {
     let first = chat.say(&model, "go").await.unwrap();
     assert!(matches!(first, Some(RunEnd::Limit { .. })));
     assert_eq!((chat.answer(&model).await.unwrap(), run.spent().tool_calls), (first, 0));
+}
+
+/// What was done is in the conversation, however the answer ended, and is not done again.
+#[tokio::test]
+async fn finished_calls_are_kept_when_a_later_one_breaks_or_nobody_waits() {
+    let waits = Arc::new(AtomicBool::new(false));
+    let reached = waits.clone();
+    let once = plain("once", |_| async { Ok("done".into()) });
+    let never = plain("never", move |_| {
+        reached.store(true, Ordering::SeqCst);
+        std::future::pending()
+    });
+    let breaks = plain("breaks", |_| async { Err(ToolError::fatal("broken")) });
+    let set = tools([once, never, breaks].map(|tool| tool.with_parallel(false)));
+    let both = |second: &str| Reply::call("once", json!({})).and_call(second, json!({}));
+    let pending = |chat: &Conversation| -> Vec<String> {
+        chat.pending().iter().map(|call| call.name.to_string()).collect()
+    };
+
+    let run = Run::builder(set.clone()).build().unwrap();
+    let mut chat = Conversation::new(&run);
+    let model = ScriptedModel::new([both("never")]);
+    {
+        let mut answer = Box::pin(chat.say(&model, "go"));
+        while !waits.load(Ordering::SeqCst) {
+            tokio::select! {
+                biased;
+                _ = &mut answer => panic!("it cannot end"),
+                () = tokio::time::sleep(Duration::from_millis(5)) => {}
+            }
+        }
+    }
+    assert_eq!((pending(&chat), chat.messages().len()), (vec!["never".to_owned()], 3));
+
+    let run = Run::builder(set).build().unwrap();
+    let mut chat = Conversation::new(&run);
+    let failed = chat.say(&ScriptedModel::new([both("breaks")]), "go").await;
+    assert!(matches!(failed, Err(RunError::Tool(_))));
+    assert_eq!((pending(&chat), chat.messages().len()), (vec!["breaks".to_owned()], 3));
 }

@@ -38,6 +38,7 @@ async fn a_torn_tail_is_mended_and_open_calls_are_closed_on_reopening() {
     let run =
         Run::builder(tools([add()])).transcript(&path, [], Durability::Process).unwrap().build().unwrap();
     run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap();
+    drop(run);
     let whole = std::fs::read(&path).unwrap();
     let lines: Vec<&[u8]> = whole.split_inclusive(|&byte| byte == b'\n').collect();
     assert_eq!(lines.len(), 3);
