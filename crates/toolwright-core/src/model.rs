@@ -241,6 +241,23 @@ impl Usage {
     }
 }
 
+/// As a person reads it: `1,290 (1,234 in, 56 out, 7 reasoning) | Cache: 100`.
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use crate::text::count;
+        let (input, output) = (count(self.input_tokens), count(self.output_tokens));
+        write!(f, "{} ({input} in, {output} out", count(self.total()))?;
+        if self.reasoning_tokens > 0 {
+            write!(f, ", {} reasoning", count(self.reasoning_tokens))?;
+        }
+        f.write_str(")")?;
+        if self.cache_read_tokens > 0 {
+            write!(f, " | Cache: {}", count(self.cache_read_tokens))?;
+        }
+        Ok(())
+    }
+}
+
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);

@@ -135,6 +135,18 @@ impl Toolset {
         Ok(set)
     }
 
+    /// The same tools, with `change` asked for another one in the place of each. What a tool tells models must stay as
+    /// it is, so that nothing is compiled anew: one that tells something else is not taken.
+    #[must_use]
+    pub fn replaced(mut self, change: impl Fn(&Entry) -> Option<Arc<dyn Tool>>) -> Self {
+        for entry in Arc::make_mut(&mut self.entries).values_mut() {
+            if let Some(tool) = change(entry).filter(|tool| tool.spec() == entry.tool.spec()) {
+                entry.tool = tool;
+            }
+        }
+        self
+    }
+
     /// The tool of that name.
     pub fn get(&self, name: &str) -> Option<&Entry> {
         self.entries.get(name)

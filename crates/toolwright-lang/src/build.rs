@@ -11,6 +11,7 @@ use toolwright_core::{Tool, ToolSettings, ToolSpec, Toolset};
 use toolwright_expr::is_builtin;
 
 use crate::diag::{Place, Problems};
+use crate::exact::exact;
 use crate::exec::{FlowLimits, Globals};
 use crate::file::{self, Shape};
 use crate::flow::FlowTool;
@@ -301,7 +302,10 @@ impl<'b> Builder<'b> {
         let origin = self.problems.sources.name(place.file);
         match Toolset::new().with_from(tool, &origin) {
             Ok(tools) => {
-                let callee = Callee { name: name.clone(), tools, takes: takes.into(), place, gives_blocks };
+                // What a server takes is its own business.
+                let called = if gives_blocks { tools.clone() } else { exact(tools.clone()) };
+                let takes = takes.into();
+                let callee = Callee { name: name.clone(), tools, called, takes, place, gives_blocks };
                 into.insert(name, callee);
             }
             Err(error) => self.problems.error(place, error.to_string()),

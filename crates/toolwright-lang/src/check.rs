@@ -12,12 +12,14 @@ use toolwright_expr::{Limits, is_builtin};
 
 use crate::build::FlowInfo;
 use crate::diag::{Diagnostic, Place, Severity};
+use crate::input::Input;
 use crate::json;
+use crate::kinds::{self, Kind};
 use crate::load::Loaded;
 use crate::step::call::Call;
 use crate::step::script::ScriptStep;
 use crate::step::{Body, Step};
-use crate::template::{Snippet, truth};
+use crate::template::{Document, Snippet, truth};
 use crate::yaml;
 
 /// Checks all flows of a file.
@@ -41,18 +43,21 @@ struct Checker<'c> {
 }
 
 /// What is known at one statement.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Known {
     names: BTreeSet<Arc<str>>,
     /// `_` has a value here.
     last: bool,
     /// `key` may have a value here.
     key: bool,
+    /// The parameters of the flow, and what its statements store.
+    inputs: Arc<[Input]>,
+    stored: BTreeSet<Arc<str>>,
 }
 
 impl Checker<'_> {
     fn flow(&mut self, index: usize, flow: &FlowInfo) {
-        let mut known = Known::default();
+        let mut known = Known { inputs: flow.inputs.clone(), stored: stored(&flow.body), ..Known::default() };
         known.names.extend(flow.inputs.iter().map(|input| input.name.clone()));
         let lent = self.lenders.remove(&index).unwrap_or_default();
         known.last = lent.contains("_");
@@ -110,7 +115,7 @@ impl Checker<'_> {
                 self.body(&each.body, known);
                 (known.last, known.key) = outer;
             }
-            Step::Call(call) => self.call(call),
+            Step::Call(call) => self.call(call, known),
             Step::Script(script) => self.script(script, known),
             Step::Broken(bodies) => {
                 // What the statement would have lent to them is not known.
@@ -187,8 +192,8 @@ impl Checker<'_> {
     }
 
     /// Arguments against the callee's schema, as far as they are known.
-    fn call(&mut self, call: &Call) {
-        let Some(entry) = call.callee.tools.get(&call.callee.name) else { return };
+    fn call(&mut self, call: &Call, known: &Known) {
+        let Some(entry) = call.callee.called.get(&call.callee.name) else { return };
         let spec = entry.tool.spec();
         let names: Vec<&str> = spec.parameter_names().collect();
         let required = spec.parameters.get("required").and_then(serde_json::Value::as_array);
@@ -198,7 +203,9 @@ impl Checker<'_> {
                 self.add(Severity::Error, call.place, message, None);
             }
         }
-        let reads = entry.tool.settings().reader.is_some();
+        // A flow drops what it does not know.
+        let own = call.callee.tools.get(&call.callee.name);
+        let reads = own.is_some_and(|entry| entry.tool.settings().reader.is_some());
         let closed = spec.parameters.get("additionalProperties") == Some(&serde_json::Value::Bool(false));
         for (name, document, place) in &call.params {
             if !names.contains(&&**name) {
@@ -211,8 +218,19 @@ impl Checker<'_> {
                 }
                 continue;
             }
-            let Some(value) = document.fixed() else { continue };
             let own = spec.parameters.get("properties").and_then(|all| all.get(&**name)).cloned();
+            let Some(value) = document.fixed() else {
+                if let Some((wanted, given)) = self.known_kind(document, known).and_then(|(source, given)| {
+                    let wanted = kinds::refused(given, own.as_ref()?, reads)?;
+                    Some((wanted, format!("`{source}` is {}", kinds::word(given))))
+                }) {
+                    let message =
+                        format!("`{}` will refuse this: `{name}` is {wanted}, and {given}", spec.name);
+                    let hint = (wanted == "text").then(|| "`${str(...)}` makes text of it".to_owned());
+                    self.add(Severity::Error, *place, message, hint);
+                }
+                continue;
+            };
             if let Some(problem) = misfit(entry, name, own, json::from_value(&value)) {
                 self.add(
                     Severity::Error,
@@ -222,6 +240,18 @@ impl Checker<'_> {
                 );
             }
         }
+    }
+
+    /// The kind of a template that is one name: a parameter of the flow that nothing overwrites, or a shared value.
+    fn known_kind<'d>(&self, document: &'d Document, known: &Known) -> Option<(&'d str, Kind)> {
+        let Document::Template(snippet) = document else { return None };
+        let name = snippet.source.trim().strip_prefix("${")?.strip_suffix('}')?.trim();
+        let kind = match known.inputs.iter().find(|input| *input.name == *name) {
+            Some(input) if !known.stored.contains(name) => kinds::of_type(&input.kind),
+            None if !known.names.contains(name) => kinds::of_value(self.loaded.globals.value(name)?),
+            _ => None,
+        };
+        Some((name, kind?))
     }
 
     fn add(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
@@ -239,14 +269,20 @@ fn misfit(
     // The others are put aside: only this argument is asked about.
     let mut alone = serde_json::Map::new();
     alone.insert(name.to_owned(), value);
+    let mut alone = serde_json::Value::Object(alone);
     if let Some(read) = &entry.tool.settings().reader {
-        let error = read(serde_json::Value::Object(alone)).err()?;
-        let mark = format!("- `{name}");
-        return error
-            .message()
-            .lines()
-            .find(|line| line.starts_with(&mark) && !line.ends_with("missing"))
-            .map(|line| line.trim_start_matches("- ").to_owned());
+        alone = match read(alone) {
+            Ok(read) => read,
+            Err(error) => {
+                let mark = format!("- `{name}");
+                let told = |line: &&str| line.starts_with(&mark) && !line.ends_with("missing");
+                return error
+                    .message()
+                    .lines()
+                    .find(told)
+                    .map(|line| line.trim_start_matches("- ").to_owned());
+            }
+        };
     }
     let mut whole = serde_json::json!({"type": "object", "properties": {}});
     whole.get_mut("properties")?.as_object_mut()?.insert(name.to_owned(), schema?);
@@ -255,7 +291,7 @@ fn misfit(
         map.insert("$defs".to_owned(), definitions.clone());
     }
     let schema = Schema::compile(&whole).ok()?;
-    let error = schema.validate(serde_json::Value::Object(alone), Strictness::Lenient).err()?;
+    let error = schema.validate(alone, Strictness::Lenient).err()?;
     error.message().lines().nth(1).map(|line| line.trim_start_matches("- ").to_owned())
 }
 

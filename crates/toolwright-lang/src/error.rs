@@ -158,6 +158,12 @@ fn failed(
     }
 }
 
+/// Arguments that a tool refused, with the place that gave them.
+pub(crate) fn placed(error: ToolError, place: String) -> ToolError {
+    let class = class_of_kind(error.kind());
+    error.with_source(Raised { class: class.into(), cause: None, place: Some(place) })
+}
+
 /// A step that did what flows may not do.
 pub(crate) fn refused(message: impl Into<String>, place: String) -> ToolError {
     ToolError::new(message).with_source(Raised {

@@ -29,11 +29,13 @@
 //! ```
 
 mod build;
+mod cache;
 mod check;
 mod cli;
 mod diag;
 mod env;
 mod error;
+mod exact;
 mod exec;
 mod file;
 mod flow;
@@ -42,6 +44,7 @@ mod host;
 mod imports;
 mod input;
 mod json;
+mod kinds;
 mod llm;
 mod load;
 mod models;
@@ -53,6 +56,7 @@ mod step;
 mod template;
 mod yaml;
 
+pub use cache::cache_key;
 pub use cli::{CLI_TOOL, Cli, CliOutput, ProcessInput};
 pub use diag::{Diagnostic, Severity};
 pub use env::{Variable, find_dotenv, parse_dotenv};

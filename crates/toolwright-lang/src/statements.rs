@@ -139,14 +139,15 @@ impl Builder<'_> {
             self.unknown_tool(&name, name_node.place, known.iter().copied());
             // Nothing stands in its place, so that the params are checked all the same.
             let (tools, takes, place) = (Toolset::new(), [].into(), name_node.place);
-            Callee { name, tools, takes, place, gives_blocks: false }
+            Callee { name, called: tools.clone(), tools, takes, place, gives_blocks: false }
         });
         let catch = node.get("catch").filter(|node| !matches!(node.data, Data::Null));
         let catch = catch.map(|node| {
             let names = texts(node);
             Catch::new(names.iter().map(String::as_str))
         });
-        Some(Call { callee, params, catch, hint, place: name_node.place })
+        let located = self.problems.sources.locate(name_node.place).into();
+        Some(Call { callee, params, catch, hint, place: name_node.place, located })
     }
 
     fn branch(&mut self, node: &Node, visible: Visible<'_>) -> Option<If> {

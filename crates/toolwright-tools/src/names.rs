@@ -5,7 +5,7 @@ use toolwright_core::{ToolDef, Toolset, ToolsetError};
 use crate::options::Options;
 use crate::{
     apply_patch, approval_tokens, bash_session, edit_file, file_info, glob_files, grep_files, list_files,
-    marsys, memory, plan, plan_items, read_file, shell, text_editor, think, words, write_file,
+    marsys, memory, plan, plan_items, read_file, shell, show_file, text_editor, think, words, write_file,
 };
 
 /// Makes a tool.
@@ -36,7 +36,7 @@ const STANDARD: [(&str, Make); 20] = [
 ];
 
 /// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
-const ELSEWHERE: [(&str, Make); 40] = [
+const ELSEWHERE: [(&str, Make); 42] = [
     ("llm_workers.tools.fs.read_file", read_file::read_file),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
     ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
@@ -47,6 +47,8 @@ const ELSEWHERE: [(&str, Make); 40] = [
     ("llm_workers.tools.unsafe.bash", shell::bash_script),
     ("llm_workers.tools.unsafe.run_process", shell::run_process),
     ("llm_workers.tools.unsafe.run_python_script", shell::run_python_script),
+    ("llm_workers.tools.unsafe.show_file", show_file::show_file),
+    ("show_file", show_file::show_file),
     ("llm_workers.tools.misc.request_approval", approval_tokens::request_approval),
     ("llm_workers.tools.misc.validate_approval", approval_tokens::validate_approval),
     ("llm_workers.tools.misc.consume_approval", approval_tokens::consume_approval),

@@ -30,9 +30,20 @@ pub(crate) fn of(reference: &str) -> Option<Words> {
             hint: Some(format!("Getting info for \"{}\"", text(call, "path", ""))),
             ..CallWords::default()
         },
-        ("unsafe", "bash") => |_| script("execute bash script"),
-        ("unsafe", "run_python_script") => |_| script("run Python script"),
-        ("unsafe", "run_process") => |_| script("run system process"),
+        ("unsafe", "bash") => |_| script("execute bash script", "Executing bash script".to_owned()),
+        ("unsafe", "run_python_script") => {
+            |_| script("run Python script", "Running generated Python script".to_owned())
+        }
+        ("unsafe", "run_process") => {
+            |call| script("run system process", format!("Running `{}`", text(call, "command", "")))
+        }
+        ("unsafe", "show_file") => |call| {
+            let path = text(call, "filename", "");
+            let confirm = is_outside(path);
+            let place = if confirm { " outside working directory" } else { "" };
+            let action = format!("open the file \"{path}\"{place} in OS-default application");
+            CallWords { hint: Some(format!("Opening file {path}")), action: Some(action), confirm }
+        },
         _ => return None,
     };
     Some(Arc::new(words))
@@ -55,8 +66,8 @@ fn search(place: &str, what: &str, hint: String) -> CallWords {
     CallWords { hint: Some(hint), action: Some(format!("search for {what}{place}")), confirm }
 }
 
-fn script(action: &str) -> CallWords {
-    CallWords { hint: None, action: Some(action.to_owned()), confirm: true }
+fn script(action: &str, hint: String) -> CallWords {
+    CallWords { hint: Some(hint), action: Some(action.to_owned()), confirm: true }
 }
 
 /// Which lines are read; `{}` stands for the path.

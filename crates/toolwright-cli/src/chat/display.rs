@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use toolwright::Usage;
+use toolwright::text::{count, money};
 
 /// The settings of `/display`, where llm-workers has them under its names.
 #[derive(Debug, Clone)]
@@ -64,6 +65,9 @@ impl Display {
     }
 }
 
+/// What prices are known in.
+const CURRENCY: &str = "USD";
+
 /// Tokens and money, model by model.
 #[derive(Debug, Default)]
 pub struct Spending {
@@ -83,12 +87,12 @@ impl Spending {
         self.models.values().all(|(usage, _)| usage.total() == 0)
     }
 
-    /// One line: `Tokens: 1,290 (1,234 in, 56 out, 7 reasoning) | Cache: 100 | $0.0549`.
+    /// One line: `Tokens: 1,290 (1,234 in, 56 out, 7 reasoning) | Cache: 100 | $0.0549 USD`.
     pub fn line(&self) -> String {
         let mut sum = Usage::default();
         self.models.values().for_each(|(usage, _)| sum += *usage);
-        let cost = self.cost().map(|cost| format!(" | {}", money(cost))).unwrap_or_default();
-        format!("Tokens: {}{cost}", tokens(&sum))
+        let cost = self.cost().map(|cost| format!(" | {}", money(cost, CURRENCY))).unwrap_or_default();
+        format!("Tokens: {sum}{cost}")
     }
 
     fn cost(&self) -> Option<f64> {
@@ -105,46 +109,13 @@ impl Spending {
         for (model, (usage, cost)) in &self.models {
             let cost = cost
                 .filter(|cost| *cost > 0.0)
-                .map(|cost| format!(" → {} USD", money(cost)))
+                .map(|cost| format!(" → {}", money(cost, CURRENCY)))
                 .unwrap_or_default();
-            lines.push(format!("  {model}: {}{cost}", tokens(usage)));
+            lines.push(format!("  {model}: {usage}{cost}"));
         }
-        lines.extend(self.cost().map(|cost| format!("Total Session Cost: {} USD", money(cost))));
+        lines.extend(self.cost().map(|cost| format!("Total Session Cost: {}", money(cost, CURRENCY))));
         lines.join("\n")
     }
-}
-
-fn tokens(usage: &Usage) -> String {
-    let reasoning = match usage.reasoning_tokens {
-        0 => String::new(),
-        tokens => format!(", {} reasoning", count(tokens)),
-    };
-    let cache = match usage.cache_read_tokens {
-        0 => String::new(),
-        tokens => format!(" | Cache: {}", count(tokens)),
-    };
-    let (input, output) = (count(usage.input_tokens), count(usage.output_tokens));
-    format!("{} ({input} in, {output} out{reasoning}){cache}", count(usage.total()))
-}
-
-fn money(dollars: f64) -> String {
-    match dollars {
-        d if d >= 0.01 => format!("${d:.4}"),
-        d if d >= 0.001 => format!("${d:.5}"),
-        d => format!("${d:.6}"),
-    }
-}
-
-fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]
@@ -162,9 +133,11 @@ mod tests {
             reasoning_tokens: 7,
         };
         spending.add("a/b", usage, Some(0.0549));
-        assert_eq!(spending.line(), "Tokens: 1,290 (1,234 in, 56 out, 7 reasoning) | Cache: 100 | $0.0549");
+        assert_eq!(
+            spending.line(),
+            "Tokens: 1,290 (1,234 in, 56 out, 7 reasoning) | Cache: 100 | $0.0549 USD"
+        );
         insta::assert_snapshot!(spending.account());
-        assert_eq!((money(0.0042), money(0.00042)), ("$0.00420".to_owned(), "$0.000420".to_owned()));
     }
 
     #[test]

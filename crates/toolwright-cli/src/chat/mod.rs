@@ -388,5 +388,5 @@ impl Talk {
 /// A file name for a command, with its ending.
 fn named(name: &str, ending: &str) -> anyhow::Result<PathBuf> {
     anyhow::ensure!(!name.is_empty(), "write a name after the command");
-    Ok(PathBuf::from(if name.ends_with(ending) { name.to_owned() } else { format!("{name}{ending}") }))
+    Ok(PathBuf::from(toolwright::text::with_ending(name, ending)))
 }

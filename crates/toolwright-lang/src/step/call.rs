@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
-use toolwright_core::{Content, Manner, ToolError, ToolOutput, Toolset};
+use toolwright_core::{Content, ErrorKind, Manner, ToolError, ToolOutput, Toolset};
 use toolwright_expr::{Scope as _, Value};
 
 use crate::diag::Place;
-use crate::error::Catch;
+use crate::error::{self, Catch};
 use crate::exec::{Flow, Frame, Lent, Locals, Outcome};
 use crate::hint;
 use crate::json;
@@ -19,6 +19,8 @@ pub(crate) struct Callee {
     pub(crate) name: Arc<str>,
     /// The tool alone in a set, so that it is found whatever the run's own tools are called.
     pub(crate) tools: Toolset,
+    /// The same, as a flow calls it.
+    pub(crate) called: Toolset,
     /// Variables it takes from its caller, when the caller has them.
     pub(crate) takes: Arc<[Arc<str>]>,
     /// Where it was defined.
@@ -41,13 +43,15 @@ pub(crate) struct Call {
     pub(crate) catch: Option<Catch>,
     pub(crate) hint: Option<Snippet>,
     pub(crate) place: Place,
+    /// The place as a person reads it.
+    pub(crate) located: Arc<str>,
 }
 
 impl Call {
     pub(crate) async fn run(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> Outcome {
         let (arguments, manner) = self.prepare(flow, frame, locals)?;
         let callee = &self.callee;
-        match flow.context.call_in(&callee.tools, &callee.name, Json::Object(arguments), manner).await {
+        match flow.context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner).await {
             Ok(output) => Ok(callee.value(&output)),
             Err(error) => self.caught(flow, error),
         }
@@ -76,10 +80,26 @@ impl Call {
     fn caught(&self, flow: &Flow<'_>, error: ToolError) -> Outcome {
         let takes = self.catch.as_ref().is_some_and(|catch| catch.takes(&error));
         if !takes || flow.context.is_cancelled() {
-            return Err(error);
+            return Err(self.placed(error));
         }
         let kind = Value::str(error.kind().as_str());
         Ok(Value::dict([("error", kind), ("message", Value::str(error.message()))]))
+    }
+}
+
+impl Call {
+    /// Arguments that the callee refused are this statement's mistake: the error says where they stand.
+    fn placed(&self, error: ToolError) -> ToolError {
+        if error.kind() != ErrorKind::Parsing || std::error::Error::source(&error).is_some() {
+            return error;
+        }
+        let named = |name: &str| error.message().contains(&format!("`{name}`"));
+        let place = self.params.iter().find_map(|(name, document, _)| match document {
+            Document::Template(snippet) if named(name) => Some(&snippet.located),
+            _ => None,
+        });
+        let place = place.unwrap_or(&self.located).to_string();
+        error::placed(error, place)
     }
 }
 

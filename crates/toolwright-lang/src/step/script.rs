@@ -97,7 +97,7 @@ fn function(context: &ToolContext, callee: &Callee) -> Value {
         }
         let arguments: Map<String, Json> =
             arguments.named.iter().map(|(name, value)| (name.to_string(), json::from_value(value))).collect();
-        let call = context.call_in(&callee.tools, &callee.name, Json::Object(arguments), Manner::default());
+        let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), Manner::default());
         let outcome = tokio::runtime::Handle::current().block_on(call);
         outcome.map(|output| callee.value(&output)).map_err(|error| {
             let (class, message) = (error::class_of(&error).to_owned(), error.message().to_owned());

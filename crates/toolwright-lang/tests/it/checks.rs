@@ -71,6 +71,36 @@ tools:
 }
 
 #[test]
+fn kinds_of_names_are_held_against_what_the_callee_takes() {
+    let text = "
+shared:
+  data: {limit: 5, tags: [a]}
+tools:
+  - import_tool: read_file
+  - name: takes
+    input: [{name: s, type: str}, {name: l, type: list}]
+    do: {eval: 1}
+  - name: t
+    input: [{name: n, type: int}, {name: d, type: dict}, {name: kept, type: int}]
+    do:
+      - {eval: 'a', store_as: kept}
+      - {call: read_file, params: {path: '${n}', lines: '${n}'}}
+      - {call: read_file, params: {path: '${kept}', lines: '${tags}'}}
+      - {call: takes, params: {s: '${limit}', l: '${d}'}}
+      - {call: takes, params: {s: '${ d }', l: '${tags}'}}
+";
+    assert_eq!(
+        found(text),
+        [
+            "error 13:42 `read_file` will refuse this: `path` is text, and `n` is an integer",
+            "error 14:60 `read_file` will refuse this: `lines` is an integer, and `tags` is a list",
+            "error 15:50 `takes` will refuse this: `l` is a list, and `d` is a dict",
+            "error 16:35 `takes` will refuse this: `s` is text, and `d` is a dict",
+        ]
+    );
+}
+
+#[test]
 fn one_broken_statement_hides_nothing_else() {
     let text = "
 tools:

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolwright_core::{ErrorKind, ToolCall, ToolContext, ToolDef, ToolOutput, ToolSpec, Toolset};
+use toolwright_core::{
+    CancelToken, ErrorKind, Manner, ToolCall, ToolContext, ToolDef, ToolOutput, ToolSpec, Toolset,
+};
 use toolwright_lang::{FlowLimits, Host, Source, load};
 use toolwright_runtime::{Event, EventKind, Run};
 
@@ -248,4 +250,35 @@ tools:
     assert_eq!((settings("c").return_direct, settings("c").require_confirmation), (true, Some(false)));
     assert_eq!(file.tools().get("c").unwrap().tool.spec().description, "Other");
     let _ = host();
+}
+
+#[tokio::test]
+async fn a_number_that_a_flow_computes_is_no_text_for_an_imported_tool() {
+    let file = "
+tools:
+  - import_tool: validate_approval
+  - name: t
+    input: [{name: x, type: any}]
+    do:
+      - call: validate_approval
+        params:
+          approval_token: '${x}'
+";
+    let file = loaded(file);
+    assert_eq!(call(&file, "t", json!({"x": "5"})).await, Ok(json!("fine")));
+    // A model that writes a number means the text.
+    assert_eq!(call(&file, "validate_approval", json!({"approval_token": 5})).await, Ok(json!("fine")));
+    let run = Run::builder(file.tools().clone()).build().unwrap();
+    let wrong = ToolCall::new("1", "t", json!({"x": 5}));
+    let outcome = run.dispatch().invoke_in(&context(&run), file.tools(), wrong, Manner::default()).await;
+    let error = outcome.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parsing);
+    assert_eq!(error.message(), "the arguments do not fit:\n- `approval_token`: 5 is not text");
+    assert_eq!(error.hint_text(), Some("`${str(...)}` makes text of a number"));
+    let raised = toolwright_lang::raised(&error).unwrap();
+    assert_eq!((raised.class(), raised.place()), ("ValidationError", Some("test.yaml:9:27")));
+}
+
+fn context(run: &Run) -> ToolContext {
+    ToolContext::new(run.dispatch(), "root".into(), "root".into(), u64::MAX, 0, None, CancelToken::new())
 }

@@ -1,6 +1,7 @@
 //! Flow vectors observed from llm-workers: files that are loaded and run, the schemas they tell models, the batch
 //! program, and pure helpers. Values are compared with their types, errors by phase and Python class.
 
+mod decided;
 mod files;
 mod harness;
 mod worker;
@@ -11,27 +12,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    CallNote, CancelToken, Manner, Patterns, Sandbox, ToolCall, ToolContext, ToolError, ToolOutput,
+    CallNote, CancelToken, Manner, Patterns, Sandbox, ToolCall, ToolContext, ToolError, ToolOutput, Usage,
+    text as words,
 };
 use toolwright_expr::{Limits, Program, Value};
 use toolwright_lang::{
-    CLI_TOOL, Cli, ExtractJson, Loaded, Source, class_of, format_arguments, load, raised,
+    CLI_TOOL, Cli, ExtractJson, Loaded, Source, cache_key, class_of, format_arguments, load, raised,
     split_type_parameters,
 };
 use toolwright_runtime::{Event, EventKind, Run};
 
+use self::decided::{Decision, Skipped, Why, decision};
 use self::harness::host;
 use super::Tally;
 use super::tagged::{from_tagged, matches};
-
-/// Helpers of the chat program and of its cache: how it writes costs and file names is its own business.
-const CHAT_HELPERS: &[&str] =
-    &["format_cost", "format_usage", "calculate_hash", "is_safe_to_open", "normalize_session_filename"];
 
 /// Runs files of flow vectors.
 pub fn run(files: &[PathBuf]) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut optional = Tally::default();
+    let mut counts = Skipped::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     for file in files {
         let text =
@@ -41,20 +41,31 @@ pub fn run(files: &[PathBuf]) -> Result<Tally> {
         let vectors = document.get("vectors").and_then(Json::as_array).context("no `vectors` in the file")?;
         for vector in vectors {
             let tally = if vector.get("optional").is_some() { &mut optional } else { &mut tally };
-            runtime.block_on(check(vector, &files, tally));
+            runtime.block_on(check(vector, &files, tally, &mut counts));
         }
     }
-    println!("skipped by name, for the chat program: {}", CHAT_HELPERS.join(", "));
+    println!("{counts}");
     println!("optional: {}", optional.closing_line());
     Ok(tally)
 }
 
-async fn check(vector: &Json, files: &files::Files, tally: &mut Tally) {
+async fn check(vector: &Json, files: &files::Files, tally: &mut Tally, counts: &mut Skipped) {
     let field = |name: &str| vector.get(name).and_then(Json::as_str).unwrap_or_default();
     let (id, kind) = (field("id"), field("kind"));
-    let chat = kind == "util" && CHAT_HELPERS.contains(&field("fn"));
-    if vector.get("quirk").is_some() || chat || diverges(vector) {
-        return tally.skip();
+    // Accidents are not scored, but for those whose note says what is right instead.
+    let expect = vector.get("expect").unwrap_or(&Json::Null);
+    if vector.get("quirk").is_some() && !is_caught(expect) {
+        return counts.skip(tally, Why::Accident);
+    }
+    match decision(vector) {
+        Some(Decision::NotPossible) => return counts.skip(tally, Why::NotPossible),
+        Some(decision) => {
+            return match decision.holds(vector, files).await {
+                Ok(()) => counts.skip(tally, Why::Decided),
+                Err((wanted, got)) => tally.fail(id, wanted, got),
+            };
+        }
+        None => {}
     }
     let verdict = match kind {
         "tool" => tool(vector).await,
@@ -74,35 +85,6 @@ async fn check(vector: &Json, files: &files::Files, tally: &mut Tally) {
 
 /// What was wanted and what came instead.
 type Verdict = Result<(), (String, String)>;
-
-/// Where we differ on purpose; each has its line in `docs/divergences.md`.
-fn diverges(vector: &Json) -> bool {
-    let expects_error = vector.pointer("/expect/error").is_some();
-    let message = vector.pointer("/expect/error/message").and_then(Json::as_str).unwrap_or_default();
-    let yaml = vector.get("yaml").and_then(Json::as_str).unwrap_or_default();
-    let schema_word = ["string", "integer", "number", "boolean", "object", "array", "any"]
-        .iter()
-        .any(|word| message.ends_with(&format!("Unknown type: {word}")));
-    let matching = message.contains("Must contain one of") && yaml.contains("match:");
-    let described = message.contains("CustomTool") && message.contains("\ndescription\n");
-    let undescribed =
-        message.contains("<custom_tool definition>.input") && message.contains(".description\n");
-    let top_level_tools = message.starts_with("1 validation error for WorkersConfig\ntools\n");
-    let number_as_text = message.contains("for concat") && message.contains("Input should be a valid string");
-    let lines_left_out = message.contains("ReadFileToolSchema\nlines\n  Field required");
-    let beyond_json = vector.get("input").is_some_and(|input| input.to_string().contains("\"$int\""));
-    // Bad arguments and errors of tools go back to the model; there they end its turn.
-    let aborted = vector.get("kind").is_some_and(|kind| kind == "worker") && expects_error;
-    schema_word
-        || matching
-        || described
-        || undescribed
-        || top_level_tools
-        || number_as_text
-        || lines_left_out
-        || beyond_json
-        || aborted
-}
 
 async fn tool(vector: &Json) -> Verdict {
     let expect = vector.get("expect").unwrap_or(&Json::Null);
@@ -137,14 +119,14 @@ async fn tool(vector: &Json) -> Verdict {
 
 fn outcome_matches(expect: &Json, outcome: &Result<ToolOutput, ToolError>) -> bool {
     let field = |name: &str| expect.pointer(&format!("/error/{name}")).and_then(Json::as_str);
-    // A caught error is a value here; there it was raised again as the repr of a tuple.
-    let caught =
-        field("message").is_some_and(|message| message.starts_with("('") || message.starts_with("(\""));
     match outcome {
-        Ok(output) if caught => output
-            .value()
-            .as_object()
-            .is_some_and(|map| map.contains_key("error") && map.contains_key("message")),
+        Ok(output) if is_caught(expect) => match output.value() {
+            Json::Object(map) => map.contains_key("error") && map.contains_key("message"),
+            // A statement that came after put the value into a text.
+            other => {
+                other.as_str().is_some_and(|text| text.contains("'error': ") && text.contains("'message': "))
+            }
+        },
         Ok(output) => expect.get("ok").is_some_and(|wanted| same_value(wanted, &output.value())),
         Err(error) => {
             let own =
@@ -152,6 +134,12 @@ fn outcome_matches(expect: &Json, outcome: &Result<ToolOutput, ToolError>) -> bo
             field("phase") == Some("run") && field("cause").or(field("class")) == Some(own)
         }
     }
+}
+
+/// A caught error is a value here; there it was raised again as the repr of a tuple.
+fn is_caught(expect: &Json) -> bool {
+    let message = expect.pointer("/error/message").and_then(Json::as_str);
+    message.is_some_and(|message| message.starts_with("('") || message.starts_with("(\""))
 }
 
 /// Integers and floats are told apart, as Python does.
@@ -334,6 +322,11 @@ fn util(vector: &Json) -> Verdict {
             let longest = argument(2).as_u64().and_then(|longest| usize::try_from(longest).ok()).unwrap_or(0);
             format_arguments(argument(0), &texts(1), longest).into()
         }
+        "format_cost" => words::money(argument(0).as_f64().unwrap_or_default(), text(1)).into(),
+        "format_usage" => usage(argument(0)).map_or(Json::Null, |usage| usage.to_string().into()),
+        "calculate_hash" => cache_key(&from_tagged(argument(0))).into(),
+        "is_safe_to_open" => toolwright_tools::is_safe_to_open(text(0)).into(),
+        "normalize_session_filename" => words::with_ending(text(0), ".chat.yaml").into(),
         "split_type_parameters" => split_type_parameters(text(0)).into(),
         "format_as_yaml" => {
             let scope = [("value", from_tagged(argument(0))), ("trim", from_tagged(argument(1)))];
@@ -345,6 +338,19 @@ fn util(vector: &Json) -> Verdict {
     };
     let wanted = vector.pointer("/expect/ok").unwrap_or(&Json::Null);
     if got == *wanted { Ok(()) } else { Err((wanted.to_string(), got.to_string())) }
+}
+
+/// Tokens as that system counts them; nothing when there are none.
+fn usage(told: &Json) -> Option<Usage> {
+    let number = |path: &str| told.pointer(path).and_then(Json::as_u64).unwrap_or_default();
+    let usage = Usage {
+        input_tokens: number("/input_tokens"),
+        output_tokens: number("/output_tokens"),
+        cache_read_tokens: number("/input_token_details/cache_read"),
+        reasoning_tokens: number("/output_token_details/reasoning"),
+        ..Usage::default()
+    };
+    (usage.total() > 0).then_some(usage)
 }
 
 fn source(vector: &Json) -> Source {

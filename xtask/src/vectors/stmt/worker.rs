@@ -18,34 +18,47 @@ use super::{Verdict, host, source};
 
 pub(super) async fn run(vector: &Json) -> Verdict {
     let expect = vector.get("expect").unwrap_or(&Json::Null);
-    let broken = |error: &dyn std::fmt::Display| (expect.to_string(), error.to_string());
-    let loaded =
-        load(source(vector), &host()).map_err(|problems| (expect.to_string(), format!("{problems:?}")))?;
-    let chat = loaded.chat().ok_or_else(|| broken(&"no `chat` section"))?;
-    let asked = Asked::new(vector);
-    let model = Recorded::new(vector);
-    let run = Run::builder(chat.tools.clone()).policy(Policy::approve_all()).approver(asked.clone()).build();
-    let run = run.map_err(|error| broken(&error))?;
-    let mut messages: Vec<Message> = chat.system_message.iter().map(Message::system).collect();
-    messages.extend(vector.get("history").and_then(Json::as_array).into_iter().flatten().map(earlier));
-    messages.push(Message::user(vector.get("user").and_then(Json::as_str).unwrap_or_default()));
-    let first = messages.len();
-    let outcome = run.generate_loop(&model, messages, &Loop::default()).await;
-    let said: Vec<Json> = match &outcome {
-        Ok(outcome) => outcome.messages.iter().skip(first).map(shown).collect(),
-        Err(error) => return Err(broken(&error)),
-    };
-    let got = json!({
-        "asked": asked.ids(),
-        "said": said,
-        "requests": model.requests(),
-    });
+    let Seen { asked, said, requests } = play(vector).await.map_err(|error| (expect.to_string(), error))?;
+    let got = json!({"asked": asked, "said": said, "requests": requests});
     let wanted = json!({
         "asked": wanted_questions(expect),
         "said": events(expect, "message").map(wanted_message).collect::<Vec<_>>(),
         "requests": wanted_requests(expect),
     });
     if got == wanted { Ok(()) } else { Err((wanted.to_string(), got.to_string())) }
+}
+
+/// An error that ends the turn there: here the model is told that its call failed, and answers again.
+pub(super) async fn goes_on(vector: &Json) -> Verdict {
+    let wanted = "a model that is told of the error and asked again";
+    let Seen { said, requests, .. } = play(vector).await.map_err(|error| (wanted.to_owned(), error))?;
+    let told = |message: &Json| message.get("failed").is_some_and(|failed| failed == true);
+    let again = requests.last().is_some_and(|request| request.iter().any(told));
+    if again && said.iter().any(told) { Ok(()) } else { Err((wanted.to_owned(), json!(said).to_string())) }
+}
+
+/// What happened when the model's answers were played.
+struct Seen {
+    asked: Vec<String>,
+    said: Vec<Json>,
+    requests: Vec<Vec<Json>>,
+}
+
+async fn play(vector: &Json) -> Result<Seen, String> {
+    let loaded = load(source(vector), &host()).map_err(|problems| format!("{problems:?}"))?;
+    let chat = loaded.chat().ok_or("no `chat` section")?;
+    let asked = Asked::new(vector);
+    let model = Recorded::new(vector);
+    let run = Run::builder(chat.tools.clone()).policy(Policy::approve_all()).approver(asked.clone()).build();
+    let run = run.map_err(|error| error.to_string())?;
+    let mut messages: Vec<Message> = chat.system_message.iter().map(Message::system).collect();
+    messages.extend(vector.get("history").and_then(Json::as_array).into_iter().flatten().map(earlier));
+    messages.push(Message::user(vector.get("user").and_then(Json::as_str).unwrap_or_default()));
+    let first = messages.len();
+    let outcome = run.generate_loop(&model, messages, &Loop::default()).await;
+    let outcome = outcome.map_err(|error| error.to_string())?;
+    let said = outcome.messages.iter().skip(first).map(shown).collect();
+    Ok(Seen { asked: asked.ids(), said, requests: model.requests() })
 }
 
 /// A message of an earlier turn.

@@ -1,0 +1,44 @@
+//! Tools from elsewhere as flows call them. A model that writes 5 where text is wanted means the text; a flow that
+//! computes 5 has made a mistake, and is told so, as llm-workers tells it.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use toolwright_core::{Entry, Tool, ToolError, Toolset};
+
+use crate::flow::ImportedTool;
+
+/// The same tools, which do not take a number for text.
+pub(crate) fn exact(tools: Toolset) -> Toolset {
+    tools.replaced(|entry| {
+        let settings = entry.tool.settings();
+        let texts = texts(entry);
+        // Flows read their arguments themselves.
+        if settings.reader.is_some() || texts.is_empty() {
+            return None;
+        }
+        let mut settings = settings.clone();
+        settings.reader = Some(Arc::new(move |arguments| read(&texts, arguments)));
+        let tool: Arc<dyn Tool> =
+            Arc::new(ImportedTool::new(entry.tool.clone(), entry.tool.spec().clone(), settings, None));
+        Some(tool)
+    })
+}
+
+/// The parameters that are text and nothing else.
+fn texts(entry: &Entry) -> Vec<String> {
+    let properties = entry.tool.spec().parameters.get("properties").and_then(Json::as_object);
+    let texts = properties
+        .into_iter()
+        .flatten()
+        .filter(|(_, schema)| schema.get("type").is_some_and(|kind| kind == "string"));
+    texts.map(|(name, _)| name.clone()).collect()
+}
+
+fn read(texts: &[String], arguments: Json) -> Result<Json, ToolError> {
+    let number = |name: &&String| arguments.get(name.as_str()).is_some_and(Json::is_number);
+    let Some(name) = texts.iter().find(number) else { return Ok(arguments) };
+    let number = arguments.get(name.as_str()).unwrap_or(&Json::Null);
+    let message = format!("the arguments do not fit:\n- `{name}`: {number} is not text");
+    Err(ToolError::invalid(message).hint("`${str(...)}` makes text of a number"))
+}

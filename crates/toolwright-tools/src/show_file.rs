@@ -1,0 +1,93 @@
+//! `show_file`: a file is opened in the program the desktop has for it.
+//!
+//! The desktop's opener runs in the run's sandbox like every other command, so only a sandbox that lets it reach the
+//! desktop can show anything. Files that would be run rather than shown are never opened.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolwright_core::{ErrorKind, ToolDef, ToolError};
+
+use crate::options::{Call, Effect, Options, define, finish};
+use crate::paths;
+use crate::shell::ending;
+
+/// Endings of files that a desktop would run.
+const PROGRAMS: [&str; 23] = [
+    "app", "bash", "bat", "cmd", "com", "desktop", "exe", "jar", "msi", "pl", "ps1", "py", "pyw", "rb",
+    "scr", "sh", "shar", "shs", "swf", "vb", "wsf", "zsh", "dll",
+];
+
+/// Endings that wrap another file, whose own ending counts.
+const WRAPPERS: [&str; 5] = ["gz", "bz2", "xz", "br", "z"];
+
+#[derive(Deserialize, JsonSchema)]
+struct Show {
+    /// The path of the file.
+    filename: String,
+}
+
+/// The tool `show_file`.
+pub fn show_file(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "show_file",
+        "Show a file to the user, in the program their desktop opens it with.",
+        |call: Call, Show { filename }| async move {
+            if !is_safe_to_open(&filename) {
+                let message = format!("`{filename}` would be run, not shown: it is not safe to open");
+                return Err(ToolError::of(ErrorKind::Permission, message));
+            }
+            if paths::find(&call, &filename).await?.about.is_none() {
+                let message = format!("there is no file `{filename}`");
+                return Err(ToolError::of(ErrorKind::FileNotFound, message));
+            }
+            // A name that looks like an option is not taken for one.
+            let path = if filename.starts_with('-') { format!("./{filename}") } else { filename };
+            let result = call.run(call.request(["xdg-open", &path])).await?;
+            if result.success() {
+                return Ok(());
+            }
+            let told = format!("the desktop did not open it ({}): {}", ending(result.code), result.stderr);
+            Err(ToolError::new(told.trim_end()).hint("the sandbox may not let commands reach the desktop"))
+        },
+    );
+    finish(tool, "files", Effect::Reads, &[("path", "filename")])
+}
+
+/// Whether opening a file shows it. Programs and scripts would run instead.
+///
+/// ```
+/// use toolwright_tools::is_safe_to_open;
+///
+/// assert!(is_safe_to_open("report.pdf") && is_safe_to_open("README"));
+/// assert!(!is_safe_to_open("setup.EXE") && !is_safe_to_open("run.sh.gz"));
+/// ```
+pub fn is_safe_to_open(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let mut name = name.trim_start_matches('.');
+    while let Some((before, ending)) = name.rsplit_once('.') {
+        if PROGRAMS.contains(&ending) {
+            return false;
+        }
+        if !WRAPPERS.contains(&ending) {
+            break;
+        }
+        name = before;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_be_run_is_not_opened() {
+        for path in ["a.png", "noext", "x.txt", ".bashrc", "a.sh/x.md", "archive.tar.gz", "", "a."] {
+            assert!(is_safe_to_open(path), "{path}");
+        }
+        for path in ["x.PY", "x.jar", "a.desktop", "dir/a.b.exe", "..sh.sh", "x.sh.GZ"] {
+            assert!(!is_safe_to_open(path), "{path}");
+        }
+    }
+}
