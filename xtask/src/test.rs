@@ -8,9 +8,10 @@ use crate::bench::peer;
 use crate::{conformance, npm};
 
 /// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own Python
-/// client and servers, and the vendors' own clients. Each is a Python environment under `target/peers`.
+/// client and servers, the vendors' own clients, and llm-workers. Each is a Python environment under `target/peers`.
 const PEERS: &[(&str, &[&str])] = &[
     ("llama", &["gguf==0.19.0", "numpy", "xllamacpp==2026.10.11549"]),
+    ("llm-workers", &["llm-workers==1.1.4"]),
     ("mcp", &["mcp==2.3.0", "fastmcp==4.1.2"]),
     SDKS,
     // Bedrock's Converse and Gemini's format, in front of llama.cpp.

@@ -143,7 +143,7 @@ impl<'p, 'f> Printer<'p, 'f> {
             Value::Type(kind) => self.push(&format!("<class '{}'>", kind.name())),
             Value::Builtin(builtin) => self.push(&format!("<built-in function {}>", builtin.name)),
             Value::Unbound => self.push("<unbound>"),
-            Value::Object(object) => self.object(object.data(), value),
+            Value::Object(object) => self.object(object.data()),
         }
     }
 
@@ -157,7 +157,7 @@ impl<'p, 'f> Printer<'p, 'f> {
         }
     }
 
-    fn object(&mut self, data: &ObjectData, value: &Value) -> Result<(), Error> {
+    fn object(&mut self, data: &ObjectData) -> Result<(), Error> {
         match data {
             ObjectData::Complex { re, im } => self.push(&complex(*re, *im)),
             ObjectData::Slice(parts) => self.items("slice(", parts.iter(), ")"),
@@ -191,7 +191,11 @@ impl<'p, 'f> Printer<'p, 'f> {
             ObjectData::Host(function) => self.push(&format!("<function {}>", function.name())),
             ObjectData::Generator(_) => self.push("<generator object>"),
             ObjectData::Iter(kind, _) => self.push(&format!("<{} object>", kind.name())),
-            ObjectData::Yaml(..) => self.text(value),
+            // Shown inside other values, nothing is cut off.
+            ObjectData::Yaml(value, _) => {
+                let text = crate::yaml::text(value, None, self.fuel)?;
+                self.push(&text)
+            }
             ObjectData::Cell(_) => self.push("<cell>"),
         }
     }

@@ -263,7 +263,7 @@ fn as_yaml(_: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
     let trim = match trim {
         None | Some(Value::Bool(true)) => Some(1),
         Some(Value::Bool(false)) => None,
-        Some(lines) => Some(usize::try_from(ops::index(&lines)?).unwrap_or(1).max(1)),
+        Some(lines) => Some(ops::index(&lines)?),
     };
     Ok(Object::new(ObjectData::Yaml(value.unwrap_or(Value::None), trim)))
 }

@@ -40,7 +40,7 @@ pub(crate) enum ObjectData {
     Struct(IndexMap<Arc<str>, Value>),
     Exception(Type, Vec<Value>),
     /// A value to be shown as YAML, with the number of lines a text may have.
-    Yaml(Value, Option<usize>),
+    Yaml(Value, Option<i64>),
     Host(Box<dyn HostFunction>),
     Cell(Mutex<Value>),
 }

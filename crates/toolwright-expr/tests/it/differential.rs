@@ -29,7 +29,10 @@ fn random_expressions_agree_with_cpython() {
         .into_iter()
         .map(|half| {
             let python = python.clone();
-            std::thread::spawn(move || ask(&python, &half))
+            let oracle = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle.py");
+            let requests = half.iter().map(|source| serde_json::Value::from(source.as_str()).to_string());
+            let requests = requests.collect();
+            std::thread::spawn(move || ask(&python, oracle, requests))
         })
         .collect();
     let answered: Vec<Option<String>> = sources.iter().map(|source| ours(source)).collect();
@@ -160,10 +163,10 @@ fn canonical(value: &Value) -> String {
     }
 }
 
-fn ask(python: &PathBuf, sources: &[String]) -> Vec<String> {
-    let oracle = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle.py");
+/// Puts each request to a script as one line of JSON, and reads as many answers.
+pub(crate) fn ask(python: &PathBuf, script: &str, requests: Vec<String>) -> Vec<String> {
     let mut child = Command::new(python)
-        .arg(oracle)
+        .arg(script)
         .env("PYTHONIOENCODING", "utf-8")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -171,8 +174,6 @@ fn ask(python: &PathBuf, sources: &[String]) -> Vec<String> {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
-    let requests: Vec<String> =
-        sources.iter().map(|source| serde_json::Value::from(source.as_str()).to_string()).collect();
     let writer = std::thread::spawn(move || {
         for request in requests {
             writeln!(input, "{request}").unwrap();

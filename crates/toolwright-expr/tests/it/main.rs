@@ -14,3 +14,4 @@ mod generate;
 mod properties;
 mod reference;
 mod scripts;
+mod yaml;

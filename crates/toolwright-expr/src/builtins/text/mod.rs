@@ -9,6 +9,7 @@ mod search;
 mod split;
 
 pub(crate) use self::class::{is_space, to_ascii_digits};
+pub(crate) use self::split::lines;
 
 use self::bytes::{as_text, ascii_case, bytes, decode, decode_with, encode, fromhex};
 use self::case::{capitalize, cased, casefold, is_title, swapcase, title};

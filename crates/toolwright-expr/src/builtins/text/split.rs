@@ -125,22 +125,23 @@ pub(super) fn splitlines(eval: &mut Eval<'_>, value: &Value, args: Args) -> Resu
     let keep = keep.is_some_and(|keep| ops::truth(&keep));
     let text = receiver(value);
     eval.fuel.spend(text.len() as u64 >> 5)?;
-    let mut rest = &*text;
-    parts_of(
-        eval,
-        std::iter::from_fn(|| {
-            if rest.is_empty() {
-                return None;
-            }
-            let end = rest.find(is_line_end).unwrap_or(rest.len());
-            let (line, after) = rest.split_at(end);
-            let mark =
-                if after.starts_with("\r\n") { 2 } else { after.chars().next().map_or(0, char::len_utf8) };
-            let (with_end, next) = rest.split_at(end + mark);
-            rest = next;
-            Some(if keep { with_end } else { line })
-        }),
-    )
+    parts_of(eval, lines(&text).map(|(line, with_end)| if keep { with_end } else { line }))
+}
+
+/// The lines of a text, without and with what ends them.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.find(is_line_end).unwrap_or(rest.len());
+        let (line, after) = rest.split_at(end);
+        let mark = if after.starts_with("\r\n") { 2 } else { after.chars().next().map_or(0, char::len_utf8) };
+        let (with_end, next) = rest.split_at(end + mark);
+        rest = next;
+        Some((line, with_end))
+    })
 }
 
 fn is_line_end(c: char) -> bool {
