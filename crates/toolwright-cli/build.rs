@@ -13,7 +13,12 @@ fn main() {
     println!("cargo::rustc-env=TOOLWRIGHT_TARGET={}", variable("TARGET"));
     println!("cargo::rustc-env=TOOLWRIGHT_PROFILE={}", variable("PROFILE"));
     println!("cargo::rerun-if-changed=build.rs");
-    if let Some(head) = git(&["rev-parse", "--git-path", "HEAD"]) {
-        println!("cargo::rerun-if-changed={head}");
+    // The log of HEAD grows with every commit; HEAD itself may only name a branch.
+    for name in ["HEAD", "logs/HEAD"] {
+        if let Some(path) =
+            git(&["rev-parse", "--git-path", name]).filter(|path| std::path::Path::new(path).exists())
+        {
+            println!("cargo::rerun-if-changed={path}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Files of tools: what the program lends to them, and how their problems are shown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -17,8 +17,36 @@ use crate::{models, prompt, report, toolbox};
 /// The file that is used when none is named.
 pub const DEFAULT: &str = "toolwright.yaml";
 
+/// The default file, when there is one here. Using it is said: it was not named.
+pub fn default() -> Option<PathBuf> {
+    let path = PathBuf::from(DEFAULT);
+    let there = path.is_file();
+    if there {
+        eprintln!("using {DEFAULT}, which is here");
+    }
+    there.then_some(path)
+}
+
+/// An error when a file that was named is not there.
+pub fn exists(path: &Path) -> anyhow::Result<()> {
+    if path.is_file() {
+        return Ok(());
+    }
+    let shown = path.display();
+    let error = match std::fs::metadata(path) {
+        Ok(_) => Usage::new(format!("`{shown}` is not a file")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Usage::new(format!("there is no file `{shown}`"))
+                .hint("`toolwright init` writes one to start from")
+        }
+        Err(error) => Usage::new(format!("cannot read `{shown}`: {error}")),
+    };
+    Err(error.into())
+}
+
 /// Loads a file for running. Its problems are printed; then the error only counts them.
 pub fn open(path: &Path) -> anyhow::Result<Loaded> {
+    exists(path)?;
     let named = Arc::new(OnceLock::new());
     let host = models::lend(host(MissingEnv::Error)?, named.clone());
     let loaded = load(path, &host).map_err(|problems| refused(&problems))?;

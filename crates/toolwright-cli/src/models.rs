@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use toolwright::lang::{Host, Loaded};
 use toolwright::vendor::VENDORS;
 use toolwright::{ConnectError, Model, ModelConfig, ScriptedModel, ToolError};
 
-use crate::demo;
 use crate::prompt::printable;
 use crate::report::Usage;
+use crate::{demo, files};
 
 /// What is used of each vendor when only its key is there.
 const USUAL: &[(&str, &str)] = &[
@@ -29,6 +30,11 @@ const USUAL: &[(&str, &str)] = &[
 
 const DEMO: &str =
     "no key and no local model were found, so the built-in demo answers: a script, not an intelligence";
+
+const NO_MODEL: &str = "\
+name one with --model or TOOLWRIGHT_MODEL, set a vendor's key (such as ANTHROPIC_API_KEY), or start a local server
+(`ollama serve`, `llama-server -m MODEL.gguf --jinja`). --model scripted/FILE plays the replies in a file. The built-in
+demo has tools of its own: `toolwright ask 'What can you do?'` in a folder without toolwright.yaml";
 
 /// The models of a file, by name.
 pub type Named = BTreeMap<String, ModelConfig>;
@@ -54,7 +60,7 @@ pub fn lend(host: Host, named: Arc<OnceLock<Named>>) -> Host {
 }
 
 /// The model that is named, by itself or in the file; without a name the file's `default`, the one of
-/// `TOOLWRIGHT_MODEL`, of a key, of a local server, or the demo. What was chosen without being named is said.
+/// `TOOLWRIGHT_MODEL`, of a key, or of a local server. What was chosen without being named is said.
 pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     if let Some(name) = name.or_else(|| named.contains_key("default").then_some("default")) {
         return open(name, named);
@@ -71,14 +77,34 @@ pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model
         eprintln!("found a local {what}, so {name} answers (--model demo for the built-in demo)");
         return open(&name);
     }
-    eprintln!("{DEMO}");
-    open("demo")
+    // The demo tells its own story, with its own tools; with others it would be wrong.
+    let error = Usage::new("there is no model to answer: no key is set, and no local server was found");
+    Err(error.hint(NO_MODEL).into())
+}
+
+/// The file of tools: the one that is named, or the default one. The demo has its own.
+pub fn file_for(model: Option<&str>, named: Option<PathBuf>) -> anyhow::Result<Option<PathBuf>> {
+    if !model.is_some_and(is_demo) {
+        return Ok(named.or_else(files::default));
+    }
+    match named {
+        None => Ok(None),
+        Some(file) => {
+            let error =
+                Usage::new(format!("the demo has tools of its own, and cannot use `{}`", file.display()));
+            Err(error.hint("leave out the file, or name another model").into())
+        }
+    }
+}
+
+fn is_demo(name: &str) -> bool {
+    name == "demo" || name == demo::NAME
 }
 
 /// True when the demo is to answer: it is named, or nothing is and there is nothing else here, which is said.
 pub fn demo_answers(name: Option<&str>) -> bool {
     if let Some(name) = name {
-        return name == "demo" || name == demo::NAME;
+        return is_demo(name);
     }
     let none = std::env::var_os("TOOLWRIGHT_MODEL").is_none_or(|name| name.is_empty())
         && by_key().is_none()

@@ -30,7 +30,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  toolwright ask 'What can you do?'      a model works with the tools (no key needed: the demo model answers)
+  toolwright ask 'What can you do?'      a model works with tools; without a key, a demo
   toolwright chat                        talk with it
   toolwright tools                       the tools there are
   toolwright call add x=1 y=2            call one of them

@@ -12,7 +12,8 @@ pub struct Ask {
     pub prompt: String,
     /// The model, for example `anthropic/claude-sonnet-4-5`, `openai/gpt-5` or `ollama/qwen3`, with the key in the
     /// vendor's usual environment variable; `scripted/FILE` plays the replies in a YAML file, `demo` is the
-    /// built-in demo. Left out: TOOLWRIGHT_MODEL, a vendor whose key is set, a local server, or the demo.
+    /// built-in demo. Left out: TOOLWRIGHT_MODEL, a vendor whose key is set, a local server, or, without a file of
+    /// tools, the demo.
     #[arg(long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
     /// Stop after so many answers of the model.
@@ -39,7 +40,7 @@ pub enum PromptWay {
 /// The tools a model may use, and under which rules.
 #[derive(clap::Args)]
 pub struct UsingArgs {
-    /// Use the tools of this file instead of the built-in ones.
+    /// Use the tools of this file instead of the built-in ones; `toolwright.yaml` when there is one here.
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Use only the tools that match; `!pattern` takes tools away.

@@ -71,7 +71,7 @@ pub struct Init {
 pub struct Call {
     /// The tool.
     pub tool: String,
-    /// A file of tools to find it in, besides the built-in ones.
+    /// A file of tools to find it in, besides the built-in ones; `toolwright.yaml` when there is one here.
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Its arguments.
@@ -97,7 +97,8 @@ pub struct Call {
 
 #[derive(clap::Args)]
 pub struct Tools {
-    /// A file of tools (its name ends in .yaml or .yml), and patterns over names; `!pattern` takes tools away.
+    /// A file of tools (its name ends in .yaml or .yml; `toolwright.yaml` when there is one here, else the built-in
+    /// tools), and patterns over names; `!pattern` takes tools away.
     #[arg(value_name = "FILE|PATTERN")]
     pub which: Vec<String>,
     /// Print whole definitions in this form; what gets lost on the way is said on stderr, and with `--json` in the

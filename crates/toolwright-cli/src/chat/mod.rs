@@ -124,9 +124,9 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
 
 /// The session to go on with, and the file of tools.
 fn sources(what: &Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
-    let default = || Some(PathBuf::from(files::DEFAULT)).filter(|path| path.exists());
+    let choose = |file| models::file_for(what.model.as_deref(), file);
     if !what.resume {
-        return Ok((None, what.file.clone().or_else(default)));
+        return Ok((None, choose(what.file.clone())?));
     }
     let named = what.file.as_deref().filter(|path| path.to_string_lossy().ends_with(".chat.yaml"));
     let path = named.unwrap_or(Path::new(session::LAST));
@@ -139,7 +139,7 @@ fn sources(what: &Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
     let session = Session::load(path)?;
     let own = what.file.clone().filter(|_| named.is_none());
     let script = session.script_name.as_ref().map(PathBuf::from).filter(|path| path.exists());
-    Ok((Some(session), own.or(script).or_else(default)))
+    Ok((Some(session), own.or(script).map_or_else(|| choose(None), |file| Ok(Some(file)))?))
 }
 
 impl Talk {

@@ -20,6 +20,7 @@ use crate::{commands, demo, files, models, sandboxes, toolbox};
 
 pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     let using = &mut what.using;
+    using.file = models::file_for(what.model.as_deref(), using.file.take())?;
     if using.file.is_none() && using.tools.is_empty() && models::demo_answers(what.model.as_deref()) {
         what.model = Some(demo::NAME.to_owned());
         using.file = Some(demo::stage()?);

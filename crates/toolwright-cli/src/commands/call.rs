@@ -15,12 +15,19 @@ use crate::runs::record::{About, record};
 use crate::{files, prompt, sandboxes, toolbox};
 
 pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
+    let mut what = what;
+    let (built_in, own_name) = toolbox::for_call(&what.tool)?;
+    let known = built_in.get(&own_name).is_some();
+    // A tool that is not built in may be one of the default file's.
+    if what.file.is_none() && !known {
+        what.file = files::default();
+    }
     let loaded = what.file.as_deref().map(files::open).transpose()?;
     let (tools, name) = match &loaded {
-        Some(loaded) if loaded.tools().get(&what.tool).is_some() => {
+        Some(loaded) if !known || loaded.tools().get(&what.tool).is_some() => {
             (loaded.tools().clone(), what.tool.clone())
         }
-        _ => toolbox::for_call(&what.tool)?,
+        _ => (built_in, own_name),
     };
     let what = Call { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;

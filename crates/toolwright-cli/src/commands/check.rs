@@ -49,6 +49,7 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
 
 /// All problems of a file of tools, its policy and limits included.
 fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()> {
+    files::exists(path)?;
     let host = files::host(MissingEnv::Empty)?;
     let host = if start_servers { host } else { host.offline() };
     let loaded = toolwright::lang::load_all(path, &host);

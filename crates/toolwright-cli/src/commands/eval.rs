@@ -10,7 +10,8 @@ use crate::report::Usage;
 
 pub fn run(what: &Eval, json: bool) -> anyhow::Result<()> {
     let vars: Map<String, Json> = serde_json::from_str(&what.vars)
-        .map_err(|error| Usage::new(format!("--vars is not a JSON object: {error}")))?;
+        .map_err(|error| Usage::new(format!("--vars is not a JSON object: {error}")))
+        .map_err(|error| error.hint("for example: --vars '{\"name\": \"ada\"}'"))?;
     let scope: Variables = vars.iter().map(|(name, value)| (name.clone(), Value::from_json(value))).collect();
     let refused = |error: toolwright::expr::Error| {
         let shown = error.render(&what.template);

@@ -17,9 +17,7 @@ pub fn run(what: &Init) -> anyhow::Result<()> {
     let text = if asks { asked()? } else { STARTER.to_owned() };
     let mut file = std::fs::File::create_new(&what.file).with_context(|| format!("cannot write `{path}`"))?;
     file.write_all(text.as_bytes())?;
-    eprintln!(
-        "wrote {path}; try:\n  toolwright check {path}\n  toolwright call greet name=Ada -f {path}\n  toolwright chat {path}"
-    );
+    eprintln!("wrote {path}; try:\n  toolwright check {path}\n  toolwright call greet name=Ada -f {path}");
     Ok(())
 }
 

@@ -45,8 +45,10 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
         .transcript(&again, [], Durability::Process)
         .map_err(report::unusable)?
         .build()?;
-    let end = play(&run, &record).await?;
-    run.finish(end)?;
+    // A run that was cut off has no end, and neither has its replay.
+    if let Some(end) = play(&run, &record).await? {
+        run.finish(end)?;
+    }
     drop(run);
     let replayed = Source::open(&again)?;
     let changes = story::compare(&Story::of(record.source()), &Story::of(&replayed));
@@ -105,13 +107,13 @@ fn stand_in(name: &str) -> ToolDef {
 }
 
 /// Plays the conversation, or the calls of a run without one.
-async fn play(run: &Run, record: &Arc<Record>) -> anyhow::Result<RunEnd> {
+async fn play(run: &Run, record: &Arc<Record>) -> anyhow::Result<Option<RunEnd>> {
     let source = record.source();
     let items = &source.index.items;
     let end = items.iter().rev().find(|item| item.kind == Kind::End);
     let end = match end.map(|item| source.event(item.at)).transpose()?.map(|event| event.kind) {
-        Some(EventKind::RunFinished { end }) => end,
-        _ => RunEnd::Cancelled,
+        Some(EventKind::RunFinished { end }) => Some(end),
+        _ => None,
     };
     if record.silent() {
         let made_by_person =
@@ -132,7 +134,7 @@ async fn play(run: &Run, record: &Arc<Record>) -> anyhow::Result<RunEnd> {
         if let Err(error) = talk.answer(&model).await {
             // The record may end before the model has no further wish; then so does the replay.
             let ended = record.left() == 0;
-            return Ok(if ended { RunEnd::Cancelled } else { RunEnd::Failed { message: error.to_string() } });
+            return Ok(if ended { end } else { Some(RunEnd::Failed { message: error.to_string() }) });
         }
     }
     Ok(end)

@@ -47,7 +47,7 @@ fn print(out: &mut impl std::io::Write, explanation: &Explanation) -> anyhow::Re
     writeln!(out, "limits")?;
     if let Ok(Value::Object(limits)) = serde_json::to_value(&explanation.limits) {
         for (name, value) in limits.iter().filter(|(_, value)| !value.is_null()) {
-            writeln!(out, "  {name:<15} {value}")?;
+            writeln!(out, "  {name:<15} {}", amount(name, value))?;
         }
     }
     writeln!(out, "layers")?;
@@ -57,6 +57,16 @@ fn print(out: &mut impl std::io::Write, explanation: &Explanation) -> anyhow::Re
         writeln!(out, "  {mark} {}{reason}", report.layer)?;
     }
     Ok(())
+}
+
+/// A limit as a person reads it: sizes in units, numbers as they are.
+fn amount(name: &str, value: &Value) -> String {
+    let sizes = ["memory", "file_size", "scratch"];
+    match value.as_u64().filter(|_| sizes.contains(&name)) {
+        Some(bytes) if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
+        Some(bytes) if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+        _ => value.to_string(),
+    }
 }
 
 /// The wire name of a value.

@@ -13,6 +13,7 @@ use toolwright::{Conversation, Loop, Message, Run, RunEnd, RunState, ToolCall, T
 
 use crate::args::{Step, StepFormat};
 use crate::commands::ask;
+use crate::files;
 use crate::models;
 use crate::report::Usage;
 use crate::runs::record::{About, record};
@@ -21,7 +22,12 @@ use crate::runs::record::{About, record};
 const MAX_INPUT: u64 = 256 * 1024 * 1024;
 
 pub async fn run(what: Step) -> anyhow::Result<()> {
+    let mut what = what;
+    what.using.file = what.using.file.take().or_else(files::default);
     let given = messages()?;
+    if given.is_empty() && what.state.is_none() {
+        return Err(nothing().into());
+    }
     let earlier = what.state.as_deref().map(load).transpose()?.flatten();
     let ask::Prepared { mut builder, named, secrets } = ask::prepare(&what.using).await?;
     if let Some(state) = &earlier {
@@ -60,7 +66,7 @@ async fn native(
         conversation.push(message);
     }
     if conversation.messages().is_empty() {
-        return Err(Usage::new("there is no message on stdin to answer").into());
+        return Err(nothing().into());
     }
     let before = conversation.messages().len();
     let pending = conversation.pending();
@@ -92,6 +98,11 @@ async fn native(
     }
 }
 
+fn nothing() -> Usage {
+    Usage::new("there is no message on stdin to answer")
+        .hint("for example: echo '{\"role\": \"user\", \"content\": \"Hello\"}' | toolwright step")
+}
+
 fn unanswered(pending: &[ToolCall]) -> Usage {
     let names: Vec<_> = pending.iter().map(|call| format!("{} ({})", call.name, call.id)).collect();
     Usage::new(format!("these calls have no result yet: {}", names.join(", ")))
@@ -108,7 +119,10 @@ async fn anthropic_tools(
         return Err(Usage::new("--state is for native messages; these hold everything themselves").into());
     }
     let messages = PromptMessage::list_from_json(&Value::Array(given)).map_err(refused)?;
-    let model: Arc<dyn toolwright::Model> = Arc::from(models::choose(what.model.as_deref(), named)?);
+    // Making calls asks no model.
+    let model =
+        if what.call { models::open("demo", named)? } else { models::choose(what.model.as_deref(), named)? };
+    let model: Arc<dyn toolwright::Model> = Arc::from(model);
     let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model)));
     let next = match (what.call, messages.last()) {
         (true, Some(PromptMessage::ToolInputs { tool_inputs, .. })) => {

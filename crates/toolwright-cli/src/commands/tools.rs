@@ -18,7 +18,10 @@ pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
     let (files, patterns): (Vec<String>, Vec<String>) =
         what.which.iter().cloned().partition(|name| is_file(&name));
     let all = match files.as_slice() {
-        [] => toolbox::all()?,
+        [] => match files::default() {
+            Some(file) => files::open(&file)?.tools().clone(),
+            None => toolbox::all()?,
+        },
         [file] => files::open(Path::new(file))?.tools().clone(),
         _ => return Err(Usage::new("one file at a time").into()),
     };
@@ -82,23 +85,38 @@ fn parameters(spec: &ToolSpec) -> Vec<String> {
     let required = spec.parameters.get("required").and_then(Value::as_array);
     let properties = spec.parameters.get("properties").and_then(Value::as_object);
     let line = |(name, schema): (&String, &Value)| {
-        let kind = match schema.get("type") {
-            Some(Value::String(kind)) => kind.clone(),
-            Some(Value::Array(kinds)) => {
-                kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
-            }
-            _ => "any".to_owned(),
-        };
+        let kind = kind(schema);
         let needed = required.is_some_and(|names| names.iter().any(|known| known == name));
         let default = match schema.get("default") {
             Some(value) => format!(", {value} when left out"),
             None if needed => String::new(),
             None => ", optional".to_owned(),
         };
-        let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let text = schema.get("description").and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
         prompt::printable(&format!("{name} ({kind}{default}): {text}"))
     };
     properties.into_iter().flatten().map(line).collect()
+}
+
+/// What a value may be: one of a few words, or of a type.
+fn kind(schema: &Value) -> String {
+    let choices = |values: &[Value]| values.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ");
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        return choices(values);
+    }
+    if let Some(value) = schema.get("const") {
+        return value.to_string();
+    }
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ => {
+            let ways = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(*key)?.as_array());
+            let mut kinds: Vec<String> = ways.into_iter().flatten().map(kind).collect();
+            kinds.dedup();
+            if kinds.is_empty() { "any".to_owned() } else { kinds.join(" or ") }
+        }
+    }
 }
 
 fn definitions(specs: &[ToolSpec], format: Format, strict: bool) -> Vec<Definition> {

@@ -29,6 +29,23 @@ fn mistakes_in_what_is_asked() {
     insta::assert_snapshot!(show(&["ask", "hi", "--model", "antropic/m"]));
 }
 
+/// The file that is here is used without being named; the demo keeps to its own tools.
+#[test]
+fn the_default_file_is_used_and_the_demo_is_not_made_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = |args: &[&str]| show_in(folder.path(), args, "");
+    here(&["init"]);
+    insta::assert_snapshot!(here(&["call", "greet", "name=ada"]));
+    insta::assert_snapshot!(here(&["tools", "greet"]));
+    insta::assert_snapshot!(here(&["call", "gret", "name=ada"]));
+    // A built-in tool needs no file.
+    assert!(!here(&["call", "add", "x=1", "y=2"]).contains("toolwright.yaml"));
+    insta::assert_snapshot!(here(&["ask", "hi"]));
+    insta::assert_snapshot!(here(&["ask", "hi", "-f", "toolwright.yaml", "--model", "demo"]));
+    insta::assert_snapshot!(here(&["check", "tolwright.yaml"]));
+    assert!(here(&["ask", "hi", "--model", "demo"]).contains("I am a script"));
+}
+
 #[test]
 fn mistakes_in_files() {
     let folder = tempfile::tempdir().unwrap();

@@ -118,7 +118,7 @@ fn anthropic_tools_messages_go_in_and_out() {
     );
     assert!(next(&[json!({"role": "human"})], &[]).unwrap_err().contains("human is not a valid role"));
     assert!(
-        next(&[json!({"role": "user", "content": "a\n\nAssistant: b"})], &[])
+        next(&[json!({"role": "user", "content": "a\n\nAssistant: b"})], &["--model", &asks])
             .unwrap_err()
             .contains("another speaker")
     );
