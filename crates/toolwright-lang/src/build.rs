@@ -13,11 +13,12 @@ use toolwright_expr::is_builtin;
 use crate::diag::{Place, Problems};
 use crate::exact::exact;
 use crate::exec::{FlowLimits, Globals};
-use crate::file::{self, Shape};
+use crate::file;
 use crate::flow::FlowTool;
 use crate::hint::Hint;
 use crate::host::{Host, Server};
 use crate::input::{self, Input, Type};
+use crate::shape::{self, Shape};
 use crate::step::call::Callee;
 use crate::step::{Body, Step};
 use crate::template::{Document, Snippet};
@@ -142,7 +143,7 @@ impl<'b> Builder<'b> {
             }
         };
         let before = self.problems.errors();
-        file::check(self.problems, node, shape);
+        shape::check(self.problems, node, shape);
         if self.problems.errors() == before {
             match found.first().map(|(key, _)| *key) {
                 Some("import_tool") => self.import_tool(node, outer, into, scope),
@@ -217,7 +218,7 @@ impl<'b> Builder<'b> {
         let mut inputs: Vec<Input> = Vec::new();
         for node in nodes {
             let before = self.problems.errors();
-            file::check(self.problems, node, &file::INPUT);
+            shape::check(self.problems, node, &file::INPUT);
             if self.problems.errors() > before {
                 continue;
             }

@@ -95,6 +95,11 @@ pub enum MissingEnv {
 }
 
 impl Host {
+    /// Variables that are not set count as empty.
+    pub(crate) fn empty_when_missing(&self) -> bool {
+        self.missing_env == MissingEnv::Empty
+    }
+
     /// A host that lends nothing.
     pub fn new() -> Self {
         Host::default()

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::file::{self, Key, Kind, Needed, Shape, Unknown};
+use crate::file;
 use crate::input::Type;
+use crate::shape::{Key, Kind, Needed, Shape, Unknown};
 
 /// The JSON Schema of tool files.
 pub fn file_schema() -> Value {

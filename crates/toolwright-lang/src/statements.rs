@@ -8,7 +8,8 @@ use toolwright_expr::Script;
 
 use crate::build::{Builder, Visible, documents, text, texts};
 use crate::error::Catch;
-use crate::file::{self, Shape};
+use crate::file;
+use crate::shape::{self, Shape};
 use crate::step::branch::{Arm, If, Match, Test};
 use crate::step::call::{Call, Callee};
 use crate::step::each::Each;
@@ -70,7 +71,7 @@ impl Builder<'_> {
     fn step(&mut self, node: &Node, visible: Visible<'_>) -> Option<Step> {
         let shape = self.kind(node)?;
         let before = self.problems.errors();
-        file::check(self.problems, node, shape);
+        shape::check(self.problems, node, shape);
         if self.problems.errors() > before {
             return None;
         }
@@ -180,7 +181,7 @@ impl Builder<'_> {
 
     fn arm(&mut self, node: &Node, visible: Visible<'_>) -> Option<Arm> {
         let before = self.problems.errors();
-        file::check(self.problems, node, &file::MATCHER);
+        shape::check(self.problems, node, &file::MATCHER);
         let test = (self.problems.errors() == before).then(|| self.test(node)).flatten();
         let then = self.body(node.get("then")?, visible);
         // A matcher with a problem is kept for its body, which is checked and never run.

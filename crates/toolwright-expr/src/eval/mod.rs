@@ -1,10 +1,13 @@
 //! Walks the tree. Straight-line code is paid for when it is entered, loops by the round, calls by the call,
-//! so that no step of the walk has to look at the meter. Calls, loops and statements have a file each.
+//! so that no step of the walk has to look at the meter. Calls, displays, loops,
+//! assignments and statements have a file each.
 
 mod call;
+mod display;
 mod exec;
 mod loops;
 mod quick;
+mod store;
 
 pub(crate) use call::{Args, Closure};
 pub(crate) use loops::Generator;
@@ -13,22 +16,20 @@ pub(crate) use quick::alone;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use compact_str::CompactString;
 use smallvec::SmallVec;
 
 use self::quick::{Number, Numbers};
 use crate::ast::{
-    Attribute, Binary, BinaryOp, Chain, Code, Compare, CompareOp, Conditional, DictItem, Expr, FPart, Item,
-    Kind, Name, SlotKind, Target,
+    Attribute, Binary, BinaryOp, Chain, Code, Compare, CompareOp, Conditional, Expr, Item, Kind, Name,
+    SlotKind,
 };
 use crate::error::{Error, ErrorKind, Span, nearest};
 use crate::fuel::{Fuel, Limits};
 use crate::host::Scope;
 use crate::iter::Iter;
 use crate::ops;
-use crate::ops::sequence::ITEM;
 use crate::types::Type;
-use crate::value::{Dict, DictMap, KeySet, Object, ObjectData, Set, TextKey, Value, ViewKind, lock};
+use crate::value::{Dict, Object, ObjectData, TextKey, Value, ViewKind, lock};
 
 /// The variables of the code that is running.
 pub(crate) type Frame = SmallVec<[Value; 8]>;
@@ -239,81 +240,6 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Gives a variable its value.
-    #[inline]
-    fn store_slot(&mut self, slot: u32, value: Value) {
-        if let Some(place) = self.frame.get_mut(slot as usize) {
-            if let Value::Object(object) = place
-                && let ObjectData::Cell(cell) = object.data()
-            {
-                *lock(cell) = value;
-                return;
-            }
-            *place = value;
-        }
-    }
-
-    /// Binds what a loop or assignment names.
-    #[inline]
-    fn store(&mut self, target: &Target, value: Value) -> Result<(), Error> {
-        match target {
-            Target::Slot(slot) => {
-                self.store_slot(*slot, value);
-                Ok(())
-            }
-            _ => self.store_rare(target, value),
-        }
-    }
-
-    #[inline(never)]
-    fn store_rare(&mut self, target: &Target, value: Value) -> Result<(), Error> {
-        match target {
-            Target::Slot(_) => self.store(target, value),
-            Target::Tuple(targets, star) => self.unpack(targets, *star, value),
-            Target::Item(subscript, span) => {
-                let container = self.eval(&subscript.value)?;
-                let index = self.eval(&subscript.index)?;
-                self.set_item(&container, &index, value).map_err(|error| error.at(*span))
-            }
-            Target::Name(name, span) => {
-                Err(Error::runtime(format!("name '{name}' was never resolved")).at(*span))
-            }
-        }
-    }
-
-    fn unpack(&mut self, targets: &[Target], star: Option<usize>, value: Value) -> Result<(), Error> {
-        let iter = Iter::over(&value)
-            .map_err(|_| Error::type_(format!("cannot unpack non-iterable {} object", value.type_name())))?;
-        let wanted = targets.len();
-        let limit = if star.is_some() { usize::MAX } else { wanted + 1 };
-        let mut items = self.collect_up_to(iter, limit)?;
-        let needed = wanted - usize::from(star.is_some());
-        if items.len() < needed {
-            let at_least = if star.is_some() { "at least " } else { "" };
-            return Err(Error::value(format!(
-                "not enough values to unpack (expected {at_least}{needed}, got {})",
-                items.len()
-            )));
-        }
-        let Some(star) = star else {
-            if items.len() > wanted {
-                return Err(Error::value(format!("too many values to unpack (expected {wanted})")));
-            }
-            for (target, item) in targets.iter().zip(items) {
-                self.store(target, item)?;
-            }
-            return Ok(());
-        };
-        let after = wanted - star - 1;
-        let tail = items.split_off(items.len() - after);
-        let middle = items.split_off(star);
-        let values = items.into_iter().chain([Value::list(middle)]).chain(tail);
-        for (target, item) in targets.iter().zip(values) {
-            self.store(target, item)?;
-        }
-        Ok(())
-    }
-
     #[inline]
     fn binary(&mut self, binary: &Binary, span: Span) -> Result<Value, Error> {
         if binary.quick.is_some()
@@ -488,233 +414,6 @@ impl<'a> Eval<'a> {
             None => Err(no_attribute(value, &name.text)),
         }
     }
-
-    #[inline(never)]
-    fn items(&mut self, items: &[Expr]) -> Result<Vec<Value>, Error> {
-        self.fuel.allocate_many(items.len() + 3, ITEM)?;
-        let mut values = Vec::with_capacity(items.len());
-        for item in items {
-            match &item.kind {
-                Kind::Starred(inner) => {
-                    let value = self.eval(inner)?;
-                    let iter = Iter::over(&value).map_err(|_| {
-                        Error::type_(format!("Value after * must be an iterable, not {}", value.type_name()))
-                            .at(item.span)
-                    })?;
-                    values.append(&mut self.collect(iter)?);
-                }
-                _ => values.push(self.eval(item)?),
-            }
-        }
-        Ok(values)
-    }
-
-    #[inline(never)]
-    fn set(&mut self, items: &[Expr]) -> Result<Value, Error> {
-        let values = self.items(items)?;
-        self.fuel.allocate_many(values.len() + 1, ops::SET_ENTRY)?;
-        let mut set = KeySet::default();
-        for value in values {
-            set.insert(ops::key(&value, &mut self.fuel)?);
-        }
-        Ok(Value::Set(Set::new(set, false)))
-    }
-
-    #[inline(never)]
-    fn dict(&mut self, items: &[DictItem]) -> Result<Value, Error> {
-        self.fuel.allocate_many(items.len() + 1, ops::DICT_ENTRY)?;
-        let mut map = DictMap::with_capacity_and_hasher(items.len(), crate::value::Prehashed);
-        // Everything is evaluated before the first key is hashed, as in Python.
-        let mut pairs: SmallVec<[(Value, Value, Span); 4]> = SmallVec::new();
-        for item in items {
-            match item {
-                DictItem::Pair(key, value) => {
-                    let span = key.span;
-                    pairs.push((self.eval(key)?, self.eval(value)?, span));
-                }
-                DictItem::Spread(source) => {
-                    self.insert_all(&mut map, &mut pairs)?;
-                    let value = self.eval(source)?;
-                    let Value::Dict(dict) = &value else {
-                        return Err(Error::type_(format!("'{}' object is not a mapping", value.type_name()))
-                            .at(source.span));
-                    };
-                    let other = dict.snapshot();
-                    self.fuel.allocate_many(other.len(), ops::DICT_ENTRY)?;
-                    map.extend(other.iter().map(|(key, value)| (key.clone(), value.clone())));
-                }
-            }
-        }
-        self.insert_all(&mut map, &mut pairs)?;
-        Ok(Value::Dict(Dict::new(map)))
-    }
-
-    fn insert_all(
-        &mut self,
-        map: &mut DictMap,
-        pairs: &mut SmallVec<[(Value, Value, Span); 4]>,
-    ) -> Result<(), Error> {
-        for (key, value, span) in pairs.drain(..) {
-            map.insert(ops::key(&key, &mut self.fuel).map_err(|error| error.at(span))?, value);
-        }
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn fstring(&mut self, parts: &[FPart]) -> Result<Value, Error> {
-        let mut out = CompactString::default();
-        self.fstring_into(parts, &mut out)?;
-        Ok(Value::str(out))
-    }
-
-    fn fstring_into(&mut self, parts: &[FPart], out: &mut CompactString) -> Result<(), Error> {
-        self.fuel.allocate(0)?;
-        for part in parts {
-            match part {
-                FPart::Text(text) => {
-                    self.fuel.allocate(text.len())?;
-                    out.push_str(text);
-                }
-                FPart::Field(field) => {
-                    let mut value = self.eval(&field.value)?;
-                    match field.conversion {
-                        Some('r') => value = Value::str(crate::repr::repr(&value, &mut self.fuel)?),
-                        Some('a') => value = Value::str(crate::repr::ascii(&value, &mut self.fuel)?),
-                        Some(_) => value = Value::str(crate::repr::text(&value, &mut self.fuel)?),
-                        None => {}
-                    }
-                    if field.spec.is_empty() {
-                        crate::repr::append(out, &value, &mut self.fuel)?;
-                        continue;
-                    }
-                    let mut spec = CompactString::default();
-                    self.fstring_into(&field.spec, &mut spec)?;
-                    out.push_str(&crate::format::value(&value, &spec, &mut self.fuel)?);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// `container[index] = value`.
-    fn set_item(&mut self, container: &Value, index: &Value, value: Value) -> Result<(), Error> {
-        self.guard_cycle(container, &value)?;
-        match container {
-            Value::Dict(dict) => {
-                let key = ops::key(index, &mut self.fuel)?;
-                self.fuel.allocate(ops::DICT_ENTRY)?;
-                dict.change(|map| map.insert(key, value));
-                Ok(())
-            }
-            Value::List(list) => {
-                let at = match index {
-                    Value::Int(_) | Value::Bool(_) => ops::index(index)?,
-                    _ => {
-                        return Err(Error::type_(format!(
-                            "list indices must be integers or slices, not {}",
-                            index.type_name()
-                        )));
-                    }
-                };
-                let stored = list.change(|items| {
-                    let at = ops::sequence::position(at, items.len())?;
-                    items.get_mut(at).map(|place| *place = value)
-                });
-                stored.ok_or_else(|| Error::index("list assignment index out of range"))
-            }
-            _ => Err(Error::type_(format!(
-                "'{}' object does not support item assignment",
-                container.type_name()
-            ))),
-        }
-    }
-
-    /// `del container[index]`.
-    fn delete_item(&mut self, container: &Value, index: &Value) -> Result<(), Error> {
-        match container {
-            Value::Dict(dict) => {
-                let key = ops::key(index, &mut self.fuel)?;
-                self.fuel.spend(dict.len() as u64 >> 4)?;
-                match dict.change(|map| map.shift_remove(&key)) {
-                    Some(_) => Ok(()),
-                    None => Err(ops::sequence::key_error(index, &mut self.fuel)),
-                }
-            }
-            Value::List(list) => {
-                let at = ops::index(index)?;
-                let removed =
-                    list.change(|items| ops::sequence::position(at, items.len()).map(|at| items.remove(at)));
-                removed.map(drop).ok_or_else(|| Error::index("list assignment index out of range"))
-            }
-            _ => {
-                Err(Error::type_(format!("'{}' object doesn't support item deletion", container.type_name())))
-            }
-        }
-    }
-
-    /// Plain data is a tree: a list or dict must not come to hold itself, or nothing could ever free it.
-    pub(crate) fn guard_cycle(&mut self, container: &Value, value: &Value) -> Result<(), Error> {
-        let mut pending = vec![value.clone()];
-        while let Some(next) = pending.pop() {
-            match &next {
-                Value::List(list) => {
-                    if next.is(container) {
-                        return Err(holds_itself());
-                    }
-                    let items = list.snapshot();
-                    self.fuel.spend(items.len() as u64 / 4 + 1)?;
-                    pending.extend(items.iter().filter(|item| may_hold(item)).cloned());
-                }
-                Value::Dict(dict) => {
-                    if next.is(container) {
-                        return Err(holds_itself());
-                    }
-                    let map = dict.snapshot();
-                    self.fuel.spend(map.len() as u64 / 2 + 1)?;
-                    pending.extend(map.values().filter(|item| may_hold(item)).cloned());
-                }
-                Value::Tuple(items) => {
-                    self.fuel.spend(items.len() as u64 / 4 + 1)?;
-                    pending.extend(items.iter().filter(|item| may_hold(item)).cloned());
-                }
-                Value::Object(object) => match object.data() {
-                    ObjectData::Struct(fields) => {
-                        self.fuel.spend(fields.len() as u64 + 1)?;
-                        pending.extend(fields.values().filter(|item| may_hold(item)).cloned());
-                    }
-                    ObjectData::View(_, dict) => pending.push(Value::Dict(dict.clone())),
-                    ObjectData::Method(receiver, _) => pending.push(receiver.clone()),
-                    ObjectData::Exception(_, args) => pending.extend(args.iter().cloned()),
-                    ObjectData::Iter(..)
-                    | ObjectData::Generator(_)
-                    | ObjectData::Closure(_)
-                    | ObjectData::Cell(_) => {
-                        return Err(Error::type_(format!(
-                            "a {} cannot be kept in a list or dict that changes",
-                            next.type_name()
-                        ))
-                        .with_hint("turn it into a list first: list(...)"));
-                    }
-                    ObjectData::Complex { .. }
-                    | ObjectData::Slice(_)
-                    | ObjectData::Unbound(..)
-                    | ObjectData::Yaml(..)
-                    | ObjectData::Host(_) => {}
-                },
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-fn may_hold(value: &Value) -> bool {
-    matches!(value, Value::List(_) | Value::Dict(_) | Value::Tuple(_) | Value::Object(_))
-}
-
-#[cold]
-fn holds_itself() -> Error {
-    Error::value("a list or dict cannot hold itself")
 }
 
 #[cold]

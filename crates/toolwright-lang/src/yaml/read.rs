@@ -1,14 +1,12 @@
-//! YAML text as a tree in which every node knows its place.
-//!
-//! The scanner is serde-saphyr's; the tree is our own because a tool file needs what a plain value cannot keep: places,
-//! how a scalar was quoted, `!include`, and PyYAML's reading of plain words. Input, depth, nodes and aliases are bounded
-//! before anything is built.
+//! Reading one file: events of the scanner become nodes. Input, depth, nodes and aliases are bounded before anything is
+//! built.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
+use super::{Data, Node};
 use crate::diag::{Place, Problems};
 use crate::scalar::{self, Scalar};
 
@@ -23,117 +21,6 @@ pub(crate) const MAX_NODES: usize = 20_000;
 
 /// The most aliases.
 const MAX_ALIASES: usize = 1_000;
-
-/// One node of a file.
-#[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) data: Data,
-    pub(crate) place: Place,
-}
-
-/// What a node holds.
-#[derive(Debug, Clone)]
-pub(crate) enum Data {
-    Null,
-    Bool(bool),
-    Int(i64),
-    /// An integer beyond 64 bits, in decimal.
-    Large(String),
-    Float(f64),
-    Text(Arc<str>),
-    List(Vec<Node>),
-    Map(Vec<(Node, Node)>),
-    /// Something was wrong here and has been reported.
-    Bad,
-}
-
-impl Node {
-    /// The text, if this is one.
-    pub(crate) fn text(&self) -> Option<&Arc<str>> {
-        match &self.data {
-            Data::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The value under a key, if this is a map that has it.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
-        match &self.data {
-            Data::Map(entries) => entries.iter().find(|(name, _)| name.is_key(key)).map(|(_, value)| value),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn is_key(&self, key: &str) -> bool {
-        self.text().is_some_and(|text| &**text == key)
-    }
-
-    /// What the node is, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
-        match &self.data {
-            Data::Null => "nothing",
-            Data::Bool(_) => "a boolean",
-            Data::Int(_) | Data::Large(_) => "an integer",
-            Data::Float(_) => "a number",
-            Data::Text(_) => "text",
-            Data::List(_) => "a list",
-            Data::Map(_) => "a map",
-            Data::Bad => "something unreadable",
-        }
-    }
-
-    /// The node as plain data. Keys become text, as JSON wants them.
-    pub(crate) fn to_json(&self) -> serde_json::Value {
-        use serde_json::Value;
-        match &self.data {
-            Data::Null | Data::Bad => Value::Null,
-            Data::Bool(flag) => Value::Bool(*flag),
-            Data::Int(number) => (*number).into(),
-            Data::Large(digits) => {
-                digits.parse::<u64>().map_or_else(|_| Value::String(digits.clone()), Value::from)
-            }
-            Data::Float(number) => {
-                serde_json::Number::from_f64(*number).map_or(Value::Null, serde_json::Value::Number)
-            }
-            Data::Text(text) => Value::String(text.to_string()),
-            Data::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
-            Data::Map(entries) => {
-                Value::Object(entries.iter().map(|(key, value)| (key.key_text(), value.to_json())).collect())
-            }
-        }
-    }
-
-    /// A scalar as the text of a key.
-    pub(crate) fn key_text(&self) -> String {
-        match &self.data {
-            Data::Text(text) => text.to_string(),
-            Data::Null | Data::Bad => "null".to_owned(),
-            Data::Bool(flag) => flag.to_string(),
-            Data::Int(number) => number.to_string(),
-            Data::Large(digits) => digits.clone(),
-            Data::Float(number) => number.to_string(),
-            Data::List(_) | Data::Map(_) => String::new(),
-        }
-    }
-
-    fn size(&self) -> usize {
-        match &self.data {
-            Data::List(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
-            Data::Map(entries) => {
-                1 + entries.iter().map(|(key, value)| key.size() + value.size()).sum::<usize>()
-            }
-            _ => 1,
-        }
-    }
-
-    fn depth(&self) -> usize {
-        match &self.data {
-            Data::List(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
-            Data::Map(entries) => 1 + entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
-            _ => 0,
-        }
-    }
-}
 
 /// Brings in what `!include` and `!require` name.
 pub(crate) trait Include {
@@ -492,67 +379,6 @@ fn from_scalar(scalar: Scalar, text: &str) -> Data {
     }
 }
 
-/// A JSON document as a node, for included files. `None` when it is too large or too deep.
-pub(crate) fn from_json(json: &serde_json::Value, place: Place, budget: &mut Budget) -> Option<Node> {
-    use serde_json::Value;
-    budget.nodes = budget.nodes.checked_sub(1)?;
-    let data = match json {
-        Value::Null => Data::Null,
-        Value::Bool(flag) => Data::Bool(*flag),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(number), _) => Data::Int(number),
-            (None, _) if number.is_u64() => Data::Large(number.to_string()),
-            (None, number) => Data::Float(number.unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => Data::Text(text.as_str().into()),
-        Value::Array(items) => {
-            Data::List(items.iter().map(|item| from_json(item, place, budget)).collect::<Option<_>>()?)
-        }
-        Value::Object(map) => {
-            let mut entries = Vec::with_capacity(map.len());
-            for (key, value) in map {
-                let key = Node { data: Data::Text(key.as_str().into()), place };
-                entries.push((key, from_json(value, place, budget)?));
-            }
-            Data::Map(entries)
-        }
-    };
-    Some(Node { data, place })
-}
-
-/// Where byte `offset` of a scalar's text stands in the file. Exact for text written as it is and for literal blocks;
-/// otherwise the scalar as a whole.
-pub(crate) fn within(source: &str, place: Place, text: &str, start: usize, end: usize) -> Place {
-    let raw = source.get(place.start as usize..place.end as usize).unwrap_or_default();
-    let at = |offset: usize, end: usize| {
-        Place::new(place.file, place.start as usize + offset, place.start as usize + end)
-    };
-    if raw == text {
-        return at(start, end);
-    }
-    if raw.len() >= 2 && raw.starts_with(['\'', '"']) && raw.get(1..raw.len() - 1) == Some(text) {
-        return at(start + 1, end + 1);
-    }
-    // A block: each line of the text stands on a line of its own, indented. The span may begin with the mark or with the
-    // first line of the content.
-    let before = text.get(..start).unwrap_or_default();
-    let line = before.matches('\n').count();
-    let column = start - before.rfind('\n').map_or(0, |at| at + 1);
-    let wanted = text.lines().nth(line).unwrap_or_default();
-    let skipped = usize::from(raw.starts_with(['|', '>']));
-    let mut offset = 0;
-    for (index, raw_line) in raw.split('\n').enumerate() {
-        if index == line + skipped && raw_line.trim() == wanted.trim() {
-            let indent = raw_line.len() - raw_line.trim_start().len();
-            let own = wanted.len() - wanted.trim_start().len();
-            let first = offset + (indent + column).saturating_sub(own);
-            return at(first, first + (end - start));
-        }
-        offset += raw_line.len() + 1;
-    }
-    place
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -606,16 +432,5 @@ mod tests {
         assert!(read(&"[".repeat(100_000)).is_err());
         assert!(read(&format!("{}1", "- ".repeat(10_000))).is_err());
         assert!(read(&"- 1\n".repeat(30_000)).unwrap_err().contains("more than 20000 values"));
-    }
-
-    #[test]
-    fn places_inside_text_are_exact_where_they_can_be() {
-        let source = "a: '${x}'\nb: |\n  one\n  ${y}\n";
-        let quoted = Place::new(0, 3, 9);
-        assert_eq!(within(source, quoted, "${x}", 2, 3), Place::new(0, 6, 7));
-        let start = source.find('|').unwrap();
-        let block = Place::new(0, start, source.len());
-        let place = within(source, block, "one\n${y}\n", 6, 7);
-        assert_eq!(source.get(place.start as usize..place.end as usize), Some("y"));
     }
 }

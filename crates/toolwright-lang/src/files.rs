@@ -1,0 +1,233 @@
+//! Files and what they include, from disk or from text.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use crate::diag::{Place, Problems};
+use crate::host::Host;
+use crate::yaml::{self, Budget, Data, Include, MAX_BYTES, Node};
+
+/// How deep files may include files.
+const MAX_INCLUDE_DEPTH: usize = 16;
+
+/// How often a file that changes while it is read is read again.
+const READS: usize = 5;
+
+/// How many files may be included in all.
+const MAX_INCLUDES: usize = 64;
+
+/// Where a file comes from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A file on disk.
+    Path(PathBuf),
+    /// A text, under the name that messages use.
+    Text {
+        /// The name.
+        name: String,
+        /// The text.
+        text: String,
+    },
+}
+
+impl Source {
+    /// A text, under the name that messages use.
+    pub fn text(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Source::Text { name: name.into(), text: text.into() }
+    }
+}
+
+impl<P: Into<PathBuf>> From<P> for Source {
+    fn from(path: P) -> Self {
+        Source::Path(path.into())
+    }
+}
+
+/// Reads files, and what they include.
+pub(crate) struct Loader {
+    work_dir: Option<PathBuf>,
+    /// The files being read, outermost first.
+    stack: Vec<PathBuf>,
+    /// The folders their includes are relative to.
+    folders: Vec<PathBuf>,
+    included: usize,
+}
+
+impl Loader {
+    pub(crate) fn new(host: &Host) -> Self {
+        Loader { work_dir: host.work_dir.clone(), stack: Vec::new(), folders: Vec::new(), included: 0 }
+    }
+
+    pub(crate) fn root(&mut self, problems: &mut Problems, source: Source) -> Option<Node> {
+        let (name, text, folder) = match source {
+            Source::Text { name, text } if text.len() > MAX_BYTES => {
+                let file = problems.sources.add(&name, "");
+                let message = format!("the file is larger than {MAX_BYTES} bytes");
+                problems.error(Place::new(file, 0, 0), message);
+                return None;
+            }
+            Source::Text { name, text } => (name, text, None),
+            Source::Path(path) => {
+                let name = path.display().to_string();
+                let text = match read_text(&path) {
+                    Ok(text) => text,
+                    Err((problem, at)) => {
+                        let file = problems.sources.add(&name, &at.1);
+                        problems.error(Place::new(file, at.0, at.0 + 1), problem);
+                        return None;
+                    }
+                };
+                self.stack.push(path.canonicalize().unwrap_or_else(|_| path.clone()));
+                (name, text, path.parent().map(Path::to_owned))
+            }
+        };
+        let here = || PathBuf::from(".");
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        self.folders.push(folder.or_else(|| self.work_dir.clone()).unwrap_or_else(here));
+        let file = problems.sources.add(&name, &text);
+        yaml::parse(problems, &mut Budget::default(), self, file)
+    }
+
+    /// The file an include names, or what is wrong with the name.
+    fn resolve(&self, path: &str) -> Result<PathBuf, String> {
+        if path.is_empty() {
+            return Err("the path is empty".to_owned());
+        }
+        if path.split_once(':').is_some_and(|(prefix, _)| prefix.chars().count() > 1) {
+            return Err("resources of Python packages cannot be included".to_owned());
+        }
+        let relative = Path::new(path);
+        let escapes = |part: Component<'_>| !matches!(part, Component::Normal(_) | Component::CurDir);
+        if relative.components().any(escapes) || path.contains('\0') {
+            return Err("a path may not leave its folder: no `..`, and nothing absolute".to_owned());
+        }
+        let own = self.folders.last().cloned().unwrap_or_default();
+        let base = if path.starts_with("./") { self.work_dir.clone().unwrap_or(own) } else { own };
+        let whole = base.join(relative);
+        // A link may lead anywhere; where it ends must still be inside.
+        match (whole.canonicalize(), base.canonicalize()) {
+            (Ok(real), Ok(base)) if !real.starts_with(&base) => {
+                Err("the path leads out of its folder through a link".to_owned())
+            }
+            _ => Ok(whole),
+        }
+    }
+}
+
+impl Include for Loader {
+    fn include(
+        &mut self,
+        problems: &mut Problems,
+        budget: &mut Budget,
+        path: &str,
+        required: bool,
+        place: Place,
+    ) -> Option<Data> {
+        let shown = toolwright_core::text::clip(path, 120);
+        let fail = |problems: &mut Problems, problem: &str| {
+            problems.error(place, format!("cannot include `{shown}`: {problem}"));
+            None
+        };
+        let whole = match self.resolve(path) {
+            Ok(whole) => whole,
+            Err(problem) => return fail(problems, &problem),
+        };
+        if !whole.exists() {
+            return if required {
+                fail(problems, "there is no such file")
+            } else {
+                Some(Data::Text("".into()))
+            };
+        }
+        self.included += 1;
+        if self.included > MAX_INCLUDES {
+            return fail(problems, &format!("more than {MAX_INCLUDES} files are included"));
+        }
+        let real = whole.canonicalize().unwrap_or_else(|_| whole.clone());
+        if self.stack.contains(&real) {
+            return fail(problems, "the file includes itself");
+        }
+        if self.stack.len() >= MAX_INCLUDE_DEPTH {
+            return fail(problems, &format!("files are included more than {MAX_INCLUDE_DEPTH} deep"));
+        }
+        let text = match read_text(&whole) {
+            Ok(text) => text,
+            Err((problem, _)) => return fail(problems, &problem),
+        };
+        match whole.extension().and_then(|extension| extension.to_str()) {
+            Some("yaml" | "yml") => {
+                let file = problems.sources.add(&whole.display().to_string(), &text);
+                self.stack.push(real);
+                self.folders.push(whole.parent().map(Path::to_owned).unwrap_or_default());
+                budget.level += 1;
+                let node = yaml::parse(problems, budget, self, file);
+                budget.level -= 1;
+                self.folders.pop();
+                self.stack.pop();
+                node.map(|node| node.data)
+            }
+            Some("json") => {
+                let json: Json = match serde_json::from_str(&text) {
+                    Ok(json) => json,
+                    Err(error) => return fail(problems, &format!("not JSON: {error}")),
+                };
+                if toolwright_core::schema::depth(&json) > yaml::MAX_DEPTH {
+                    return fail(problems, "it is nested too deep");
+                }
+                match yaml::from_json(&json, place, budget) {
+                    Some(node) => Some(node.data),
+                    None => fail(problems, "it has too many values"),
+                }
+            }
+            _ => Some(Data::Text(text.into())),
+        }
+    }
+}
+
+/// A file's text, or what is wrong and at which byte of what could be read.
+fn read_text(path: &Path) -> Result<String, (String, (usize, String))> {
+    let problem = |text: String| (text, (0, String::new()));
+    let bytes = read_whole(path).map_err(problem)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        (
+            "the file is not UTF-8 text".to_owned(),
+            (at, String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        )
+    })
+}
+
+/// Reads a file that nobody wrote to meanwhile. One that is replaced as a whole is the old one or the new one; one that is
+/// written in place is read again.
+fn read_whole(path: &Path) -> Result<Vec<u8>, String> {
+    for _ in 0..READS {
+        let mut file = std::fs::File::open(path).map_err(|error| io_problem(&error))?;
+        let before = file.metadata().map_err(|error| io_problem(&error))?;
+        if before.is_dir() {
+            return Err("it is a folder, not a file".to_owned());
+        }
+        if before.len() > MAX_BYTES as u64 {
+            return Err(format!("the file is larger than {MAX_BYTES} bytes"));
+        }
+        let mut bytes = Vec::new();
+        // Read no more than is allowed even when the file grows meanwhile.
+        let mut bounded = std::io::Read::take(&mut file, MAX_BYTES as u64 + 1);
+        std::io::Read::read_to_end(&mut bounded, &mut bytes).map_err(|error| io_problem(&error))?;
+        let after = file.metadata().map_err(|error| io_problem(&error))?;
+        if !before.is_file()
+            || after.modified().ok() == before.modified().ok() && after.len() == bytes.len() as u64
+        {
+            return Ok(bytes);
+        }
+    }
+    Err("the file is being written to".to_owned())
+}
+
+fn io_problem(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "the file may not be read".to_owned(),
+        _ => format!("the file cannot be read: {error}"),
+    }
+}

@@ -1,0 +1,213 @@
+//! The sections of a file beside its tools: shared data, MCP servers, the chat and batch programs.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use toolwright_core::Toolset;
+use toolwright_expr::Value;
+
+use crate::build::{self, Builder, FlowInfo, Tools, Visible, text};
+use crate::cli::{Cli, CliOutput, ProcessInput};
+use crate::diag::{Place, Problems, Severity};
+use crate::exec::Globals;
+use crate::host::{Host, Server};
+use crate::template::{self, Document};
+use crate::yaml::{Data, Node};
+
+/// The `chat` section.
+#[derive(Debug, Clone)]
+pub struct Chat {
+    /// The model to talk to.
+    pub model_ref: String,
+    /// Instructions for the model.
+    pub system_message: Option<String>,
+    /// The tools the model may call.
+    pub tools: Toolset,
+    /// What the first input starts with.
+    pub default_prompt: Option<String>,
+    /// Markdown shown at the start.
+    pub user_banner: Option<String>,
+}
+
+/// Evaluates the shared data in order; later entries see earlier ones.
+pub(crate) fn data(
+    problems: &mut Problems,
+    root: &Node,
+    globals: &mut Globals,
+    host: &Host,
+) -> IndexMap<Arc<str>, Value> {
+    let mut data = IndexMap::new();
+    let Some(Node { data: Data::Map(entries), .. }) =
+        root.get("shared").and_then(|shared| shared.get("data"))
+    else {
+        return data;
+    };
+    for (key, node) in entries {
+        let name: Arc<str> = key.key_text().into();
+        let before = problems.errors();
+        let document = Document::compile(problems, node);
+        let compiled = problems.errors() == before;
+        match compiled.then(|| evaluate(problems, node, &document, globals, host)).flatten() {
+            Some(value) => {
+                globals.insert(&name, value.clone());
+                data.insert(name, value);
+            }
+            None => {
+                // Later entries that use it should not be blamed as well.
+                globals.insert(&name, Value::None);
+            }
+        }
+    }
+    data
+}
+
+fn evaluate(
+    problems: &mut Problems,
+    node: &Node,
+    document: &Document,
+    globals: &Globals,
+    host: &Host,
+) -> Option<Value> {
+    match document.evaluate(globals, &host.limits.expression) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            let place = failing(document, globals, host).unwrap_or(node.place);
+            let hint = error.hint_text().map(str::to_owned);
+            problems.add(Severity::Error, place, error.message().to_owned(), hint);
+            None
+        }
+    }
+}
+
+/// Where the template stands that fails. A single one is not evaluated again: it may have taken its time.
+fn failing(document: &Document, globals: &Globals, host: &Host) -> Option<Place> {
+    let mut all = Vec::new();
+    document.snippets(&mut |snippet| all.push(snippet));
+    if let [only] = all.as_slice() {
+        return Some(only.place);
+    }
+    let fails =
+        |snippet: &&&template::Snippet| snippet.template.evaluate(globals, &host.limits.expression).is_err();
+    all.iter().find(fails).map(|snippet| snippet.place)
+}
+
+pub(crate) fn servers(problems: &mut Problems, root: &Node, globals: &Globals) -> IndexMap<String, Server> {
+    let mut servers = IndexMap::new();
+    let Some(Node { data: Data::Map(entries), .. }) = root.get("mcp") else { return servers };
+    let limits = toolwright_expr::Limits::default();
+    let mut evaluated = |node: &Node| -> String {
+        let Some(snippet) = template::Snippet::compile(problems, node) else { return String::new() };
+        match snippet.template.evaluate(globals, &limits) {
+            Ok(value) => value.to_string(),
+            Err(error) => {
+                template::report(problems, node, &snippet.source, &error);
+                String::new()
+            }
+        }
+    };
+    for (name, node) in entries {
+        let list = |node: Option<&Node>| match node.map(|node| &node.data) {
+            Some(Data::List(items)) => items.clone(),
+            _ => Vec::new(),
+        };
+        let map = |node: Option<&Node>| match node.map(|node| &node.data) {
+            Some(Data::Map(entries)) => entries.clone(),
+            _ => Vec::new(),
+        };
+        let server = match (text(node, "command"), text(node, "url")) {
+            (Some(command), _) => Server::Stdio {
+                command,
+                args: list(node.get("args")).iter().map(&mut evaluated).collect(),
+                env: map(node.get("env"))
+                    .iter()
+                    .map(|(key, value)| (key.key_text(), evaluated(value)))
+                    .collect(),
+            },
+            (None, Some(url)) => Server::Http {
+                url,
+                headers: map(node.get("headers"))
+                    .iter()
+                    .map(|(key, value)| (key.key_text(), evaluated(value)))
+                    .collect(),
+            },
+            _ => continue,
+        };
+        servers.insert(name.key_text(), server);
+    }
+    servers
+}
+
+/// Servers whose tools appear by themselves: name, place, scope.
+pub(crate) fn auto_imports(root: &Node) -> Vec<(String, Place, String)> {
+    let Some(Node { data: Data::Map(entries), .. }) = root.get("mcp") else { return Vec::new() };
+    let scope = |node: &Node| text(node, "auto_import_scope").filter(|scope| scope != "none");
+    entries.iter().filter_map(|(name, node)| Some((name.key_text(), node.place, scope(node)?))).collect()
+}
+
+pub(crate) fn chat(builder: &mut Builder<'_>, node: &Node, shared: &Tools, auto: Tools) -> Option<Chat> {
+    if !matches!(node.data, Data::Map(_)) {
+        return None;
+    }
+    let mut tools = match node.get("tools") {
+        Some(list @ Node { data: Data::List(_), .. }) => builder.references(list, shared, "`chat`"),
+        _ => Tools::new(),
+    };
+    tools.extend(auto);
+    let system_message = match node.get("system_message") {
+        Some(message @ Node { data: Data::Text(_), .. }) => builder.evaluated(message),
+        _ => None,
+    };
+    Some(Chat {
+        model_ref: text(node, "model_ref").unwrap_or_else(|| "default".to_owned()),
+        system_message,
+        tools: build::to_toolset(tools.values()),
+        default_prompt: text(node, "default_prompt"),
+        user_banner: text(node, "user_banner"),
+    })
+}
+
+pub(crate) fn cli(builder: &mut Builder<'_>, node: &Node, shared: &Tools) -> Option<Cli> {
+    if !matches!(node.data, Data::Map(_)) {
+        return None;
+    }
+    let tools = match node.get("tools") {
+        Some(list @ Node { data: Data::List(_), .. }) => builder.references(list, shared, "`cli`"),
+        _ => Tools::new(),
+    };
+    let before = builder.problems.errors();
+    let body = builder.body(node.get("do")?, Visible { local: &tools, outer: shared });
+    let body = Arc::new(body);
+    let input = crate::input::Input {
+        name: "input".into(),
+        description: None,
+        kind: crate::input::Type::Any,
+        default: None,
+    };
+    builder.flows.push(FlowInfo {
+        name: "cli".into(),
+        inputs: [input].into(),
+        body: body.clone(),
+        parent: None,
+    });
+    if builder.problems.errors() > before {
+        return None;
+    }
+    let process_input = match text(node, "process_input")?.as_str() {
+        "one_by_one" => ProcessInput::OneByOne,
+        "all_as_list" => ProcessInput::AllAsList,
+        _ => return None,
+    };
+    let output = match node.get("json_output").map(|node| &node.data) {
+        Some(Data::Bool(true)) => CliOutput::Json,
+        Some(Data::Text(_)) => CliOutput::PrettyJson,
+        _ => CliOutput::Text,
+    };
+    Some(Cli {
+        process_input,
+        output,
+        tools: build::to_toolset(tools.values()),
+        body,
+        globals: builder.globals.clone(),
+        limits: builder.limits.clone(),
+    })
+}

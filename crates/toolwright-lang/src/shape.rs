@@ -1,0 +1,232 @@
+//! Maps with known keys, and whether a node is one. The shapes themselves are in `file`.
+
+use toolwright_core::nearest;
+
+use crate::diag::Problems;
+use crate::file;
+use crate::yaml::{Data, Node};
+
+/// A map with known keys.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    /// What it is, as messages and the reference page call it.
+    pub(crate) name: &'static str,
+    /// One sentence for the reference page.
+    pub(crate) about: &'static str,
+    pub(crate) keys: &'static [Key],
+    /// What an unknown key is.
+    pub(crate) unknown: Unknown,
+}
+
+/// What an unknown key is: a mistake, or something another program may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    Error,
+    Warning,
+}
+
+/// One key of a shape.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) needed: Needed,
+    pub(crate) about: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needed {
+    Required,
+    Optional,
+}
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Text,
+    /// Text with `${...}`.
+    Template,
+    Flag,
+    Count,
+    /// Any value, taken as it is.
+    Any,
+    /// Any value; every text in it is a template.
+    Document,
+    /// A map of documents.
+    Documents,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    Texts,
+    TextOrTexts,
+    Templates,
+    TemplateMap,
+    /// A statement or a list of statements.
+    Body,
+    Inputs,
+    /// Tool definitions.
+    Definitions,
+    /// Tool definitions, names, and `match` patterns.
+    References,
+    Matchers,
+    /// A template, or whether to show a hint at all.
+    Hint,
+    /// `true`, `false` or `pretty`.
+    JsonOutput,
+    Object(&'static Shape),
+    /// A map from names to this shape.
+    Named(&'static Shape),
+    /// A map from names to MCP servers.
+    Servers,
+}
+
+pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key { name, kind, needed: Needed::Required, about }
+}
+
+pub(crate) const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key { name, kind, needed: Needed::Optional, about }
+}
+
+pub(crate) const fn strict(name: &'static str, about: &'static str, keys: &'static [Key]) -> Shape {
+    Shape { name, about, keys, unknown: Unknown::Error }
+}
+
+/// Checks a node against a shape: it is a map, its keys are known, the required ones are there, and simple values are of
+/// the right kind. Bodies, definitions and the like are checked where they are built. False when the node is no map.
+pub(crate) fn check(problems: &mut Problems, node: &Node, shape: &Shape) -> bool {
+    let Data::Map(entries) = &node.data else {
+        if !matches!(node.data, Data::Bad) {
+            problems.error(node.place, format!("{} is a map, not {}", with_article(shape.name), node.kind()));
+        }
+        return false;
+    };
+    for (key, value) in entries {
+        let name = key.key_text();
+        match shape.keys.iter().find(|known| known.name == name) {
+            Some(known) => check_kind(problems, value, known, shape),
+            None => unknown_key(problems, key, &name, shape),
+        }
+    }
+    for key in shape.keys.iter().filter(|key| key.needed == Needed::Required) {
+        if node.get(key.name).is_none() {
+            problems.error(node.place, format!("{} needs the key `{}`", with_article(shape.name), key.name));
+        }
+    }
+    true
+}
+
+fn unknown_key(problems: &mut Problems, key: &Node, name: &str, shape: &Shape) {
+    let message =
+        format!("{} has no key `{}`", with_article(shape.name), toolwright_core::text::clip(name, 80));
+    let names = shape.keys.iter().map(|key| key.name);
+    let hint = match nearest(name, names.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the keys are: {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    match shape.unknown {
+        Unknown::Error => problems.error_hint(key.place, message, hint),
+        Unknown::Warning => problems.warn_hint(key.place, format!("{message}; it is ignored"), hint),
+    }
+}
+
+fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
+    if matches!(node.data, Data::Bad) {
+        return;
+    }
+    // Null stands for a key that is not there, except where any value will do.
+    if matches!(node.data, Data::Null) && key.needed == Needed::Optional {
+        return;
+    }
+    let text = |node: &Node| matches!(node.data, Data::Text(_) | Data::Bad);
+    let wanted = match key.kind {
+        Kind::Any | Kind::Document => return,
+        Kind::Text | Kind::Template => (!text(node)).then_some("text"),
+        Kind::Flag => (!matches!(node.data, Data::Bool(_))).then_some("true or false"),
+        Kind::Count => (!matches!(node.data, Data::Int(_))).then_some("an integer"),
+        Kind::Documents | Kind::TemplateMap => (!matches!(node.data, Data::Map(_))).then_some("a map"),
+        Kind::Texts | Kind::Templates => match &node.data {
+            Data::List(items) if items.iter().all(text) => None,
+            _ => Some("a list of texts"),
+        },
+        Kind::TextOrTexts => match &node.data {
+            Data::Text(_) => None,
+            Data::List(items) if items.iter().all(text) => None,
+            _ => Some("text or a list of texts"),
+        },
+        Kind::Hint => (!text(node) && !matches!(node.data, Data::Bool(_))).then_some("text, true or false"),
+        Kind::JsonOutput => match &node.data {
+            Data::Bool(_) => None,
+            Data::Text(word) if &**word == "pretty" => None,
+            _ => Some("true, false or `pretty`"),
+        },
+        Kind::Word(words) => {
+            let known = node.text().is_some_and(|text| words.contains(&&**text));
+            if !known {
+                let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+                problems.error(node.place, format!("`{}` is one of {}", key.name, words.join(", ")));
+            }
+            return;
+        }
+        Kind::Object(inner) => {
+            check(problems, node, inner);
+            return;
+        }
+        Kind::Named(inner) => match &node.data {
+            Data::Map(entries) => {
+                for (_, value) in entries {
+                    if !matches!(value.data, Data::Null) {
+                        check(problems, value, inner);
+                    }
+                }
+                None
+            }
+            _ => Some("a map"),
+        },
+        Kind::Servers => {
+            check_servers(problems, node);
+            return;
+        }
+        Kind::Body | Kind::Inputs | Kind::Definitions | Kind::References | Kind::Matchers => match key.kind {
+            Kind::Body => return,
+            _ => (!matches!(node.data, Data::List(_))).then_some("a list"),
+        },
+    };
+    if let Some(wanted) = wanted {
+        let message =
+            format!("`{}` of {} is {wanted}, not {}", key.name, with_article(shape.name), node.kind());
+        problems.error(node.place, message);
+    }
+}
+
+fn check_servers(problems: &mut Problems, node: &Node) {
+    let Data::Map(entries) = &node.data else {
+        problems.error(node.place, format!("`mcp` is a map from names to servers, not {}", node.kind()));
+        return;
+    };
+    for (name, server) in entries {
+        match server.get("transport").and_then(Node::text).map(|text| &**text) {
+            Some("stdio") => {
+                check(problems, server, &file::SERVER_STDIO);
+            }
+            Some("streamable_http") => {
+                check(problems, server, &file::SERVER_HTTP);
+            }
+            _ => problems.error_hint(
+                server.get("transport").map_or(server.place, |node| node.place),
+                format!("the MCP server `{}` has no transport we know", name.key_text()),
+                "use `transport: stdio` or `transport: streamable_http`",
+            ),
+        }
+    }
+}
+
+/// The name of a shape with an article before it, for messages.
+fn with_article(name: &str) -> String {
+    match name {
+        "shared" | "chat" | "cli" | "if" | "call" | "eval" | "for_each" | "match" | "starlark"
+        | "import_tool" | "import_tools" => format!("`{name}`"),
+        "file" => "the file".to_owned(),
+        _ if name.starts_with(['a', 'e', 'i', 'o', 'u', 'M']) => format!("an {name}"),
+        _ => format!("a {name}"),
+    }
+}
