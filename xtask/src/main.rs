@@ -3,6 +3,7 @@
 mod bench;
 mod conformance;
 mod fuzz;
+mod live;
 mod npm;
 mod test;
 mod vectors;
@@ -20,6 +21,7 @@ cargo xtask attacks                  run the attacks on files and expressions wi
 cargo xtask oracle                   have the vendors' own clients read our requests
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
 cargo xtask pictures                 film a run and photograph the viewer, for README and docs
+cargo xtask live [FORMAT] [TASK]     tasks for a small real model over three wire formats (downloads 1.1 GB)
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
 cargo xtask fuzz RUNS [TARGET]       run the fuzz targets that often, from the vectors as seeds";
 
@@ -47,6 +49,9 @@ fn run() -> Result<()> {
             vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())
         }
         ["bench", name] => bench::run(name),
+        ["live"] => live::run("", ""),
+        ["live", format] => live::run(format, ""),
+        ["live", format, task] => live::run(format, task),
         ["pictures"] => test::pictures(),
         ["fuzz", runs] => fuzz::run(runs, None),
         ["fuzz", runs, target] => fuzz::run(runs, Some(target)),

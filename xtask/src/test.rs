@@ -10,7 +10,7 @@ use crate::{conformance, npm};
 /// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own Python
 /// client and servers, the vendors' own clients, and llm-workers. Each is a Python environment under `target/peers`.
 const PEERS: &[(&str, &[&str])] = &[
-    ("llama", &["gguf==0.19.0", "numpy", "xllamacpp==2026.10.11549"]),
+    LLAMA,
     ("llm-workers", &["llm-workers==1.1.4"]),
     ("mcp", &["mcp==2.3.0", "fastmcp==4.1.2"]),
     SDKS,
@@ -18,6 +18,9 @@ const PEERS: &[(&str, &[&str])] = &[
     ("ministack", &["ministack==1.5.33"]),
     ("litellm", &["litellm[proxy]==1.106.2"]),
 ];
+
+/// A llama.cpp server.
+pub const LLAMA: (&str, &[&str]) = ("llama", &["gguf==0.19.0", "numpy", "xllamacpp==2026.10.11549"]);
 
 /// MCP's reference servers, its TypeScript client and its Inspector, from npm.
 const MCP_PEERS: &[&str] = &[

@@ -6,9 +6,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_core::{ModelOptions, Secret};
+use toolwright_net::Proxies;
 
 use crate::http::HttpLimits;
 use crate::model::VendorModel;
+use crate::pace::Pace;
 use crate::price::Price;
 use crate::registry::{ConnectError, ModelSettings, connect};
 use crate::retry::RetryPolicy;
@@ -43,6 +45,12 @@ pub struct ModelConfig {
     /// The most further tries of a request that failed.
     #[serde(default)]
     pub retries: Option<u32>,
+    /// How many requests a second.
+    #[serde(default)]
+    pub rate_limiter: Option<Pace>,
+    /// A proxy to go through, instead of what the environment says; `none` is no proxy at all.
+    #[serde(default)]
+    pub proxy: Option<String>,
     /// The most tokens to write.
     #[serde(default)]
     pub max_tokens: Option<u32>,
@@ -158,6 +166,9 @@ impl ModelConfig {
         if !(seconds > 0.0 && seconds <= 86_400.0) {
             return Err("`timeout` must be a number of seconds, at most a day".to_owned());
         }
+        if let Some(problem) = model.rate_limiter.and_then(|pace| pace.problem()) {
+            return Err(format!("`rate_limiter`: {problem}"));
+        }
         let prices = model
             .price
             .iter()
@@ -221,6 +232,16 @@ impl ModelConfig {
         if let Some(retries) = self.retries {
             settings = settings.retry(RetryPolicy { retries, ..RetryPolicy::default() });
         }
+        if let Some(pace) = self.rate_limiter {
+            settings = settings.pace(pace);
+        }
+        if let Some(proxy) = &self.proxy {
+            let proxies = match proxy.as_str() {
+                "none" => Proxies::none(),
+                address => Proxies::all(address).map_err(ConnectError::Proxy)?,
+            };
+            settings = settings.proxies(proxies);
+        }
         if let Some(price) = self.price {
             settings = settings.price(price);
         }
@@ -240,7 +261,8 @@ mod tests {
         let list = json!([
             {"name": "default", "provider": "anthropic", "model": "claude-sonnet-4-5", "key_env": "MY_KEY",
              "pricing": {"input_tokens_per_million": 1.0, "output_tokens_per_million": 2.0}},
-            {"name": "local", "model": "llama.cpp/any", "config": {"temperature": 0, "max_retries": 1}},
+            {"name": "local", "model": "llama.cpp/any", "config": {"temperature": 0, "max_retries": 1},
+             "rate_limiter": {"requests_per_second": 2, "check_every_n_seconds": 0.1, "max_bucket_size": 10}},
         ]);
         let models = ModelConfig::read(&list).unwrap();
         assert_eq!(models["default"].full_name(), "anthropic/claude-sonnet-4-5");
@@ -262,6 +284,10 @@ mod tests {
             (
                 json!({"a": {"model": "a/b", "timeout": -1}}),
                 "the model `a`: `timeout` must be a number of seconds, at most a day",
+            ),
+            (
+                json!({"a": {"model": "a/b", "rate_limiter": {"requests_per_second": 0}}}),
+                "the model `a`: `rate_limiter`: `requests_per_second` must be a number above 0",
             ),
             (
                 json!({"a": {"model": "a/b", "price": {"input": -1, "output": 1}}}),

@@ -1,16 +1,18 @@
 //! The one place that dials a vendor: connections, time-outs, tries, and bounds on what comes back.
 //!
-//! It reads no environment: no proxy variables, no credentials. Redirects are never followed, because they could carry
-//! a key to another host.
+//! It reads no environment: proxies and credentials are given. Redirects are never followed, because they could carry a
+//! key to another host.
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
 use toolwright_core::{ModelError, Secret};
+use toolwright_net::{Dial, Proxies, Reach};
 
 use crate::aws::Signer;
 use crate::error;
+use crate::pace::Bucket;
 use crate::retry::{RetryPolicy, verdict};
 
 /// How long to wait, and how much to read.
@@ -46,46 +48,58 @@ const JSON: &str = "application/json";
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 << 10;
 
+/// How requests travel to one vendor.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) limits: HttpLimits,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) longest_after: Option<f64>,
+    pub(crate) signer: Option<Signer>,
+    pub(crate) proxies: Proxies,
+    pub(crate) bucket: Option<Bucket>,
+}
+
 /// A connection to one vendor.
 #[derive(Debug)]
 pub(crate) struct Http {
     client: Client,
     headers: HeaderMap,
-    pub(crate) limits: HttpLimits,
-    retry: RetryPolicy,
-    longest_after: Option<f64>,
-    signer: Option<Signer>,
+    pub(crate) route: Route,
     /// Everything that must not appear in an error.
     pub(crate) secrets: Vec<Secret>,
 }
 
 impl Http {
-    pub(crate) fn new(
-        base: &Url,
-        headers: &[(String, Secret)],
-        limits: HttpLimits,
-        retry: RetryPolicy,
-        longest_after: Option<f64>,
-        signer: Option<Signer>,
-    ) -> Result<Self, ModelError> {
+    pub(crate) fn new(base: &Url, headers: &[(String, Secret)], route: Route) -> Result<Self, ModelError> {
         let mut map = HeaderMap::new();
         map.insert("content-type", HeaderValue::from_static(JSON));
         for (name, value) in headers {
             let (name, value) = header(name, value)?;
             map.insert(name, value);
         }
-        let client = toolwright_net::client(base.scheme() == "https", limits.connect, limits.read);
-        let client = client.map_err(|cause| error::unavailable(cause.to_string()).with_source(cause))?;
+        let dial = Dial {
+            https: base.scheme() == "https" || route.proxies.need_tls(),
+            connect: route.limits.connect,
+            read: route.limits.read,
+            proxies: route.proxies.clone(),
+            reach: Reach::Anywhere,
+        };
+        let client =
+            dial.client().map_err(|cause| error::unavailable(cause.to_string()).with_source(cause))?;
         let secrets = headers.iter().map(|(_, value)| value.clone());
         // A bearer header is the key with a word before it; the key alone must not leak either.
         let bare = headers.iter().filter_map(|(_, value)| value.expose().strip_prefix("Bearer "));
         let secrets = secrets.chain(bare.map(Secret::new));
-        let signed = signer.iter().flat_map(|signer| {
+        let signed = route.signer.iter().flat_map(|signer| {
             let credentials = &signer.credentials;
             std::iter::once(&credentials.secret_key).chain(&credentials.session_token).cloned()
         });
-        let secrets = secrets.chain(signed).filter(|secret| secret.expose().len() >= 4).collect();
-        Ok(Http { client, headers: map, limits, retry, longest_after, signer, secrets })
+        let secrets = secrets
+            .chain(signed)
+            .chain(route.proxies.passwords().map(Secret::new))
+            .filter(|secret| secret.expose().len() >= 4)
+            .collect();
+        Ok(Http { client, headers: map, route, secrets })
     }
 
     /// Sends `body` until it succeeds, fails for good, or the patience is used up.
@@ -97,7 +111,7 @@ impl Http {
                 Err(Failure::Final(failed)) => return Err(failed),
                 Err(Failure::Passing(failed, after)) => (failed, after),
             };
-            let Some(pause) = self.retry.pause(tries, after, waited) else {
+            let Some(pause) = self.route.retry.pause(tries, after, waited) else {
                 return Err(match after {
                     Some(after) if after >= 1.0 => with_note(&failed, &format!("try again in {after:.0} s")),
                     _ if tries > 0 => with_note(&failed, &format!("tried {} times", tries + 1)),
@@ -111,9 +125,12 @@ impl Http {
     }
 
     async fn attempt(&self, url: &Url, body: &[u8]) -> Result<Answer, Failure> {
+        if let Some(bucket) = &self.route.bucket {
+            bucket.take().await;
+        }
         let mut headers = self.headers.clone();
         // Signed for each try, because a signature holds for some minutes only.
-        for (name, value) in self.signer.iter().flat_map(|signer| signer.headers(url, JSON, body)) {
+        for (name, value) in self.route.signer.iter().flat_map(|signer| signer.headers(url, JSON, body)) {
             let (name, value) = header(name, &value).map_err(Failure::Final)?;
             headers.insert(name, value);
         }
@@ -122,14 +139,16 @@ impl Http {
             let host = url.host_str().unwrap_or_default();
             let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
             let text = if cause.is_timeout() && !cause.is_connect() {
-                format!("no answer from {host}{port} within {:?}", self.limits.read)
+                format!("no answer from {host}{port} within {:?}", self.route.limits.read)
             } else {
-                format!("cannot reach {host}{port}")
+                let through =
+                    self.route.proxies.host_for(url).map(|proxy| format!(" through the proxy {proxy}"));
+                format!("cannot reach {host}{port}{}", through.unwrap_or_default())
             };
             Failure::Passing(error::unavailable(text).with_source(cause.without_url()), None)
         })?;
         let status = response.status();
-        let mut answer = Answer { response, left: self.limits.body, limits: self.limits };
+        let mut answer = Answer { response, left: self.route.limits.body, limits: self.route.limits };
         if status.is_success() {
             return Ok(answer);
         }
@@ -144,7 +163,7 @@ impl Http {
             return Err(Failure::Final(error::request(text)));
         }
         let header = |name: &str| answer.response.headers().get(name)?.to_str().ok().map(str::to_owned);
-        let verdict = verdict(status.as_u16(), header, self.longest_after, SystemTime::now());
+        let verdict = verdict(status.as_u16(), header, self.route.longest_after, SystemTime::now());
         answer.left = ERROR_BODY;
         let body = answer.head().await;
         let failed = error::from_status(status.as_u16(), &body, &self.secrets);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use reqwest::Url;
 use serde_json::Value;
 use toolwright_core::{
-    BoxFuture, DeltaSink, Model, ModelError, ModelOptions, ModelReply, ModelRequest, Usage,
+    BoxFuture, DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply,
+    ModelRequest, Usage,
 };
 
 use crate::error;
@@ -59,7 +60,7 @@ impl VendorModel {
             let number = names.iter().find_map(|name| reply.get(*name)?.as_u64());
             number.map(Tokens::Counted).ok_or_else(|| error::reply("the count has no number of tokens"))
         };
-        let limit = self.http.limits.total;
+        let limit = self.http.route.limits.total;
         let counted = tokio::time::timeout(limit, counting).await;
         let counted =
             counted.unwrap_or_else(|_| Err(error::unavailable(format!("counting took more than {limit:?}"))));
@@ -72,33 +73,63 @@ impl VendorModel {
         delivery: Delivery,
         sink: DeltaSink<'_>,
     ) -> Result<ModelReply, ModelError> {
-        let limit = self.http.limits.total;
+        let limit = self.http.route.limits.total;
         let answer = tokio::time::timeout(limit, self.ask_once(request, delivery, sink)).await;
         let answer = answer
             .unwrap_or_else(|_| Err(error::unavailable(format!("the answer took more than {limit:?}"))));
         answer.map_err(|failed| error::scrub(failed, &self.http.secrets))
     }
 
+    /// Asks until an answer is whole. One that breaks off after something of it was told is an error: what was told
+    /// cannot be taken back. Before that it is asked for again, as when no connection comes about.
     async fn ask_once(
         &self,
         request: ModelRequest<'_>,
         delivery: Delivery,
         sink: DeltaSink<'_>,
     ) -> Result<ModelReply, ModelError> {
-        let wire = self.vendor.wire;
         let target = Target { vendor: self.vendor, model: &self.model };
         let options = request.options.or(&self.options);
         let request = ModelRequest { options: &options, ..request };
-        let body = wire.encode(target, &request, delivery)?;
-        let url = self.url(&wire.path(&self.model, delivery))?;
-        let mut answer = self.http.post(&url, body.to_string().as_bytes()).await?;
-        let mut decoder = wire.decoder(target, &request);
+        let body = self.vendor.wire.encode(target, &request, delivery)?.to_string();
+        let (mut tries, mut waited) = (0, Duration::ZERO);
+        loop {
+            let mut told = false;
+            let mut watched = |delta: ModelDelta<'_>| {
+                told = true;
+                sink(delta);
+            };
+            let broken = match self.read_answer(target, &request, &body, delivery, &mut watched).await {
+                Err(Broken::Passing(broken)) if !told => broken,
+                Err(Broken::Passing(broken) | Broken::Final(broken)) => return Err(broken),
+                Ok(reply) => return Ok(reply),
+            };
+            let Some(pause) = self.http.route.retry.pause(tries, None, waited) else { return Err(broken) };
+            tokio::time::sleep(pause).await;
+            tries += 1;
+            waited = waited.saturating_add(pause);
+        }
+    }
+
+    async fn read_answer(
+        &self,
+        target: Target<'_>,
+        request: &ModelRequest<'_>,
+        body: &str,
+        delivery: Delivery,
+        sink: DeltaSink<'_>,
+    ) -> Result<ModelReply, Broken> {
+        let wire = self.vendor.wire;
+        let url = self.url(&wire.path(&self.model, delivery)).map_err(Broken::Final)?;
+        // Failures up to the head of the answer are tried again in there.
+        let mut answer = self.http.post(&url, body.as_bytes()).await.map_err(Broken::Final)?;
+        let mut decoder = wire.decoder(target, request);
         // A server that does not stream answers with a document even when asked for events.
         if delivery == Delivery::Whole || !answer.is_stream() {
             decoder.body(&answer.body().await?, sink)?;
-            return decoder.finish();
+            return Ok(decoder.finish()?);
         }
-        let mut reader = wire.reader(self.http.limits.event);
+        let mut reader = wire.reader(self.http.route.limits.event);
         while let Some(chunk) = answer.chunk().await? {
             for event in reader.push(chunk.as_ref())? {
                 decoder.event(&event, sink)?;
@@ -109,13 +140,30 @@ impl VendorModel {
                 break;
             }
         }
-        decoder.finish()
+        let over = decoder.is_over();
+        decoder.finish().map_err(|broken| if over { Broken::Final(broken) } else { Broken::Passing(broken) })
     }
 
     fn url(&self, path: &str) -> Result<Url, ModelError> {
         let base = self.base.as_str().trim_end_matches('/');
         let url = format!("{base}{path}");
         Url::parse(&url).map_err(|cause| error::request("the address is not valid").with_source(cause))
+    }
+}
+
+/// Why an answer did not become whole.
+enum Broken {
+    /// It may the next time.
+    Passing(ModelError),
+    Final(ModelError),
+}
+
+impl From<ModelError> for Broken {
+    fn from(error: ModelError) -> Self {
+        match error.kind() {
+            ModelErrorKind::Unavailable | ModelErrorKind::RateLimit => Broken::Passing(error),
+            _ => Broken::Final(error),
+        }
     }
 }
 

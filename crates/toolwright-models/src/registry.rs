@@ -4,11 +4,13 @@
 
 use reqwest::Url;
 use toolwright_core::{ModelError, ModelOptions, Secret, nearest};
+use toolwright_net::{Proxies, ProxyError};
 
 use crate::aws::Signer;
 use crate::aws::profile::Profile;
-use crate::http::{Http, HttpLimits};
+use crate::http::{Http, HttpLimits, Route};
 use crate::model::VendorModel;
+use crate::pace::{Bucket, Pace};
 use crate::price::Price;
 use crate::retry::RetryPolicy;
 use crate::vendor::{Auth, Key, VENDORS, Vendor, find};
@@ -26,6 +28,8 @@ pub struct ModelSettings {
     price: Option<Price>,
     limits: HttpLimits,
     retry: RetryPolicy,
+    pace: Option<Pace>,
+    proxies: Option<Proxies>,
 }
 
 impl ModelSettings {
@@ -94,6 +98,21 @@ impl ModelSettings {
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
+        self
+    }
+
+    /// How many requests a second; more of them wait.
+    #[must_use]
+    pub fn pace(mut self, pace: Pace) -> Self {
+        self.pace = Some(pace);
+        self
+    }
+
+    /// Which proxies to go through, instead of those in the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
+    /// `NO_PROXY`).
+    #[must_use]
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = Some(proxies);
         self
     }
 }
@@ -173,11 +192,30 @@ pub fn connect(
         headers.retain(|(known, _)| *known != name);
         headers.push((name, value));
     }
-    let longest_after = vendor.quirks.longest_after;
-    let http = Http::new(&base, &headers, settings.limits, settings.retry, longest_after, signer)
-        .map_err(ConnectError::Http)?;
+    let proxies = match settings.proxies {
+        Some(proxies) => proxies,
+        // No proxy leads to this machine.
+        None if is_here(&base) => Proxies::none(),
+        None => Proxies::from_environment(&environment).map_err(ConnectError::Proxy)?,
+    };
+    let route = Route {
+        limits: settings.limits,
+        retry: settings.retry,
+        longest_after: vendor.quirks.longest_after,
+        signer,
+        proxies,
+        bucket: settings.pace.map(Bucket::new),
+    };
+    let http = Http::new(&base, &headers, route).map_err(ConnectError::Http)?;
     let (name, model, options) = (name.to_owned(), model.to_owned(), settings.options);
     Ok(VendorModel { name, vendor, model, base, http, options, price })
+}
+
+/// True for a server on this machine.
+fn is_here(base: &Url) -> bool {
+    let host = base.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Where a user says what the model costs.
@@ -264,6 +302,8 @@ pub enum ConnectError {
     NoVersion { vendor: &'static Vendor },
     /// The price in the environment is none.
     BadPrice { text: String },
+    /// A proxy cannot be used.
+    Proxy(ProxyError),
     /// HTTP cannot be set up.
     Http(ModelError),
 }
@@ -307,6 +347,10 @@ impl ConnectError {
             ConnectError::NoBaseUrl { vendor } => {
                 Some(format!("put it into the environment variable {}", list(vendor.base_url_variables)))
             }
+            ConnectError::Proxy(_) => Some(
+                "`NO_PROXY` lists hosts to reach without a proxy; `proxy: none` is no proxy at all"
+                    .to_owned(),
+            ),
             ConnectError::BadBaseUrl { .. } | ConnectError::Http(_) => None,
         }
     }
@@ -344,6 +388,7 @@ impl std::fmt::Display for ConnectError {
             ConnectError::KeysElsewhere { profile, elsewhere } => {
                 write!(f, "the profile `{profile}` holds no keys but {elsewhere}, which is not supported")
             }
+            ConnectError::Proxy(error) => write!(f, "{error}"),
             ConnectError::Http(_) => f.write_str("the connection cannot be set up"),
         }
     }

@@ -67,6 +67,17 @@ impl Proxies {
         self.http.is_none() && self.https.is_none()
     }
 
+    /// True when one is spoken to with TLS.
+    pub fn need_tls(&self) -> bool {
+        [&self.http, &self.https].into_iter().flatten().any(|proxy| proxy.scheme() == "https")
+    }
+
+    /// The host of the proxy for addresses such as this one, the exceptions aside.
+    pub fn host_for(&self, url: &Url) -> Option<&str> {
+        let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
+        proxy.as_ref()?.host_str()
+    }
+
     /// The passwords in the addresses, which must not be shown.
     pub fn passwords(&self) -> impl Iterator<Item = &str> {
         [&self.http, &self.https].into_iter().flatten().filter_map(Url::password)

@@ -18,4 +18,5 @@ mod oracle;
 mod peers;
 mod replies;
 mod requests;
+mod routes;
 mod support;

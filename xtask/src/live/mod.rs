@@ -1,0 +1,163 @@
+//! `cargo xtask live [FORMAT] [TASK]`: tasks for a small model that is real and errs, over real tools, judged by what they did.
+//!
+//! The model runs here, on a llama.cpp server; it is fetched on first use (1.1 GB). This is no test: a model of this
+//! size fails at some tasks. It shows how well our definitions, errors and repairs lead it, and whether the wire formats
+//! differ.
+
+mod tasks;
+
+use std::io::BufRead as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use tasks::{After, TASKS, Task};
+use toolwright_core::{Message, Model, ModelOptions, Sandbox, Secret, Tool, Toolset};
+use toolwright_lang::{Host, Source, load};
+use toolwright_models::{HttpLimits, ModelSettings, connect};
+use toolwright_runtime::{Limits, Loop, LoopOutcome, Run, RunEnd};
+use toolwright_sandbox::{LocalSandbox, Policy};
+
+use crate::bench::peer;
+
+/// The wire formats that the server speaks, and a vendor for each.
+const FORMATS: &[(&str, &str)] = &[
+    ("openai-chat", "llama.cpp/m"),
+    ("openai-responses", "openai/m"),
+    ("anthropic-messages", "anthropic-compatible/m"),
+];
+
+/// Runs the tasks whose names hold `task` over the formats whose names hold `format`.
+pub fn run(format: &str, task: &str) -> Result<()> {
+    let formats: Vec<_> = FORMATS.iter().filter(|(name, _)| name.contains(format)).collect();
+    let chosen: Vec<&Task> = TASKS.iter().filter(|each| each.name.contains(task)).collect();
+    if formats.is_empty() || chosen.is_empty() {
+        let names: Vec<_> = FORMATS.iter().map(|(name, _)| *name).collect();
+        bail!("no such format or task; formats: {}; tasks: see xtask/src/live/tasks.rs", names.join(", "));
+    }
+    let server = Server::start()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut lines = Vec::new();
+    for (name, vendor) in formats {
+        // A busy machine takes minutes to read a prompt.
+        let limits = HttpLimits { read: Duration::from_secs(1800), ..HttpLimits::default() };
+        let settings = ModelSettings::new().base_url(&server.url).key(Secret::new("none")).limits(limits);
+        let model = connect(vendor, settings, |_| None)?;
+        let mut good = 0;
+        for task in &chosen {
+            let started = Instant::now();
+            let (done, story) = runtime.block_on(attempt(&model, task))?;
+            good += usize::from(done);
+            let mark = if done { "done  " } else { "FAILED" };
+            println!("{mark} {name}: {} ({:.0} s)", task.name, started.elapsed().as_secs_f64());
+            if !done {
+                println!("{story}");
+            }
+        }
+        let share = 100.0 * good as f64 / chosen.len() as f64;
+        lines.push(format!("{name}: {good} of {} tasks done ({share:.0} %)", chosen.len()));
+    }
+    for line in lines {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+async fn attempt(model: &dyn Model, task: &Task) -> Result<(bool, String)> {
+    let folder = tempfile::tempdir()?;
+    for (path, text) in task.files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
+        std::fs::write(path, text)?;
+    }
+    let policy = Policy { workspace: Some(folder.path().to_owned()), ..Policy::private() };
+    let sandbox: Arc<dyn Sandbox> = Arc::new(LocalSandbox::open(policy).await?);
+    let limits = Limits { turns: Some(8), repeats: Some(2), ..Limits::default() };
+    let run = Run::builder(tools(task)?).sandbox("default", sandbox).limits(limits).build()?;
+    let options = ModelOptions { max_tokens: Some(400), temperature: Some(0.0), ..ModelOptions::default() };
+    let how = Loop { options, ..Loop::default() };
+    let instructions = "You work on files and data with the tools you are given. Use a tool whenever the task needs one, \
+                        and then answer in one short sentence.";
+    let messages = vec![Message::system(instructions), Message::user(task.prompt)];
+    let outcome = match run.generate_loop(model, messages, &how).await {
+        Ok(outcome) => outcome,
+        Err(error) => return Ok((false, format!("  {error}"))),
+    };
+    let calls =
+        outcome.messages.iter().filter(|each| matches!(each, Message::Tool(result) if !result.is_error()));
+    let after = After { folder: folder.path(), answer: &outcome.completion(), calls: calls.count() };
+    let done = (task.done)(&after) && outcome.end == Some(RunEnd::Done);
+    Ok((done, story(&outcome)))
+}
+
+/// The tools a task offers.
+fn tools(task: &Task) -> Result<Toolset> {
+    let standard = toolwright_tools::standard()?;
+    let host = Host::new().builtins(standard.clone());
+    let loaded = load(Source::text("tools.yaml", include_str!("tools.yaml")), &host);
+    let loaded = loaded.map_err(|problems| anyhow::anyhow!("tools.yaml: {problems:?}"))?;
+    let mut offered = Toolset::new();
+    for name in task.tools {
+        let found = loaded.tools().get(name).or_else(|| standard.get(name));
+        let found = found.with_context(|| format!("there is no tool `{name}`"))?;
+        offered = offered.with(found.tool.clone() as Arc<dyn Tool>)?;
+    }
+    Ok(offered)
+}
+
+/// What was said and done, to see why a task failed.
+fn story(outcome: &LoopOutcome) -> String {
+    let mut lines = Vec::new();
+    for message in outcome.messages.iter().skip(2) {
+        match message {
+            Message::Assistant(said) => {
+                lines.push(format!("  says: {:?}", said.text()));
+                lines.extend(
+                    said.tool_calls.iter().map(|call| format!("  calls: {} {}", call.name, call.arguments)),
+                );
+            }
+            Message::Tool(result) => {
+                lines.push(format!("  gets: {:?}", toolwright_core::text::clip(&result.to_text(), 300)))
+            }
+            _ => {}
+        }
+    }
+    lines.push(format!("  end: {:?}", outcome.end));
+    lines.join("\n")
+}
+
+/// The model on its server, which ends with this value.
+struct Server {
+    process: Child,
+    url: String,
+}
+
+impl Server {
+    fn start() -> Result<Self> {
+        let (name, packages) = crate::test::LLAMA;
+        let python = peer::python(name, packages)?;
+        let script = crate::root().join("xtask/peers/small_model.py");
+        let folder = crate::root().join("target/peers/qwen");
+        std::fs::create_dir_all(&folder)?;
+        peer::check(Command::new(&python).arg(&script).arg("fetch").arg(&folder))?;
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut command = Command::new(&python);
+        command.arg(script).arg("serve").arg(folder).arg(port.to_string());
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut line = String::new();
+        std::io::BufReader::new(process.stdout.take().context("no stdout")?).read_line(&mut line)?;
+        if line.is_empty() {
+            bail!("the server did not start: {}", process.wait()?);
+        }
+        Ok(Server { process, url: format!("http://127.0.0.1:{port}/v1") })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
