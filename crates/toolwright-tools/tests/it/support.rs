@@ -96,7 +96,10 @@ impl Bench {
         std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
             .unwrap();
         let folder = temporary.path().canonicalize().unwrap();
-        let policy = Policy { workspace: Some(folder.clone()), ..Policy::private() };
+        let mut policy = Policy { workspace: Some(folder.clone()), ..Policy::private() };
+        // A login shell reads what is in the home folder; that of whoever runs the tests is none of their business.
+        let home = folder.join(".home");
+        policy.env.set.insert("HOME".to_owned(), home.display().to_string());
         let sandbox = backend.open(policy).await;
         let run = Run::builder(tools).sandbox("default", sandbox.clone()).max_output(0).build().unwrap();
         Bench { run, sandbox, folder, _temporary: temporary }
