@@ -155,7 +155,8 @@ impl ExecRequest {
 /// How a command ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecResult {
-    /// The exit code; minus the signal number when a signal ended it.
+    /// The exit code; minus the signal number when a signal ended it. Containers say 128 plus the number, which a command
+    /// can also say itself.
     pub code: i32,
     /// What it wrote to standard output, invalid UTF-8 replaced.
     pub stdout: String,
@@ -193,7 +194,7 @@ impl OutputStream {
     }
 }
 
-/// Receives output while a command runs. Closures are sinks.
+/// Receives output while a command runs. Closures are sinks. What is beyond [`MAX_EXEC_OUTPUT`] may not be told.
 pub trait OutputSink: Send + Sync {
     /// Takes one piece, as it was read; a piece may end inside a character. Must not block.
     fn output(&self, stream: OutputStream, bytes: &[u8]);

@@ -14,8 +14,8 @@ pub(crate) const CHUNK: usize = 128 * 1024;
 /// The latest bytes go round in here; one read never reaches into the last `KEPT_END` of them.
 const RING: usize = KEPT_END + CHUNK;
 
-/// Collects one stream.
-#[derive(Debug)]
+/// Collects one stream. The default has no room; it stands where a capture was lent out.
+#[derive(Debug, Default)]
 pub(crate) struct Capture {
     limit: usize,
     head: Vec<u8>,
@@ -29,9 +29,10 @@ pub(crate) struct Capture {
     total: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Middle {
     /// Head and ring are all there is.
+    #[default]
     None,
     /// What was pushed out of the ring, in order.
     Spooled(File),
@@ -73,7 +74,7 @@ impl Capture {
     /// Counts bytes that were put into the space, and shows them.
     pub(crate) fn filled(&mut self, count: usize) -> &[u8] {
         self.total = self.total.saturating_add(count as u64);
-        if self.total > self.limit as u64 {
+        if self.is_over() {
             self.middle = Middle::Dropped;
         }
         if self.head_length < KEPT_END {
@@ -85,6 +86,11 @@ impl Capture {
         self.at = (from + count) % RING;
         self.have = RING.min(self.have + count);
         self.ring.get(from..from + count).unwrap_or_default()
+    }
+
+    /// More came than is kept.
+    pub(crate) fn is_over(&self) -> bool {
+        self.total > self.limit as u64
     }
 
     /// Adds output that lies somewhere else.

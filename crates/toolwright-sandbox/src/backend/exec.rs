@@ -4,6 +4,7 @@
 //! The report comes after everything the command started is dead, so draining ends by itself; a cap guards it anyway.
 
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,6 +14,7 @@ use toolwright_core::{
     ErrorKind, ExecResult, MAX_EXEC_OUTPUT, OutputSink, OutputStream, ToolError, ToolOutput,
 };
 
+use super::flood::{self, Lent};
 use crate::capture::{CHUNK, Capture, Captured};
 use crate::files;
 use crate::launcher::client::{Line, Session, nothing, unavailable};
@@ -23,9 +25,6 @@ use crate::sys;
 const KILL_PATIENCE: Duration = Duration::from_millis(380);
 /// How long draining may take after the end.
 const DRAIN_PATIENCE: Duration = Duration::from_millis(100);
-/// Pipes wider than the default mean fewer wake-ups under a flood.
-const PIPE_BYTES: i32 = 1024 * 1024;
-
 /// How a job went.
 pub(crate) enum Finish {
     /// It ended by itself.
@@ -40,6 +39,8 @@ pub(crate) enum Finish {
 struct Streams {
     stdin: Option<pipe::Sender>,
     stdout: pipe::Receiver,
+    /// Standard output is wide enough for a flood.
+    wide: bool,
     stderr: pipe::Receiver,
 }
 
@@ -54,9 +55,10 @@ fn streams(piped_input: bool) -> std::io::Result<(Streams, [OwnedFd; 3])> {
     };
     let (stdout, theirs_out) = sys::pipe()?;
     let (stderr, theirs_err) = sys::pipe()?;
-    sys::widen_pipe(std::os::fd::AsFd::as_fd(&stdout), PIPE_BYTES);
+    let wide = sys::widen_pipe(std::os::fd::AsFd::as_fd(&stdout), flood::WIDE);
     let ours = Streams {
         stdin,
+        wide,
         stdout: pipe::Receiver::from_owned_fd(stdout)?,
         stderr: pipe::Receiver::from_owned_fd(stderr)?,
     };
@@ -69,6 +71,12 @@ pub(crate) trait Sink {
     fn space(&mut self) -> &mut [u8];
     /// So many bytes were put there.
     fn filled(&mut self, count: usize);
+    /// Where a thread may put what follows, once nobody has to be told of it.
+    fn lend(&mut self) -> Option<Weak<Lent>> {
+        None
+    }
+    /// The thread is done.
+    fn take_back(&mut self) {}
 }
 
 /// Hands every piece of output to a function.
@@ -93,9 +101,10 @@ impl<F: FnMut(&[u8])> Sink for Each<F> {
     }
 }
 
-/// Keeps standard output, and tells somebody of it.
+/// Keeps standard output, and tells somebody of it until there is too much.
 struct Kept<'a> {
     capture: Capture,
+    lent: Option<Arc<Lent>>,
     sink: Option<&'a dyn OutputSink>,
 }
 
@@ -106,6 +115,14 @@ impl<S: Sink> Sink for &mut S {
 
     fn filled(&mut self, count: usize) {
         (**self).filled(count);
+    }
+
+    fn lend(&mut self) -> Option<Weak<Lent>> {
+        (**self).lend()
+    }
+
+    fn take_back(&mut self) {
+        (**self).take_back();
     }
 }
 
@@ -118,6 +135,22 @@ impl Sink for Kept<'_> {
         let bytes = self.capture.filled(count);
         if let Some(sink) = self.sink {
             sink.output(OutputStream::Stdout, bytes);
+        }
+    }
+
+    fn lend(&mut self) -> Option<Weak<Lent>> {
+        if !self.capture.is_over() {
+            return None;
+        }
+        let lent = Lent::new(std::mem::take(&mut self.capture));
+        let weak = Arc::downgrade(&lent);
+        self.lent = Some(lent);
+        Some(weak)
+    }
+
+    fn take_back(&mut self) {
+        if let Some(capture) = self.lent.take().and_then(|lent| lent.take()) {
+            self.capture = capture;
         }
     }
 }
@@ -134,9 +167,10 @@ pub(crate) async fn run(
     let (ours, theirs) =
         streams(input.is_some()).map_err(|error| unavailable("could not make pipes").with_source(error))?;
     let mut line = session.submit(job, theirs).await?;
-    let Streams { stdin, stdout, stderr } = ours;
+    let Streams { stdin, stdout, wide, stderr } = ours;
     let pump = async {
-        tokio::join!(feed(stdin, input.unwrap_or_default()), drain(stdout, &mut out), drain(stderr, &mut err))
+        let (out, err) = (drain(stdout, wide, &mut out), drain(stderr, false, &mut err));
+        tokio::join!(feed(stdin, input.unwrap_or_default()), out, err)
     };
     tokio::pin!(pump);
     let time_up = async {
@@ -203,12 +237,26 @@ async fn feed(stdin: Option<pipe::Sender>, input: &[u8]) {
     }
 }
 
-async fn drain(mut from: pipe::Receiver, sink: &mut impl Sink) {
+async fn drain(mut from: pipe::Receiver, wide: bool, sink: &mut impl Sink) {
+    let mut since = 0;
     while let Ok(count) = from.read(sink.space()).await {
         if count == 0 {
             break;
         }
         sink.filled(count);
+        since += count;
+        // A stream that is beyond the limit and fast is drained elsewhere until it falls silent.
+        if wide && since >= flood::WIDE {
+            since = 0;
+            if let Some(lent) = sink.lend() {
+                let rest = flood::drain(from, lent).await;
+                sink.take_back();
+                match rest {
+                    Some(rest) => from = rest,
+                    None => break,
+                }
+            }
+        }
     }
 }
 
@@ -223,7 +271,7 @@ pub(crate) async fn command(
     layers: &[String],
     mut skip: impl FnMut(&[u8]) -> usize,
 ) -> Result<ExecResult, ToolError> {
-    let mut stdout = Kept { capture: Capture::new(MAX_EXEC_OUTPUT), sink };
+    let mut stdout = Kept { capture: Capture::new(MAX_EXEC_OUTPUT), lent: None, sink };
     let mut stderr = Capture::new(MAX_EXEC_OUTPUT);
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let finish = run(
@@ -242,6 +290,7 @@ pub(crate) async fn command(
         }),
     )
     .await?;
+    stdout.take_back();
     let (stdout, stderr) = (stdout.capture.finish(), stderr.finish());
     match finish {
         Finish::Ended(code) if stdout.omitted + stderr.omitted > 0 => {

@@ -2,6 +2,7 @@
 
 pub(crate) mod engine;
 pub(crate) mod exec;
+mod flood;
 pub(crate) mod local;
 pub(crate) mod process;
 mod shared;

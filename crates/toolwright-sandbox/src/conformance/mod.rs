@@ -72,7 +72,7 @@ pub const CHECKS: &[&Check] = &[
     &exec::OUTPUT_IS_RETURNED,
     &exec::ERRORS_ARE_RETURNED_APART,
     &exec::THE_EXIT_CODE_IS_RETURNED,
-    &exec::A_SIGNAL_IS_A_NEGATIVE_CODE,
+    &exec::A_SIGNAL_IS_TOLD,
     &exec::ENDING_BY_SIGTERM_IS_NOT_A_TIMEOUT,
     &exec::VARIABLES_ARE_SET,
     &exec::VARIABLES_ARE_TAKEN_LITERALLY,

@@ -3,8 +3,10 @@
 //! The sandbox's network has nothing but loopback. Its keeper makes the listening socket in there and hands it to the
 //! runtime, which accepts, reads one request, asks the rules, resolves the name itself, checks every address, and dials
 //! exactly the address it checked. Programs that ignore the proxy have no route; names not on the list are not resolved.
+//! A tunnel that begins with TLS must be for the host it was opened to.
 
 mod address;
+mod hello;
 mod request;
 pub(crate) mod rules;
 mod serve;
@@ -129,13 +131,16 @@ impl Desk {
     /// The addresses that may be dialled for a host, every one of them checked.
     async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, request::Refusal> {
         let outcome = self.decide(host, port).await;
-        let refused = outcome.as_ref().err().map(|(_, words)| (*words).to_owned());
+        self.record(host, port, outcome.as_ref().err().map(|(_, words)| *words));
+        outcome
+    }
+
+    fn record(&self, host: &Host, port: u16, refused: Option<&str>) {
         let mut events = lock(&self.events);
         if events.len() == MAX_EVENTS {
             events.pop_front();
         }
-        events.push_back(NetworkEvent { host: host.to_string(), port, refused });
-        outcome
+        events.push_back(NetworkEvent { host: host.to_string(), port, refused: refused.map(str::to_owned) });
     }
 
     async fn decide(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, request::Refusal> {

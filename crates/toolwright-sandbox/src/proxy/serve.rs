@@ -9,7 +9,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::hello::{Hello, MAX_HELLO};
 use super::request::{self, MAX_HEAD, Request, What};
+use super::rules::Host;
 use super::{Desk, lock};
 
 /// How long a head, a name or a dial may take.
@@ -17,6 +19,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// How long nothing may move in either direction.
 const IDLE: Duration = Duration::from_secs(300);
 const CHUNK: usize = 16 * 1024;
+/// How TLS says that there is no such host here, so that a client can tell its user.
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 1, 0, 2, 2, 112];
 
 pub(super) async fn connection(mut client: TcpStream, desk: &Desk) {
     if let Err((status, words)) = answer(&mut client, desk).await {
@@ -64,8 +68,11 @@ async fn answer(client: &mut TcpStream, desk: &Desk) -> Result<(), request::Refu
     match what {
         What::Tunnel => {
             let open = client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await;
-            if open.is_ok() && server.write_all(&early).await.is_ok() {
-                both_ways(client, &mut server).await;
+            if open.is_ok()
+                && let Err(words) = tunnel(client, &mut server, early, &host).await
+            {
+                desk.record(&host, port, Some(words));
+                let _ = timeout(PATIENCE, client.write_all(&UNRECOGNIZED_NAME)).await;
             }
         }
         What::Forward { head, body } => {
@@ -129,19 +136,59 @@ async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, request::Refusal> {
     Err((502, "the host does not answer"))
 }
 
-async fn both_ways(client: &mut TcpStream, server: &mut TcpStream) {
+/// Carries bytes both ways once the first of them are in order; the error says why they are not.
+async fn tunnel(
+    client: &mut TcpStream,
+    server: &mut TcpStream,
+    early: Vec<u8>,
+    host: &Host,
+) -> Result<(), &'static str> {
     let active = Mutex::new(Instant::now());
     let (mut from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();
     let up = async {
-        pump(&mut from_client, &mut to_server, &active).await?;
-        to_server.shutdown().await
+        let first = first_words(&mut from_client, early, host, &active).await.map_err(Some)?;
+        to_server.write_all(&first).await.map_err(|_| None)?;
+        pump(&mut from_client, &mut to_server, &active).await.map_err(|_| None)?;
+        to_server.shutdown().await.map_err(|_| None)
     };
+    // Some servers speak first.
     let down = async {
-        pump(&mut from_server, &mut to_client, &active).await?;
-        to_client.shutdown().await
+        pump(&mut from_server, &mut to_client, &active).await.map_err(|_| None)?;
+        to_client.shutdown().await.map_err(|_| None)
     };
-    let _ = tokio::try_join!(up, down);
+    match tokio::try_join!(up, down) {
+        Err(Some(words)) => Err(words),
+        _ => Ok(()),
+    }
+}
+
+/// Reads until it is clear what the tunnel is for.
+async fn first_words(
+    client: &mut (impl AsyncRead + Unpin),
+    mut first: Vec<u8>,
+    host: &Host,
+    active: &Mutex<Instant>,
+) -> Result<Vec<u8>, &'static str> {
+    let mut piece = [0; 4096];
+    loop {
+        let hello = Hello::read(&first);
+        if hello != Hello::Unfinished {
+            return hello.refusal(host).map_or(Ok(first), Err);
+        }
+        // Whoever began a message of TLS has to end it; whoever said nothing may still listen.
+        let patience = if first.is_empty() { IDLE } else { PATIENCE };
+        match timeout(patience, client.read(&mut piece)).await {
+            Ok(Ok(count)) if count > 0 => first.extend_from_slice(piece.get(..count).unwrap_or_default()),
+            Ok(_) if first.is_empty() => return Ok(first),
+            Err(_) if first.is_empty() && lock(active).elapsed() < IDLE => {}
+            Err(_) if first.is_empty() => return Err("nothing was said in the tunnel"),
+            _ => return Err("the tunnel begins with a message of TLS that has no end"),
+        }
+        if first.len() > 2 * MAX_HELLO {
+            return Err("the tunnel begins with a message of TLS that has no end");
+        }
+    }
 }
 
 /// Copies until the end, an error, or a time in which nothing moved in either direction.

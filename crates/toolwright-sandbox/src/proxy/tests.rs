@@ -116,6 +116,41 @@ async fn a_name_that_changes_its_mind_gains_nothing() {
 }
 
 #[tokio::test]
+async fn a_tunnel_to_one_host_is_not_a_way_to_another() {
+    let (server, seen) = server().await;
+    let port = server.port();
+    let rules = [format!("open.example:{port}"), format!("127.0.0.1:{port}")];
+    let (proxy, at) = proxy(&rules, |_| vec![[127, 0, 0, 1].into()]).await;
+    let open = async |target: &str, names: &[&str], record: usize| {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let head = format!("CONNECT {target}:{port} HTTP/1.1\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&hello::tests::hello(names, record)).await.unwrap();
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut answer)).await;
+        assert!(read.is_ok(), "the tunnel was left open");
+        answer
+    };
+    for (names, record) in [(&["evil.example"][..], 10_000), (&["evil.example"], 7), (&[], 10_000)] {
+        let answer = open("open.example", names, record).await;
+        assert!(
+            answer.ends_with(&[21, 3, 1, 0, 2, 2, 112]),
+            "{names:?}: {}",
+            String::from_utf8_lossy(&answer)
+        );
+    }
+    assert!(lock(&seen).iter().all(String::is_empty), "{:?}", lock(&seen));
+    let refused: Vec<_> = proxy.events().into_iter().filter_map(|event| event.refused).collect();
+    assert_eq!(refused.len(), 3);
+    for (target, names) in
+        [("open.example", &["OPEN.example"][..]), ("127.0.0.1", &[]), ("127.0.0.1", &["x.example"])]
+    {
+        let answer = open(target, names, 10_000).await;
+        assert!(answer.ends_with(b"hello"), "{target} {names:?}: {}", String::from_utf8_lossy(&answer));
+    }
+}
+
+#[tokio::test]
 async fn other_protocols_and_long_heads_are_refused_at_once() {
     let (_proxy, at) = proxy(&["open.example".to_owned()], |_| Vec::new()).await;
     for text in ["\u{5}\u{1}\0", "\u{4}\u{1}\0P\u{1}\u{1}\u{1}\u{1}\0", "get / HTTP/1.1\r\n\r\n"] {

@@ -171,10 +171,11 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((own(read.into()), own(write.into())))
 }
 
-/// Asks for a larger pipe; the kernel may refuse, which only costs speed.
-pub(crate) fn widen_pipe(fd: BorrowedFd<'_>, bytes: i32) {
+/// Asks for a larger pipe, and says whether there is one; a refusal only costs speed.
+pub(crate) fn widen_pipe(fd: BorrowedFd<'_>, bytes: usize) -> bool {
+    let wanted = i32::try_from(bytes).unwrap_or(i32::MAX);
     // SAFETY: takes numbers only.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, wanted) >= wanted }
 }
 
 /// Sets or clears `O_NONBLOCK` on the open file.

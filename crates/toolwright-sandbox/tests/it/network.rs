@@ -16,6 +16,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("network::nothing_else_is", closed),
         Case::new("network::odd_requests_get_one_answer", odd),
         Case::new("network::another_sandbox_gains_nothing", apart),
+        Case::new("network::a_tunnel_to_one_host_is_not_a_way_to_another", fronted),
     ]
 }
 
@@ -170,4 +171,29 @@ async fn apart() -> Result<(), String> {
     let out = bash(&without, &say(&format!("CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n"))).await?;
     check(&out, out.contains("refused") && !out.contains("HTTP/1.1"))?;
     equal(seen.lock().expect("the list").clone(), Vec::<String>::new())
+}
+
+/// A client of TLS that was not written for this asks inside the tunnel for the host it was opened to, and for others.
+async fn fronted() -> Result<(), String> {
+    let (port, seen) = server()?;
+    let sandbox = open(&[format!("localhost:{port}"), format!("127.0.0.1:{port}")]).await?;
+    let ask = |name: &str| {
+        format!(
+            "python3 - <<'END'\nimport socket, ssl\ns = socket.create_connection(('127.0.0.1', 3128))\n\
+             s.sendall(b'CONNECT localhost:{port} HTTP/1.1\\r\\n\\r\\n')\nassert b' 200 ' in s.recv(1000)\n\
+             c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.CERT_NONE\n\
+             try: c.wrap_socket(s, server_hostname={name})\nexcept Exception as e: print(e)\nEND"
+        )
+    };
+    for name in ["'evil.example'", "None"] {
+        let out = bash(&sandbox, &ask(name)).await?;
+        check(&format!("{name}: {out}"), out.to_lowercase().replace('_', " ").contains("unrecognized name"))?;
+    }
+    check("the server heard nothing", seen.lock().expect("the list").iter().all(String::is_empty))?;
+    let out = bash(&sandbox, &ask("'LocalHost'")).await?;
+    check(&out, !out.to_lowercase().replace('_', " ").contains("unrecognized name"))?;
+    let heard = seen.lock().expect("the list").last().cloned().unwrap_or_default();
+    check(&heard, heard.starts_with('\u{16}'))?;
+    let refused = sandbox.network_events().iter().filter(|event| event.refused.is_some()).count();
+    equal(refused, 2)
 }

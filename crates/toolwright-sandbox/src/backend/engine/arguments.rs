@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use toolwright_core::ToolError;
 
-use super::{Engine, INIT, SWEEP};
+use super::running::SWEEP;
+use super::{Engine, INIT};
 use crate::launcher::client::unavailable;
 use crate::layer::guard::Guard;
 use crate::layer::identity::{HOME, INSIDE};

@@ -7,12 +7,13 @@
 
 mod arguments;
 mod clerk;
+mod entered;
 mod process;
+mod running;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use toolwright_core::{
@@ -21,8 +22,10 @@ use toolwright_core::{
 };
 
 use self::clerk::Clerk;
+use self::entered::Entered;
+use self::running::Running;
 use super::exec::{self, Each, Finish};
-use super::shared::{FILE_PATIENCE, Seat, ignore, look_up};
+use super::shared::{FILE_PATIENCE, Seat, look_up};
 use crate::env;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Job, Mode, Setup};
@@ -32,20 +35,14 @@ use crate::layer::view::PRIVATE_WORKSPACE;
 use crate::policy::{EnvPolicy, Layer, Policy};
 use crate::sys;
 
-const SWEEP: &str = include_str!("sweep.sh");
 const INIT: &str = include_str!("init.sh");
 const ENTER: &str = include_str!("enter.sh");
 const READ: &str = include_str!("read.sh");
 const WRITE: &str = include_str!("write.sh");
 
-/// How long the end of what a command left behind is waited for.
-const SWEEP_PATIENCE: Duration = Duration::from_millis(450);
 /// How many milliseconds an engine without a daemon may take to clear up after a container or a command: the processes
 /// that do it are descendants of its client.
 const GRACE: u64 = 5_000;
-/// When a command that may not have started yet is looked for again.
-const SECOND_LOOKS: [Duration; 3] =
-    [Duration::from_millis(150), Duration::from_millis(800), Duration::from_secs(3)];
 /// What the engine's client finds of the caller's environment.
 const CLIENT_VARIABLES: [&str; 10] = [
     "PATH",
@@ -163,162 +160,6 @@ fn require(policy: &Policy, layers: &[Layer]) -> Result<(), ToolError> {
     }
 }
 
-/// A command on its way through the container. Dropping it kills what there is of the command.
-struct Running {
-    inner: Arc<Inner>,
-    mark: u64,
-    /// The word that only the entering script knows.
-    word: String,
-    user: Option<String>,
-    /// The command's first process inside, once it is known.
-    root: AtomicI32,
-    swept: bool,
-}
-
-impl Running {
-    fn new(inner: &Arc<Inner>, user: Option<String>) -> Self {
-        let word = format!("{:016x}", sys::random_u64());
-        let (inner, mark) = (inner.clone(), inner.clerk.begin());
-        Running { inner, mark, word, user, root: AtomicI32::new(0), swept: false }
-    }
-
-    fn root(&self) -> i32 {
-        self.root.load(Ordering::Acquire)
-    }
-
-    /// Has a command end with its first process: the client listens for as long as anybody holds the output.
-    async fn watch<T>(&self, work: impl Future<Output = T>) -> T {
-        let clear = async {
-            self.inner.clerk.outlive(|| self.root()).await;
-            sweep(self.inner.clone(), self.mark, self.root(), self.user.clone()).await;
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            biased;
-            done = work => done,
-            () = clear => std::future::pending().await,
-        }
-    }
-
-    /// Kills what is left and waits until it is gone, but not for ever.
-    async fn end(mut self) {
-        self.swept = true;
-        self.inner.clerk.end(self.mark);
-        let sweep = sweep(self.inner.clone(), self.mark, self.root(), self.user.clone());
-        let _ = tokio::time::timeout(SWEEP_PATIENCE, sweep).await;
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.swept {
-            return;
-        }
-        self.inner.clerk.end(self.mark);
-        let (inner, mark, root, user) = (self.inner.clone(), self.mark, self.root(), self.user.take());
-        // Without a runtime to run this on, the client goes as well, and the container with it.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                sweep(inner.clone(), mark, root, user.clone()).await;
-                for wait in SECOND_LOOKS.into_iter().filter(|_| root == 0) {
-                    tokio::time::sleep(wait).await;
-                    sweep(inner.clone(), mark, root, user.clone()).await;
-                }
-            });
-        }
-    }
-}
-
-async fn sweep(inner: Arc<Inner>, mark: u64, root: i32, user: Option<String>) {
-    let Some(user) = user else { return inner.clerk.sweep(mark, root).await };
-    // Process 1 may not kill another user's processes; that user may.
-    let order = inner.clerk.order(mark, root);
-    let script = format!("{SWEEP}\n\"$@\"");
-    let mut command = inner.client_words(["exec", "--user", &user]);
-    command.extend([inner.name.clone(), "/bin/sh".into(), "-c".into(), script, "sh".into()]);
-    command.extend(order.splitn(5, ' ').map(str::to_owned));
-    if let Ok(job) = inner.client.job(&ExecRequest::new(command), look_up) {
-        let _ = exec::run(&inner.client.session, &job, None, None, ignore(), ignore()).await;
-    }
-}
-
-/// How the entering script's first line was understood.
-enum Entered {
-    /// Nothing heard yet.
-    Waiting(Vec<u8>),
-    Started,
-    Refused(String),
-}
-
-impl Entered {
-    /// Takes the first line out of what was read and hands the rest on.
-    fn take<'a>(&mut self, running: &Running, bytes: &'a [u8]) -> &'a [u8] {
-        let Entered::Waiting(heard) = self else { return bytes };
-        let end = bytes.iter().position(|byte| *byte == b'\n');
-        let (line, rest) = match end {
-            Some(end) => bytes.split_at(end + 1),
-            None => (bytes, &[][..]),
-        };
-        // A client that has something to say says it in a few lines.
-        let room = 4096usize.saturating_sub(heard.len()).min(line.len());
-        heard.extend_from_slice(line.get(..room).unwrap_or_default());
-        if end.is_none() {
-            return rest;
-        }
-        let text = String::from_utf8_lossy(heard).into_owned();
-        match text.trim_end().strip_prefix(running.word.as_str()).map(str::trim_start) {
-            Some(answer) => match answer.strip_prefix("start ").map(|pid| pid.parse::<i32>()) {
-                Some(Ok(pid)) => {
-                    running.root.store(pid, Ordering::Release);
-                    *self = Entered::Started;
-                }
-                _ => *self = Entered::Refused(answer.to_owned()),
-            },
-            // The client's own words; they are kept for the error.
-            None => return rest_of_words(heard, rest),
-        }
-        rest
-    }
-
-    /// Why the command did not start, if it did not.
-    fn failure(self, subject: &str, folder: &Path, user: Option<&str>) -> Option<ToolError> {
-        let (kind, message) = match self {
-            Entered::Started => return None,
-            Entered::Refused(word) => match word.as_str() {
-                "folder" => (ErrorKind::FileNotFound, format!("`{}` does not exist", folder.display())),
-                "missing" => (ErrorKind::FileNotFound, format!("{subject} does not exist")),
-                "directory" => (ErrorKind::IsADirectory, format!("{subject} is a folder")),
-                "special" => (ErrorKind::Permission, format!("{subject} is not a regular file")),
-                _ => (ErrorKind::Permission, format!("{subject} is not permitted")),
-            },
-            Entered::Waiting(heard) => {
-                let text = String::from_utf8_lossy(&heard).trim().to_owned();
-                match user {
-                    Some(user) if text.contains("user") => {
-                        (ErrorKind::Permission, format!("cannot run as `{}`: {text}", user.escape_debug()))
-                    }
-                    _ => (
-                        ErrorKind::SandboxUnavailable,
-                        format!("the container did not take the command: {text}"),
-                    ),
-                }
-            }
-        };
-        Some(ToolError::of(kind, message))
-    }
-}
-
-fn rest_of_words<'a>(heard: &mut Vec<u8>, rest: &'a [u8]) -> &'a [u8] {
-    let room = 4096usize.saturating_sub(heard.len()).min(rest.len());
-    heard.extend_from_slice(rest.get(..room).unwrap_or_default());
-    &[]
-}
-
-/// A client tells of a signal as shells do; we say minus its number.
-fn code(code: i32) -> i32 {
-    if (129..=192).contains(&code) { 128 - code } else { code }
-}
-
 fn shown(text: &str) -> String {
     format!("`{}`", text.chars().take(200).collect::<String>().escape_debug())
 }
@@ -428,10 +269,7 @@ impl EngineSandbox {
         let name = shown(request.command.first().map(String::as_str).unwrap_or_default());
         match entered.failure(&name, &folder, request.user.as_deref()) {
             Some(failure) if !timed_out => Err(failure),
-            _ => result.map(|mut result| {
-                result.code = code(result.code);
-                result
-            }),
+            _ => result,
         }
     }
 

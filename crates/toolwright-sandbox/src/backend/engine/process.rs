@@ -8,7 +8,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use toolwright_core::{BoxFuture, ProcessHandle, SandboxProcess, SpawnRequest, TerminalSize, ToolError};
 
 use super::super::spawn;
-use super::{Entered, Inner, Running, code, shown};
+use super::entered::Entered;
+use super::running::Running;
+use super::{Inner, shown};
 use crate::launcher::client::unavailable;
 
 /// How long a process may take to start.
@@ -58,15 +60,12 @@ struct Handle {
 
 impl ProcessHandle for Handle {
     fn wait<'a>(&'a self) -> BoxFuture<'a, Result<i32, ToolError>> {
-        Box::pin(async { self.running.watch(self.client.wait()).await.map(code) })
+        Box::pin(async { self.running.watch(self.client.wait()).await })
     }
 
     fn kill<'a>(&'a self) -> BoxFuture<'a, ()> {
         Box::pin(async {
-            let running = &self.running;
-            let sweep =
-                super::sweep(running.inner.clone(), running.mark, running.root(), running.user.clone());
-            let _ = tokio::time::timeout(super::SWEEP_PATIENCE, sweep).await;
+            self.running.sweep().await;
             self.client.kill().await;
         })
     }
