@@ -7,6 +7,7 @@ use toolwright::{CallNote, EventKind, ToolCall, call_text, text};
 use super::text::{DIM, GREEN, Line, PLAIN, RED, YELLOW, cut};
 use crate::commands::runs::span;
 use crate::prompt::printable;
+use crate::report::counted;
 
 #[derive(Default)]
 pub struct Calls {
@@ -173,7 +174,10 @@ fn finished(node: &Node, top: bool) -> Vec<Line> {
         lines.push(Line::new(style, format!("{indent}  │ {}", cut(line, 160))).hanging(hang + 2));
     }
     if shown.len() > 3 {
-        lines.push(Line::new(DIM, format!("{indent}  │ … {} more lines", shown.len() - 3)));
+        lines.push(Line::new(
+            DIM,
+            format!("{indent}  │ … {}", counted((shown.len() - 3) as u64, "more line")),
+        ));
     }
     lines
 }

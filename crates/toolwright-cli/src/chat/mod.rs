@@ -52,11 +52,14 @@ struct Talk {
     script_name: Option<String>,
     system: Option<String>,
     recorded: Option<String>,
+    /// The demo begins anew each time, so it leaves no session.
+    demo: bool,
 }
 
 pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let (session, mut file) = sources(&what)?;
-    if file.is_none() && models::demo_answers(what.model.as_deref()) {
+    let demo = file.is_none() && models::demo_answers(what.model.as_deref());
+    if demo {
         file = Some(demo::stage()?);
         what.model = Some(demo::NAME.to_owned());
         what.sandbox.write.push(".".into());
@@ -109,7 +112,8 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let conversation = Conversation::new(&run);
     let system = chat.and_then(|chat| chat.system_message.clone());
     let script_name = file.as_ref().map(|file| file.display().to_string());
-    let mut talk = Talk { conversation, run, model, names, ui, inputs, news, script_name, system, recorded };
+    let mut talk =
+        Talk { conversation, run, model, names, ui, inputs, news, script_name, system, recorded, demo };
     talk.begin();
     if let Some(banner) = chat.and_then(|chat| chat.user_banner.as_deref()) {
         talk.ui.say_markdown(banner);
@@ -368,7 +372,8 @@ impl Talk {
     fn leave(mut self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
         self.ui.close();
         self.inputs.close();
-        if self.conversation.messages().iter().any(|message| !matches!(message, Message::System { .. })) {
+        let said = |message: &Message| !matches!(message, Message::System { .. });
+        if !self.demo && self.conversation.messages().iter().any(said) {
             match self.session().save(Path::new(session::LAST)) {
                 Ok(()) => eprintln!("saved {}; `toolwright chat --resume` goes on", session::LAST),
                 Err(error) => eprintln!("not saved: {error:#}"),

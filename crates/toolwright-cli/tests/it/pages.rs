@@ -264,3 +264,46 @@ fn the_table_of_contents_lists_every_page_and_links_lead_somewhere() {
         }
     }
 }
+
+/// The reference of the commands is what `--help` says.
+#[test]
+fn the_page_of_commands_is_what_the_program_says() {
+    let help = |words: &[&str]| {
+        let shown = show_in(tempfile::tempdir().unwrap().path(), &[words, &["--help"]].concat(), "");
+        let text = shown.split("--- stdout\n").nth(1).unwrap().split("--- exit").next().unwrap().to_owned();
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    };
+    let below = |text: &str| -> Vec<String> {
+        let rows =
+            text.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        let names = rows.filter(|row| row.starts_with("  ") && !row.starts_with("   "));
+        names
+            .filter_map(|row| row.split_whitespace().next())
+            .filter(|name| *name != "help")
+            .map(str::to_owned)
+            .collect()
+    };
+    let mut page =
+        "# Commands\n\nWhat `toolwright COMMAND --help` says; `toolwright man` has it as a manual page.\n"
+            .to_owned();
+    let mut add = |words: &[&str], text: &str| {
+        let mark = if words.len() > 1 { "###" } else { "##" };
+        page +=
+            &format!("\n{mark} {}\n\n```text\n{text}\n```\n", [&["toolwright"], words].concat().join(" "));
+    };
+    let first = help(&[]);
+    add(&[], &first);
+    for name in below(&first) {
+        let text = help(&[&name]);
+        add(&[&name], &text);
+        for inner in below(&text) {
+            add(&[&name, &inner], &help(&[&name, &inner]));
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/commands.md");
+    if std::env::var_os("TOOLWRIGHT_BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(kept == page, "docs/reference/commands.md is old; TOOLWRIGHT_BLESS=1 writes it anew");
+}
