@@ -36,11 +36,7 @@ pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> Model
         Some(message) => message,
         None => said.into_owned(),
     };
-    let kind = if kind == ModelErrorKind::Request && is_overflow(&said) {
-        ModelErrorKind::ContextLength
-    } else {
-        kind
-    };
+    let kind = if kind == ModelErrorKind::Request { or_overflow(kind, &said) } else { kind };
     let said = shown(&said, secrets);
     let text = if said.is_empty() {
         format!("the server answered {status}")
@@ -63,7 +59,14 @@ pub(crate) fn from_event(error: &Value) -> ModelError {
         _ => ModelErrorKind::Unavailable,
     };
     let said = message_in(error).unwrap_or_else(|| error.to_string());
+    let kind = or_overflow(kind, &format!("{} {said}", word("code")));
     ModelError::new(kind, format!("the server reported an error: {}", shown(&said, &[])))
+}
+
+/// The kind, unless the words say that the conversation is too long.
+pub(crate) fn or_overflow(kind: ModelErrorKind, said: &str) -> ModelErrorKind {
+    let vague = matches!(kind, ModelErrorKind::Request | ModelErrorKind::Unavailable);
+    if vague && is_overflow(said) { ModelErrorKind::ContextLength } else { kind }
 }
 
 /// How vendors say that a conversation is too long: there is no common code for it.

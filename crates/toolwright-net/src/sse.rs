@@ -42,6 +42,8 @@ pub struct SseReader {
     event: SseEvent,
     has_data: bool,
     last_id: Option<String>,
+    /// The id of the event that is coming in.
+    next_id: Option<String>,
     retry: Option<Duration>,
 }
 
@@ -56,11 +58,12 @@ impl SseReader {
             event: SseEvent::default(),
             has_data: false,
             last_id: None,
+            next_id: None,
             retry: None,
         }
     }
 
-    /// The last id the server gave, to say from where to go on.
+    /// The id of the last event that came whole, to say from where to go on.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
@@ -92,11 +95,6 @@ impl SseReader {
         Ok(done)
     }
 
-    /// True when the bytes so far end inside an event.
-    pub fn in_event(&self) -> bool {
-        self.has_data || !self.line.is_empty()
-    }
-
     fn extend(&mut self, part: &[u8]) -> Result<(), SseError> {
         let size = self.line.len() + self.event.data.len() + self.event.name.len();
         if size + part.len() > self.max_event {
@@ -116,6 +114,8 @@ impl SseReader {
             &line
         };
         if line.is_empty() {
+            // Only now has the event come whole; a reader that lost the rest of it must ask for it again.
+            self.last_id = self.next_id.take().or(self.last_id.take());
             let event = std::mem::take(&mut self.event);
             if std::mem::take(&mut self.has_data) {
                 done.push(event);
@@ -132,7 +132,7 @@ impl SseReader {
                 }
                 self.event.data.push_str(value);
             }
-            "id" if value.len() <= MAX_ID && !value.contains('\0') => self.last_id = Some(value.to_owned()),
+            "id" if value.len() <= MAX_ID && !value.contains('\0') => self.next_id = Some(value.to_owned()),
             "retry" => {
                 let wait = value.parse().ok().map(|wait| Duration::from_millis(wait).min(MAX_RETRY));
                 self.retry = wait.or(self.retry);
@@ -174,6 +174,9 @@ mod tests {
         let mut reader = SseReader::new(1000);
         reader.push(b"id: 1\nretry: 500\ndata: \n\nid: 2\nretry: soon\n\n").unwrap();
         assert_eq!((reader.last_id(), reader.retry()), (Some("2"), Some(Duration::from_millis(500))));
+        reader.push(b"id: 3\ndata: cut o").unwrap();
+        assert_eq!(reader.last_id(), Some("2"), "what did not come whole has not come");
+        let mut reader = SseReader::new(1000);
         reader.push(b"retry: 99999999999\n").unwrap();
         assert_eq!(reader.retry(), Some(MAX_RETRY));
     }

@@ -13,7 +13,7 @@ use toolwright_net::reqwest::{Client, Url};
 use super::discovery::{Metadata, Resource, body};
 use super::store::{Kept, Registration, Tokens};
 use super::{Browser, Machine, failed, jwt};
-use crate::error::McpError;
+use crate::error::{McpError, McpErrorKind};
 use crate::random::random_name;
 
 /// How long an authorization server may take to answer.
@@ -260,7 +260,12 @@ async fn token(
         request = request.header("authorization", header);
     }
     let response = request.body(content.join("&")).send().await;
-    let response = response.map_err(|_| failed("cannot reach the place for tokens"))?;
+    // That nobody answers says nothing about what is asked for.
+    let unreachable = |why: &str| McpError::new(McpErrorKind::Closed, format!("no authorization: {why}"));
+    let response = response.map_err(|_| unreachable("cannot reach the place for tokens"))?;
+    if response.status().is_server_error() || response.status() == 429 {
+        return Err(unreachable("the place for tokens is busy or out of order"));
+    }
     let accepted = response.status().is_success();
     let answer = body(response).await?;
     let token = serde_json::from_slice::<TokenAnswer>(&answer).ok().filter(|_| accepted);

@@ -151,11 +151,11 @@ impl OAuth {
                     "the server wants the scopes `{scopes}`, which were asked for already"
                 )));
             }
-        } else if let Some(tokens) = &tokens
-            && tokens.refresh.is_some()
-            && self.renew(tokens).await.is_ok()
-        {
-            return Ok(());
+        } else if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.refresh.is_some()) {
+            match self.renew(tokens).await {
+                Err(error) if error.kind() == McpErrorKind::Unauthorized => {}
+                other => return other,
+            }
         }
         self.state().tokens = None;
         self.authorize(challenge).await
@@ -255,7 +255,9 @@ impl OAuth {
         match renewed {
             Ok(renewed) => state.tokens = Some(renewed),
             Err(error) => {
-                state.tokens = None;
+                if error.kind() == McpErrorKind::Unauthorized {
+                    state.tokens = None;
+                }
                 return Err(error);
             }
         }

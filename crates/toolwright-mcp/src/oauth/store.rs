@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use toolwright_core::Secret;
 
+use crate::random::random_name;
+
 /// A token that ends within this time is renewed before it is used.
 const MARGIN: Duration = Duration::from_secs(30);
 
@@ -123,25 +125,39 @@ impl TokenStore {
     /// Keeps what belongs to a server. The file is replaced whole.
     pub(super) fn save(&self, server: &str, kept: &Kept) -> Result<(), String> {
         let Some(path) = &self.path else { return Ok(()) };
+        let unwritable = |error: std::io::Error| format!("cannot write `{}`: {error}", path.display());
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(unwritable)?;
+        }
+        // Others keep tokens here too: what was read is what is changed.
+        let _turn = Self::turn(path).map_err(unwritable)?;
         let mut all = Self::all(path)?;
         all.insert(server.to_owned(), kept.clone());
         let text = serde_json::to_vec_pretty(&all).map_err(|error| error.to_string())?;
         let write = || -> std::io::Result<()> {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
-            }
-            let beside = path.with_extension(format!("new-{}", std::process::id()));
-            let _ = std::fs::remove_file(&beside);
-            let mut options = std::fs::OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&beside)?;
+            let beside = path.with_extension(format!("new-{}", random_name()));
+            let mut file = Self::private().create_new(true).open(&beside)?;
             std::io::Write::write_all(&mut file, &text)?;
             file.sync_all()?;
             std::fs::rename(&beside, path)
         };
-        write().map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+        write().map_err(unwritable)
+    }
+
+    /// A lock that is held by one writer of the file at a time.
+    fn turn(path: &Path) -> std::io::Result<std::fs::File> {
+        let file = Self::private().create(true).truncate(false).open(path.with_extension("lock"))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// Opens for writing what nobody else may read.
+    fn private() -> std::fs::OpenOptions {
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options
     }
 }
 
@@ -193,6 +209,25 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
             assert!(store.load("https://a").unwrap_err().contains("chmod 600"));
         }
+    }
+
+    #[test]
+    fn tokens_of_many_servers_are_kept_at_the_same_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens.json");
+        let threads = (0..4).map(|thread| {
+            let store = TokenStore::in_file(&path);
+            std::thread::spawn(move || {
+                for server in 0..10 {
+                    store.save(&format!("https://{thread}/{server}"), &Kept::default()).unwrap();
+                }
+            })
+        });
+        threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(TokenStore::all(&path).unwrap().len(), 40);
+        let names: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 2, "the store and its lock: {names:?}");
     }
 
     #[test]

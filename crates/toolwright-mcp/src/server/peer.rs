@@ -362,6 +362,27 @@ impl LogLevel {
     }
 }
 
+/// Every argument by itself: a long one cannot push another out of sight.
+fn shown_arguments(arguments: &Value) -> String {
+    const EACH: usize = 1000;
+    let Value::Object(arguments) = arguments else {
+        return text::clip(&text::visible(&arguments.to_string()), EACH);
+    };
+    if arguments.is_empty() {
+        return "no arguments".to_owned();
+    }
+    let one = |(name, value): (&String, &Value)| {
+        let value = value.to_string();
+        let size = if value.len() > EACH { format!(" ({} bytes)", value.len()) } else { String::new() };
+        format!(
+            "\n- {}: {}{size}",
+            text::visible(&text::clip(name, 100)),
+            text::visible(&text::clip(&value, EACH))
+        )
+    };
+    arguments.iter().map(one).collect()
+}
+
 /// Lets the person at the client decide about calls that a policy wants to ask about. A client that cannot ask
 /// anybody gets a refusal.
 #[derive(Debug, Clone, Copy, Default)]
@@ -379,7 +400,7 @@ impl Approver for ClientApprover {
             let Some(peer) = Peer::of_call(&call.id) else { return refused("there is nobody to ask") };
             let arguments = canonical_json(&call.arguments);
             let reason = request.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-            let shown = toolwright_core::text::visible(&text::clip(&arguments, 2000));
+            let shown = shown_arguments(&call.arguments);
             let question = Question::elicit(
                 format!("Allow the tool `{}` to run with {shown}?{reason}", call.name),
                 json!({

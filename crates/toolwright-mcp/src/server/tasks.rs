@@ -71,7 +71,14 @@ impl Tasks {
     /// A new task, known to its owner before anybody is told of it; `None` when there are too many.
     pub(super) fn create(&self, request: &Request) -> Option<Arc<Task>> {
         let mut tasks = self.tasks();
-        tasks.retain(|_, task| task.created.1.elapsed() < LIFETIME || !task.is_over());
+        tasks.retain(|_, task| {
+            let lives = task.created.1.elapsed() < LIFETIME;
+            if !lives && !task.is_over() {
+                // The client was told how long it may take.
+                task.stop();
+            }
+            lives
+        });
         if tasks.len() >= MAX_TASKS {
             let oldest = tasks.values().filter(|task| task.is_over()).min_by_key(|task| task.created.1);
             let oldest = oldest.map(|task| task.id.clone())?;

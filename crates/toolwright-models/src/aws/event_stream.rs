@@ -174,7 +174,8 @@ fn failure(kind: &str, payload: &str) -> ModelError {
     let said = said.as_ref().and_then(|said| said.get("message").or_else(|| said.get("Message"))?.as_str());
     let said = error::shown(said.unwrap_or(payload), &[]);
     let text = format!("the server reported an error: {said} ({})", error::shown(kind, &[]));
-    ModelError::new(error::aws_kind(kind).unwrap_or(ModelErrorKind::Unavailable), text)
+    let kind = error::aws_kind(kind).unwrap_or(ModelErrorKind::Unavailable);
+    ModelError::new(error::or_overflow(kind, &said), text)
 }
 
 /// The checksum of IEEE 802.3.

@@ -107,7 +107,15 @@ impl Assembly {
     pub(super) fn finish(self) -> ModelReply {
         let mut message = AssistantMessage::default();
         let mut ids = HashSet::new();
-        for piece in self.pieces {
+        let mut pieces = self.pieces;
+        if self.stop == Some(StopReason::MaxTokens)
+            && let Some(Piece::Call { arguments: Arguments::Text(text), .. }) = pieces.last_mut()
+            && text.trim().is_empty()
+        {
+            // Cut off before its first argument; without any, it would be another call.
+            "{".clone_into(text);
+        }
+        for piece in pieces {
             match piece {
                 Piece::Text { text, .. } if text.is_empty() => {}
                 Piece::Text { text, citations } => message.content.push(Content::Text { text, citations }),
@@ -140,5 +148,27 @@ impl Assembly {
             other => other,
         };
         ModelReply { message, stop, usage: self.usage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolwright_core::{ModelOptions, ToolChoice};
+
+    #[test]
+    fn a_call_cut_off_before_its_first_argument_is_not_a_call_without_arguments() {
+        let options = ModelOptions::default();
+        let request =
+            ModelRequest { messages: &[], tools: &[], tool_choice: &ToolChoice::Auto, options: &options };
+        let reply = |stop| {
+            let mut assembly = Assembly::new("test", &request);
+            let arguments = Arguments::Text(String::new());
+            assembly.add(Piece::Call { id: "1".into(), name: "wipe".into(), arguments }).unwrap();
+            assembly.stop = Some(stop);
+            assembly.finish().message.tool_calls.remove(0).arguments
+        };
+        assert_eq!(reply(StopReason::MaxTokens), Value::from("{"));
+        assert_eq!(reply(StopReason::ToolCalls), Value::Object(Map::new()));
     }
 }

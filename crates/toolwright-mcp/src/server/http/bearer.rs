@@ -3,7 +3,7 @@
 //! A token is believed when the authorization server signed it, it has not ended, and it was made for this server: one
 //! that was made for another server is refused, so that nobody can pass on what they were given.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -48,6 +48,8 @@ pub(super) struct Bearer {
 struct Keys {
     known: Arc<Vec<Key>>,
     fetched: Option<Instant>,
+    /// When the authorization server was last asked, and whether it answered.
+    tried: Option<(Instant, bool)>,
 }
 
 /// A public key, as JWK writes it.
@@ -161,20 +163,33 @@ impl Bearer {
 
     /// Whether the authorization server signed this. Keys that are not known are asked for, but not too often.
     async fn signed(&self, head: &Head, text: &[u8], signature: &[u8]) -> Result<bool, Bad> {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let fresh = |after: Duration| keys.fetched.is_some_and(|at| at.elapsed() < after);
-        if fresh(KEYS_LIFETIME) && keys.known.iter().any(|key| key.verifies(head, text, signature)) {
-            return Ok(true);
+        if let Some(verdict) = self.keys().verdict(head, text, signature) {
+            return verdict;
         }
-        if fresh(KEYS_PAUSE) {
-            return Ok(false);
+        let _one = self.fetching.lock().await;
+        // Whoever was first has asked for all who waited.
+        if let Some(verdict) = self.keys().verdict(head, text, signature) {
+            return verdict;
         }
-        let known = self.fetch().await.ok_or(Bad::Unavailable)?;
-        Ok(known.iter().any(|key| key.verifies(head, text, signature)))
+        let known = self.fetch().await;
+        let found = known.is_some();
+        let keys = {
+            let mut keys = self.keys();
+            *keys = Keys {
+                known: known.unwrap_or_else(|| keys.known.clone()),
+                fetched: if found { Some(Instant::now()) } else { keys.fetched },
+                tried: Some((Instant::now(), found)),
+            };
+            keys.clone()
+        };
+        keys.verdict(head, text, signature).unwrap_or(Err(Bad::Unavailable))
+    }
+
+    fn keys(&self) -> MutexGuard<'_, Keys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn fetch(&self) -> Option<Arc<Vec<Key>>> {
-        let _one = self.fetching.lock().await;
         let issuer = Url::parse(&self.about.issuer).ok()?;
         let path = issuer.path().trim_end_matches('/').to_owned();
         let places = [
@@ -197,10 +212,7 @@ impl Bearer {
             // A kind of key we do not know must not hide the others.
             let known: Vec<Key> =
                 known.into_iter().take(100).filter_map(|key| serde_json::from_value(key).ok()).collect();
-            let known = Arc::new(known);
-            let keys = Keys { known: known.clone(), fetched: Some(Instant::now()) };
-            *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys;
-            return Some(known);
+            return Some(Arc::new(known));
         }
         None
     }
@@ -218,6 +230,18 @@ impl Bearer {
             body.extend_from_slice(&chunk);
         }
         serde_json::from_slice(&body).ok()
+    }
+}
+
+impl Keys {
+    /// What these keys say about a signature; `None` when the authorization server is to be asked first.
+    fn verdict(&self, head: &Head, text: &[u8], signature: &[u8]) -> Option<Result<bool, Bad>> {
+        let fresh = self.fetched.is_some_and(|at| at.elapsed() < KEYS_LIFETIME);
+        if fresh && self.known.iter().any(|key| key.verifies(head, text, signature)) {
+            return Some(Ok(true));
+        }
+        let (_, found) = self.tried.filter(|(at, _)| at.elapsed() < KEYS_PAUSE)?;
+        Some(if found { Ok(false) } else { Err(Bad::Unavailable) })
     }
 }
 

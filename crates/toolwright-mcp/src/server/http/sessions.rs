@@ -77,7 +77,7 @@ impl Sessions {
         if known.get(id).is_none_or(|session| session.subject != *subject) {
             return false;
         }
-        known.remove(id);
+        known.remove(id).inspect(|session| session.end());
         true
     }
 
@@ -87,11 +87,17 @@ impl Sessions {
     }
 
     pub(super) fn clear(&self) {
-        self.known().clear();
+        self.known().drain().for_each(|(_, session)| session.end());
     }
 }
 
 impl HttpSession {
+    /// Stops what the client asked for. Its calls hold the session as well, so they must be told.
+    fn end(&self) {
+        self.session.ended.cancel();
+        self.closing.cancel();
+    }
+
     fn has_expired(&self) -> bool {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.elapsed() >= IDLE && self.session.calls().is_empty()
@@ -119,7 +125,6 @@ impl HttpSession {
 
 impl Drop for HttpSession {
     fn drop(&mut self) {
-        self.session.ended.cancel();
-        self.closing.cancel();
+        self.end();
     }
 }
