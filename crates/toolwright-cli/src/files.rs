@@ -12,7 +12,7 @@ use toolwright::mcp::{HttpTarget, McpServer, ServerCommand, ServerStatus, Target
 use toolwright::{Limits, Policy, RunBuilder, Secret, Tool, ToolError, ToolSource as _, Toolset};
 
 use crate::report::Usage;
-use crate::{models, prompt, report, toolbox};
+use crate::{commands, models, prompt, report, toolbox};
 
 /// The file that is used when none is named.
 pub const DEFAULT: &str = "toolwright.yaml";
@@ -78,6 +78,21 @@ pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
         .work_dir(folder.clone()))
 }
 
+/// Who decides about the calls of a model, and what a run may spend: the rules that are named, else those of the file,
+/// else cautious ones; and the limits of the file.
+pub fn govern(
+    loaded: Option<&Loaded>,
+    policy: Option<&Path>,
+    builder: RunBuilder,
+) -> anyhow::Result<RunBuilder> {
+    let builder = builder.policy(commands::ask::policy(policy)?);
+    match loaded {
+        Some(loaded) if policy.is_none() => apply(loaded, builder),
+        Some(loaded) => apply_limits(loaded, builder),
+        None => Ok(builder),
+    }
+}
+
 /// What a file says about runs in which a model makes the calls: its policy and its limits.
 pub fn apply(loaded: &Loaded, mut builder: RunBuilder) -> anyhow::Result<RunBuilder> {
     if let Some(section) = loaded.section("policy") {
@@ -89,9 +104,14 @@ pub fn apply(loaded: &Loaded, mut builder: RunBuilder) -> anyhow::Result<RunBuil
 
 /// What it says about runs a person started, whose calls are approved: its limits.
 pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> anyhow::Result<RunBuilder> {
-    let Some(section) = loaded.section("limits") else { return Ok(builder) };
-    let limits: Result<Limits, _> = serde_json::from_value(section.value.clone());
-    Ok(builder.limits(limits.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?))
+    Ok(builder.limits(limits(loaded)?))
+}
+
+/// What a run may spend, as the file says.
+pub fn limits(loaded: &Loaded) -> anyhow::Result<Limits> {
+    let Some(section) = loaded.section("limits") else { return Ok(Limits::default()) };
+    let limits = serde_json::from_value(section.value.clone());
+    Ok(limits.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?)
 }
 
 /// Prints problems, and says how many there are.

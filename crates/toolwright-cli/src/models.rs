@@ -66,7 +66,7 @@ pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model
         return open(name, named);
     }
     let open = |name: &str| open(name, named);
-    if let Some(name) = std::env::var("TOOLWRIGHT_MODEL").ok().filter(|name| !name.is_empty()) {
+    if let Some(name) = wished() {
         return open(&name);
     }
     if let Some((variable, name)) = by_key() {
@@ -101,14 +101,17 @@ fn is_demo(name: &str) -> bool {
     name == "demo" || name == demo::NAME
 }
 
+/// The model that the environment names.
+pub fn wished() -> Option<String> {
+    std::env::var("TOOLWRIGHT_MODEL").ok().filter(|name| !name.is_empty())
+}
+
 /// True when the demo is to answer: it is named, or nothing is and there is nothing else here, which is said.
 pub fn demo_answers(name: Option<&str>) -> bool {
-    if let Some(name) = name {
-        return is_demo(name);
+    if let Some(name) = name.map(str::to_owned).or_else(wished) {
+        return is_demo(&name);
     }
-    let none = std::env::var_os("TOOLWRIGHT_MODEL").is_none_or(|name| name.is_empty())
-        && by_key().is_none()
-        && by_server().is_none();
+    let none = by_key().is_none() && by_server().is_none();
     if none {
         eprintln!("{DEMO}");
     }

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+use toolwright::lang::Loaded;
 use toolwright::sandbox::{LocalSandbox, Network, Policy, ProcessSandbox};
 use toolwright::{
-    BoxFuture, Connection, ExecRequest, ExecResult, OutputSink, Sandbox, SandboxProcess, SpawnRequest,
-    ToolError,
+    BoxFuture, Connection, ExecRequest, ExecResult, OutputSink, RunBuilder, Sandbox, SandboxProcess,
+    SpawnRequest, ToolError,
 };
 
 use crate::args::{SandboxArgs, SandboxKind};
@@ -19,11 +21,29 @@ pub struct Plan {
     pub folder: PathBuf,
 }
 
+/// What the command line asks for, with what the file says.
+pub fn of(args: &SandboxArgs, loaded: Option<&Loaded>) -> anyhow::Result<SandboxArgs> {
+    let mut args = args.clone();
+    if let Some(section) = loaded.and_then(|loaded| loaded.section("sandbox")) {
+        // The kind alone is enough.
+        let value = match &section.value {
+            Value::String(kind) => json!({ "kind": kind }),
+            other => other.clone(),
+        };
+        let said = serde_json::from_value(value);
+        args.section = said.map_err(|error| Usage::new(format!("{}: `sandbox`: {error}", section.place)))?;
+    }
+    Ok(args)
+}
+
 /// The policy of a command line.
 pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
     let folder = real(Path::new("."))?;
-    let read: Vec<PathBuf> = args.read.iter().map(|path| real(path)).collect::<Result<_, _>>()?;
-    let write: Vec<PathBuf> = args.write.iter().map(|path| real(path)).collect::<Result<_, _>>()?;
+    let section = &args.section;
+    let all = |said: &[PathBuf], more: &[PathBuf]| -> Result<Vec<PathBuf>, Usage> {
+        said.iter().chain(more).map(|path| real(path)).collect()
+    };
+    let (read, write) = (all(&section.read, &args.read)?, all(&section.write, &args.write)?);
     // Protections of files that other programs obey go with the workspace, so a writable current folder becomes it.
     let workspace = write.contains(&folder).then(|| folder.clone());
     let mut policy = Policy { workspace, read, ..Policy::default() };
@@ -36,8 +56,15 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
             policy.read.push(folder.clone());
         }
     }
-    if !args.allow_net.is_empty() {
-        policy.network = Network::Allow(args.allow_net.clone());
+    policy.network = match (&section.network, args.allow_net.as_slice()) {
+        (network, []) => network.clone(),
+        (Network::Allow(hosts), more) => Network::Allow(hosts.iter().chain(more).cloned().collect()),
+        (_, hosts) => Network::Allow(hosts.to_vec()),
+    };
+    policy.mask.extend(section.mask.iter().cloned());
+    (policy.env, policy.limits) = (section.env.clone(), section.limits.clone());
+    if let Some(require) = &section.require {
+        policy.require.clone_from(require);
     }
     Ok(Plan { policy, folder })
 }
@@ -46,7 +73,7 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
 pub async fn open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
     let Plan { policy, folder } = plan(args)?;
     let refused = |error: ToolError| Usage::from(error.info());
-    match &args.sandbox {
+    match &args.kind() {
         SandboxKind::None => Ok(None),
         SandboxKind::Process => {
             let sandbox = Arc::new(ProcessSandbox::open(policy).await.map_err(refused)?);
@@ -57,7 +84,13 @@ pub async fn open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>
             Ok(Some(Arc::new(Inside { sandbox, folder })))
         }
         SandboxKind::Local => {
-            if !args.read.is_empty() || !args.write.is_empty() || !args.allow_net.is_empty() {
+            let opens = |paths: &[PathBuf], said: &[PathBuf]| !paths.is_empty() || !said.is_empty();
+            let section = &args.section;
+            if opens(&args.read, &section.read)
+                || opens(&args.write, &section.write)
+                || !args.allow_net.is_empty()
+                || section.network != Network::Off
+            {
                 let error = Usage::new(
                     "the `local` sandbox isolates nothing, so --read, --write and --allow-net mean nothing to it",
                 );
@@ -67,6 +100,30 @@ pub async fn open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>
             Ok(Some(Arc::new(LocalSandbox::open(policy).await.map_err(refused)?)))
         }
     }
+}
+
+/// Gives a run the sandbox the command line asks for. On a machine that has none, tools that need one are refused call by
+/// call, and the others work; what the command line itself gets wrong is an error.
+pub async fn lend(
+    args: &SandboxArgs,
+    loaded: Option<&Loaded>,
+    builder: RunBuilder,
+) -> anyhow::Result<RunBuilder> {
+    let args = of(args, loaded)?;
+    check(&args)?;
+    match open(&args).await {
+        Ok(Some(sandbox)) => Ok(builder.sandbox("default", sandbox)),
+        Ok(None) => Ok(builder),
+        Err(error) => {
+            eprintln!("no sandbox: {error:#}");
+            Ok(builder)
+        }
+    }
+}
+
+/// Finds what is wrong with a plan before anything is opened.
+pub fn check(args: &SandboxArgs) -> anyhow::Result<()> {
+    Ok(plan(args)?.policy.check().map_err(|error| Usage::from(error.info()))?)
 }
 
 fn real(path: &Path) -> Result<PathBuf, Usage> {

@@ -22,7 +22,11 @@ pub(crate) static FILE: Shape = strict(
         ),
         optional("policy", Kind::Any, "Approval rules."),
         optional("limits", Kind::Any, "What a run may spend."),
-        optional("sandbox", Kind::Any, "Where tools that start programs run."),
+        optional(
+            "sandbox",
+            Kind::Any,
+            "Where tools that start programs run: a kind (`process`, `docker:IMAGE`, `podman:IMAGE`, `local`, `none`), or a map of `kind`, `read`, `write`, `network`, `mask`, `env`, `limits` and `require`.",
+        ),
     ],
 );
 

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use serde::Deserialize;
+use toolwright::sandbox::{EnvPolicy, Layer, Limits, Network};
 
 /// Where tools that need a sandbox work.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Default)]
 pub struct SandboxArgs {
     /// The kind of sandbox: process, docker:IMAGE, podman:IMAGE, local or none. `local` isolates nothing; with `none` the
-    /// tools that need a sandbox are refused.
-    #[arg(long, value_name = "KIND", default_value = "process")]
-    pub sandbox: SandboxKind,
+    /// tools that need a sandbox are refused. Left out, what the file's `sandbox` says, or process.
+    #[arg(long, value_name = "KIND")]
+    pub sandbox: Option<SandboxKind>,
     /// Let tools read this file or folder, beside the current folder and the system.
     #[arg(long, value_name = "PATH")]
     pub read: Vec<PathBuf>,
@@ -20,9 +22,35 @@ pub struct SandboxArgs {
     /// Let tools reach this host (`example.com`, `*.example.com`, `example.com:8443`) through a filtering proxy.
     #[arg(long, value_name = "HOST")]
     pub allow_net: Vec<String>,
+    /// What a file says beside.
+    #[arg(skip)]
+    pub section: SandboxSection,
 }
 
-#[derive(Clone, PartialEq, Eq)]
+/// The `sandbox` section of a file: what is said on the command line comes on top of it.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SandboxSection {
+    kind: Option<SandboxKind>,
+    pub read: Vec<PathBuf>,
+    pub write: Vec<PathBuf>,
+    pub network: Network,
+    /// Shown empty, beside what always is.
+    pub mask: Vec<PathBuf>,
+    pub env: EnvPolicy,
+    pub limits: Limits,
+    pub require: Option<Vec<Layer>>,
+}
+
+impl SandboxArgs {
+    /// The kind of sandbox that is meant.
+    pub fn kind(&self) -> SandboxKind {
+        self.sandbox.clone().or_else(|| self.section.kind.clone()).unwrap_or(SandboxKind::Process)
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum SandboxKind {
     Process,
     /// `docker` or `podman`, and the image.
@@ -48,6 +76,14 @@ impl std::str::FromStr for SandboxKind {
     }
 }
 
+impl TryFrom<String> for SandboxKind {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 #[derive(clap::Args)]
 pub struct SandboxCommand {
     #[command(subcommand)]
@@ -58,6 +94,9 @@ pub struct SandboxCommand {
 pub enum SandboxWhat {
     /// Print what tools would see and which protections would be on.
     Explain {
+        /// Take the `sandbox` section of this file into account.
+        #[arg(short, long, value_name = "FILE")]
+        file: Option<PathBuf>,
         #[command(flatten)]
         sandbox: SandboxArgs,
     },

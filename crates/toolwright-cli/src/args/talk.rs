@@ -16,9 +16,9 @@ pub struct Ask {
     /// tools, the demo.
     #[arg(long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
-    /// Stop after so many answers of the model.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub max_turns: u64,
+    /// Stop after so many answers of the model; left out, what the file's `limits` say, or 20.
+    #[arg(long, value_name = "N")]
+    pub max_turns: Option<u64>,
     /// Describe the tools in the prompt and read calls from the text, for a model without a tool API.
     #[arg(long, value_name = "FORMAT")]
     pub prompted: Option<PromptWay>,
@@ -46,7 +46,8 @@ pub struct UsingArgs {
     /// Use only the tools that match; `!pattern` takes tools away.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     pub tools: Vec<String>,
-    /// Approval rules (YAML); left out, tools that change nothing are approved and the rest is asked about.
+    /// Approval rules (YAML); left out, tools that change nothing or work in a sandbox are approved, and the rest is
+    /// asked about.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     #[command(flatten)]
@@ -99,7 +100,7 @@ pub enum StepFormat {
 
 pub(super) const CHAT_HELP: &str = "\
 Enter sends, Alt+Enter or Ctrl+J begins a new line, Tab completes /commands and @files, Ctrl-C stops an answer and keeps
-the conversation. /help lists the commands. Calls that change something are asked about. The session is kept when you
+the conversation. /help lists the commands. Calls that change something outside the sandbox are asked about. The session is kept when you
 leave, and --resume takes it up. Without a terminal, every line of stdin is an input and answers go to stdout.
 
 Examples:
@@ -119,7 +120,8 @@ pub struct Chat {
     /// Go on with the last session of this folder, or with the one that is named.
     #[arg(long)]
     pub resume: bool,
-    /// Approval rules (YAML); left out, tools that change nothing are approved and the rest is asked about.
+    /// Approval rules (YAML); left out, tools that change nothing or work in a sandbox are approved, and the rest is
+    /// asked about.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     #[command(flatten)]

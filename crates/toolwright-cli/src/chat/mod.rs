@@ -29,7 +29,7 @@ use crate::args::Chat;
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::{About, record};
-use crate::{commands, demo, files, models, sandboxes, toolbox};
+use crate::{demo, files, models, sandboxes, toolbox};
 
 use approval::Asker;
 use changes::Files;
@@ -77,16 +77,9 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         (None, Some(loaded)) => loaded.tools().clone(),
         (None, None) => toolbox::all()?,
     };
-    let mut builder =
-        Run::builder(tools).model(model.clone()).policy(commands::ask::policy(what.policy.as_deref())?);
-    if let Some(loaded) = loaded.as_ref().filter(|_| what.policy.is_none()) {
-        builder = files::apply(loaded, builder)?;
-    }
-    match sandboxes::open(&what.sandbox).await {
-        Ok(Some(sandbox)) => builder = builder.sandbox("default", sandbox),
-        Ok(None) => {}
-        Err(error) => eprintln!("no sandbox: {error:#}"),
-    }
+    let builder = Run::builder(tools).model(model.clone());
+    let mut builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
+    builder = sandboxes::lend(&what.sandbox, loaded.as_ref(), builder).await?;
     let (sender, news) = mpsc::unbounded_channel();
     let inputs = Inputs::open()?;
     if inputs.interactive {

@@ -18,6 +18,9 @@ use crate::report::Usage;
 use crate::runs::record::{About, record};
 use crate::{commands, demo, files, models, sandboxes, toolbox};
 
+/// How many answers a model may give when nobody says otherwise.
+const MAX_TURNS: u64 = 20;
+
 pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     let using = &mut what.using;
     using.file = models::file_for(what.model.as_deref(), using.file.take())?;
@@ -26,11 +29,11 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
         using.file = Some(demo::stage()?);
         using.sandbox.write.push(".".into());
     }
-    let Prepared { builder, named, secrets } = prepare(&what.using).await?;
+    let Prepared { builder, named, secrets, limits } = prepare(&what.using).await?;
     let model = models::choose(what.model.as_deref(), &named)?;
     let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));
-    let limits = Limits { turns: Some(what.max_turns), ..Limits::default() };
-    let builder = builder.limits(limits).model(model.clone());
+    let turns = what.max_turns.or(limits.turns).unwrap_or(MAX_TURNS);
+    let builder = builder.limits(Limits { turns: Some(turns), ..limits }).model(model.clone());
     let about = About { command: "ask", file: what.using.file.as_deref() };
     let (mut builder, recorded) = record(builder, &what.record, &about, secrets)?;
     let screen = Screen { streams: !json && std::io::stdout().is_terminal(), ..Screen::default() };
@@ -103,6 +106,8 @@ pub struct Prepared {
     pub named: models::Named,
     /// What to keep out of records.
     pub secrets: Vec<Secret>,
+    /// What the file lets a run spend; the builder has them.
+    pub limits: Limits,
 }
 
 /// Makes a run as it was asked for.
@@ -110,21 +115,14 @@ pub async fn prepare(using: &UsingArgs) -> anyhow::Result<Prepared> {
     let loaded = using.file.as_deref().map(files::open).transpose()?;
     let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
     let tools = commands::tools::chosen(all, &using.tools)?;
-    let mut builder = Run::builder(tools).policy(policy(using.policy.as_deref())?);
-    if let Some(loaded) = loaded.as_ref().filter(|_| using.policy.is_none()) {
-        builder = files::apply(loaded, builder)?;
-    }
-    match sandboxes::open(&using.sandbox).await {
-        Ok(Some(sandbox)) => builder = builder.sandbox("default", sandbox),
-        Ok(None) => {}
-        // Tools that need a sandbox are refused one by one; the others work.
-        Err(error) => eprintln!("no sandbox: {error:#}"),
-    }
+    let mut builder = files::govern(loaded.as_ref(), using.policy.as_deref(), Run::builder(tools))?;
+    builder = sandboxes::lend(&using.sandbox, loaded.as_ref(), builder).await?;
     if let Some(terminal) = Terminal::if_there() {
         builder = builder.approver(terminal);
     }
     let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-    Ok(Prepared { builder, named: models::named(loaded.as_ref())?, secrets })
+    let limits = loaded.as_ref().map(files::limits).transpose()?.unwrap_or_default();
+    Ok(Prepared { builder, named: models::named(loaded.as_ref())?, secrets, limits })
 }
 
 /// The model, told about the tools in the prompt when that was asked for.

@@ -35,13 +35,14 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     let arguments = arguments(what.args.as_deref(), &what.arguments)?;
     let sandboxed = toolbox::needs_sandbox(&tools, &what.tool);
     let mut builder = Run::builder(tools).max_output(what.max_output);
-    if sandboxed && let Some(sandbox) = sandboxes::open(&what.sandbox).await? {
+    if let Some(loaded) = &loaded {
+        builder = files::apply_limits(loaded, builder)?;
+    }
+    let asked = sandboxes::of(&what.sandbox, loaded.as_ref())?;
+    if sandboxed && let Some(sandbox) = sandboxes::open(&asked).await? {
         builder = builder.sandbox("default", sandbox);
     } else if loaded.is_some() {
-        // A flow may call tools that need one. Where none can be had, those calls say so; the others need none.
-        if let Ok(Some(sandbox)) = sandboxes::open(&what.sandbox).await {
-            builder = builder.sandbox("default", sandbox);
-        }
+        builder = sandboxes::lend(&asked, loaded.as_ref(), builder).await?;
     }
     let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     if !json {

@@ -6,15 +6,17 @@ use anyhow::Context as _;
 use toolwright::lang::{MissingEnv, Severity};
 use toolwright::{Policy, Run};
 
-use crate::args::Check;
+use crate::args::{Check, SandboxArgs};
 use crate::report::{self, Usage, counted};
-use crate::{demo, files, toolbox};
+use crate::{demo, files, sandboxes, toolbox};
 
 pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
     let default = Path::new(files::DEFAULT);
     let file =
         what.file.as_deref().or_else(|| (what.policy.is_none() && default.exists()).then_some(default));
     if let Some(file) = file {
+        // A policy beside the file is one more place for mistakes.
+        crate::commands::ask::policy(what.policy.as_deref())?;
         return check_file(file, what.start_servers, json);
     }
     let tools = toolbox::all()?;
@@ -47,7 +49,7 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All problems of a file of tools, its policy and limits included.
+/// All problems of a file of tools, its policy, limits and sandbox included.
 fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()> {
     files::exists(path)?;
     let host = files::host(MissingEnv::Empty)?;
@@ -55,6 +57,8 @@ fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()
     let loaded = toolwright::lang::load_all(path, &host);
     let problems = loaded.check();
     let run = files::apply(&loaded, Run::builder(loaded.tools().clone())).map(drop);
+    let sandbox =
+        sandboxes::of(&SandboxArgs::default(), Some(&loaded)).and_then(|asked| sandboxes::check(&asked));
     let named = crate::models::named(Some(&loaded)).map(drop);
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if json {
@@ -73,7 +77,7 @@ fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()
         let refused = if json { report::found(errors) } else { files::refused(&problems) };
         return Err(refused.into());
     }
-    run.and(named)?;
+    run.and(named).and(sandbox)?;
     if !json {
         problems.iter().for_each(|warning| eprintln!("{}\n", warning.render()));
         let tools = counted(loaded.tools().len() as u64, "tool");

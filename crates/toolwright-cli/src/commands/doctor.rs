@@ -110,7 +110,9 @@ fn keys() -> Finding {
 
 /// Which model answers when none is named.
 fn answers() -> Finding {
-    let chosen = models::by_key().map(|(_, name)| name).or_else(|| models::by_server().map(|(_, name)| name));
+    let chosen = models::wished()
+        .or_else(|| models::by_key().map(|(_, name)| name))
+        .or_else(|| models::by_server().map(|(_, name)| name));
     let fix = "set a key, or start a local server: `ollama serve`, or `llama-server -m MODEL.gguf --jinja`";
     Finding {
         what: "answering",

@@ -7,11 +7,12 @@ use toolwright::sandbox::{Explanation, explain};
 
 use crate::args::{SandboxArgs, SandboxCommand, SandboxKind, SandboxWhat};
 use crate::report::{Failed, Usage};
-use crate::sandboxes;
+use crate::{files, sandboxes};
 
 pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
-    let SandboxWhat::Explain { sandbox } = &what.what;
-    let explanation = explanation(sandbox).await?;
+    let SandboxWhat::Explain { file, sandbox } = &what.what;
+    let loaded = file.as_deref().map(files::open).transpose()?;
+    let explanation = explanation(&sandboxes::of(sandbox, loaded.as_ref())?).await?;
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&explanation)?)?;
@@ -25,7 +26,7 @@ pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
 }
 
 async fn explanation(args: &SandboxArgs) -> anyhow::Result<Explanation> {
-    if args.sandbox != SandboxKind::Process {
+    if args.kind() != SandboxKind::Process {
         let error = Usage::new(
             "only the `process` sandbox can be explained: what a container sees is up to its image, and `local` sees everything",
         );

@@ -20,7 +20,9 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
     if let Some(loaded) = loaded.as_ref().filter(|_| what.policy.is_none()) {
         builder = files::apply(loaded, builder)?;
     }
-    if needs_sandbox && let Some(sandbox) = sandboxes::open(&what.sandbox).await? {
+    if needs_sandbox
+        && let Some(sandbox) = sandboxes::open(&sandboxes::of(&what.sandbox, loaded.as_ref())?).await?
+    {
         builder = builder.sandbox("default", sandbox);
     }
     if let Some(path) = &what.transcript {

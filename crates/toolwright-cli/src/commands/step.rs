@@ -29,7 +29,7 @@ pub async fn run(what: Step) -> anyhow::Result<()> {
         return Err(nothing().into());
     }
     let earlier = what.state.as_deref().map(load).transpose()?.flatten();
-    let ask::Prepared { mut builder, named, secrets } = ask::prepare(&what.using).await?;
+    let ask::Prepared { mut builder, named, secrets, .. } = ask::prepare(&what.using).await?;
     if let Some(state) = &earlier {
         builder = builder.resume(state);
     }
@@ -187,7 +187,14 @@ fn save(path: &Path, state: &RunState) -> anyhow::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let beside = path.with_file_name(name);
-    std::fs::write(&beside, serde_json::to_string(state)?)
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    // A conversation may hold what is nobody else's business.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let text = serde_json::to_string(state)?;
+    let file = options.open(&beside);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| std::fs::rename(&beside, path))
         .with_context(|| format!("cannot write `{}`", path.display()))
 }

@@ -11,6 +11,7 @@ mod chat;
 mod examples;
 mod fake;
 mod found;
+mod governed;
 mod mcp;
 mod mistakes;
 mod pages;

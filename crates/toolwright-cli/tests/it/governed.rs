@@ -1,0 +1,64 @@
+//! What a file says about its runs: limits, rules and the sandbox.
+
+use crate::show_in;
+
+/// A folder with a file of tools, a model that asks for three sums, and rules that allow them.
+fn folder(section: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let sum = "  - {name: sum, input: [{name: x, type: int, description: X.}], do: {eval: '${x + 1}'}}\n";
+    let rules = "policy: [{tools: '*', decision: approve}]";
+    write("tools.yaml", &format!("{section}\n{rules}\ntools:\n{sum}  - import_tool: bash\n"));
+    let calls: String =
+        (0..3).map(|x| format!("- calls: [{{tool: sum, arguments: {{x: {x}}}}}]\n")).collect();
+    write("replies.yaml", &format!("{calls}- {{text: all done}}\n"));
+    write("rules.yaml", "- {tools: '*', decision: approve}\n");
+    folder
+}
+
+fn ask(section: &str, more: &[&str]) -> String {
+    let args = ["ask", "go", "-f", "tools.yaml", "--model", "scripted/replies.yaml", "--no-record"];
+    show_in(folder(section).path(), &[&args, more].concat(), "")
+}
+
+#[test]
+fn limits_of_a_file_hold_whoever_makes_the_rules() {
+    let limits = "limits: {tool_calls: 1}";
+    for more in [&[][..], &["--policy", "rules.yaml"]] {
+        let shown = ask(limits, more);
+        assert!(shown.contains("the limit of 1 tool calls is used up"), "{shown}");
+        assert!(shown.ends_with("--- exit 1\n"), "{shown}");
+    }
+    assert!(ask("limits: {turns: 2}", &[]).contains("the limit of 2 turns is used up"));
+    assert!(ask("limits: {turns: 2}", &["--max-turns", "9"]).contains("--- stdout\nall done"));
+    assert!(ask("", &["--policy", "rules.yaml"]).contains("--- stdout\nall done"));
+}
+
+#[test]
+fn the_sandbox_of_a_file_is_read_and_checked() {
+    for (section, wanted) in [
+        ("sandbox: {nonsense: 7}", "unknown field `nonsense`"),
+        ("sandbox: podmann", "the kinds are process"),
+        ("sandbox: {write: [no/such/folder]}", "cannot use `no/such/folder`"),
+        ("sandbox: {network: [http://x/]}", "not a rule for hosts"),
+    ] {
+        let place = folder(section);
+        let shown = show_in(place.path(), &["check", "tools.yaml"], "");
+        assert!(shown.contains(wanted) && shown.ends_with("--- exit 2\n"), "{section}: {shown}");
+        let called = show_in(place.path(), &["call", "sum", "x=1", "-f", "tools.yaml"], "");
+        assert!(called.contains(wanted) && called.ends_with("--- exit 2\n"), "{section}: {called}");
+    }
+    let place = folder("sandbox: none");
+    let shown = show_in(place.path(), &["call", "bash", "command=true", "-f", "tools.yaml"], "");
+    assert!(shown.contains("sandbox") && shown.ends_with("--- exit 1\n"), "{shown}");
+    let shown = show_in(place.path(), &["call", "sum", "x=1", "-f", "tools.yaml", "--read", "/no/such"], "");
+    assert!(shown.contains("cannot use `/no/such`") && shown.ends_with("--- exit 2\n"), "{shown}");
+}
+
+#[test]
+fn rules_beside_a_file_are_checked_too() {
+    let place = folder("");
+    std::fs::write(place.path().join("bad.yaml"), "- {tools: '*', decision: perhaps}\n").unwrap();
+    let shown = show_in(place.path(), &["check", "tools.yaml", "--policy", "bad.yaml"], "");
+    assert!(shown.contains("perhaps") && shown.ends_with("--- exit 2\n"), "{shown}");
+}
