@@ -191,7 +191,9 @@ fn a_limit_ends_a_run_with_exit_1() {
 fn check_and_completions_work() {
     insta::assert_snapshot!(show(&["check"]));
     for shell in ["bash", "zsh", "fish"] {
-        assert!(show(&["completions", shell]).contains("toolwright"));
+        let shown = show(&["completions", shell]);
+        let (_, script) = shown.split_once("--- stdout\n").unwrap();
+        assert!(script.contains("toolwright") && script.ends_with("--- exit 0\n"), "{shell}: {script}");
     }
     assert!(show(&["doctor"]).contains("ok      tools"));
     assert!(show(&["doctor", "--json"]).contains("\"what\": \"approvals\""));
@@ -288,8 +290,11 @@ fn help_teaches() {
 
 #[test]
 fn ctrl_c_stops_a_call_at_once() {
+    let home = tempfile::tempdir().unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
         .args(["call", "countdown", "seconds=60"])
+        .env_clear()
+        .env("HOME", home.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

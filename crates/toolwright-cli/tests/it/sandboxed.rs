@@ -63,8 +63,17 @@ fn there_is_no_network_and_no_environment_of_the_caller() {
     if !works(folder.path()) {
         return;
     }
-    let script = "code=import socket\ntry:\n  socket.create_connection(('127.0.0.1', 1), 1)\nexcept OSError as e:\n  print('refused')";
-    assert!(call(folder.path(), &["python", script]).contains("refused"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script = format!(
+        "code=import socket\ntry:\n  socket.create_connection(('127.0.0.1', {port}), 1)\n  print('reached')\nexcept OSError:\n  print('refused')"
+    );
+    let answer = |more: &[&str]| {
+        let shown = call(folder.path(), &[&["python", &script], more].concat());
+        shown.split("--- stdout\n").nth(1).map(|out| out.lines().next().unwrap_or_default().to_owned())
+    };
+    assert_eq!(answer(&[]).as_deref(), Some("refused"));
+    assert_eq!(answer(&["--sandbox", "local"]).as_deref(), Some("reached"), "somebody listens there");
     let env = call(folder.path(), &["bash", "command=env"]);
     assert!(!env.contains("COLUMNS"), "{env}");
 }

@@ -94,7 +94,7 @@ async fn a_session_ends_with_its_run(backend: Backend) {
 }
 
 /// Whether a `sleep` with that argument runs anywhere on the machine.
-fn running(marker: &str) -> bool {
+pub(crate) fn running(marker: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.into_iter().any(|entry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
