@@ -24,14 +24,10 @@ fn main() -> Outcome<()> {
     runtime.block_on(sandbox.exec(ExecRequest::new(["true"])))?;
 
     let before = peak()?;
-    let (mut plain, mut ours) = (Vec::new(), Vec::new());
+    let (mut plain, mut ours) = (Best::new(), Best::new());
     for _ in 0..ROUNDS {
-        let start = Instant::now();
-        through_a_pipe(one)?;
-        plain.push(start.elapsed().as_secs_f64());
-        let start = Instant::now();
-        runtime.block_on(through_the_sandbox(&sandbox, one))?;
-        ours.push(start.elapsed().as_secs_f64());
+        plain.take(|| through_a_pipe(one))?;
+        ours.take(|| runtime.block_on(through_the_sandbox(&sandbox, one)))?;
     }
     let one_grew = peak()? - before;
     runtime.block_on(async {
@@ -47,10 +43,11 @@ fn main() -> Outcome<()> {
         Outcome::Ok(())
     })?;
     let grew = peak()? - before;
-    let best = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min) * 1e9;
     toolwright_bench::report(&[
-        ("plain pipe", best(&plain)),
-        ("sandbox", best(&ours)),
+        ("plain pipe", plain.wall * 1e9),
+        ("sandbox", ours.wall * 1e9),
+        ("plain pipe cpu", plain.cpu * 1e9),
+        ("sandbox cpu", ours.cpu * 1e9),
         ("mebibytes", one as f64),
         ("memory of one", one_grew as f64),
         ("memory of many", grew as f64),
@@ -58,25 +55,76 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn script(mebibytes: u64) -> String {
-    format!("exec head -c {} /dev/zero", mebibytes << 20)
+/// The least time of all rounds, in seconds.
+struct Best {
+    wall: f64,
+    /// Of both ends together.
+    cpu: f64,
 }
 
-/// The fastest plain reader: a pipe as wide as ours, read in pieces of the same size.
-fn through_a_pipe(mebibytes: u64) -> Outcome<()> {
-    let mut child = Command::new("sh").args(["-c", &script(mebibytes)]).stdout(Stdio::piped()).spawn()?;
+impl Best {
+    fn new() -> Self {
+        Best { wall: f64::INFINITY, cpu: f64::INFINITY }
+    }
+
+    /// Times a flood, which tells how much the writing end used.
+    fn take(&mut self, flood: impl FnOnce() -> Outcome<String>) -> Outcome<()> {
+        let (start, used) = (Instant::now(), own_cpu()?);
+        let told = flood()?;
+        self.wall = self.wall.min(start.elapsed().as_secs_f64());
+        self.cpu = self.cpu.min(own_cpu()? - used + writer_cpu(&told)?);
+        Ok(())
+    }
+}
+
+/// Writes so much, then tells what that took.
+fn script(mebibytes: u64) -> String {
+    format!("head -c {} /dev/zero; times >&2", mebibytes << 20)
+}
+
+/// Seconds from what the shell's `times` prints: two lines of `0m0.01s 0m0.30s`, the second of its children.
+fn writer_cpu(told: &str) -> Outcome<f64> {
+    let mut seconds = 0.0;
+    for time in told.split_whitespace() {
+        let (minutes, rest) = time.split_once('m').ok_or("no minutes")?;
+        seconds += minutes.parse::<f64>()? * 60.0 + rest.trim_end_matches('s').parse::<f64>()?;
+    }
+    Ok(seconds)
+}
+
+/// Seconds of processor time the threads of this process used. Threads that end take theirs with them, so floods are
+/// drained by threads that stay for ten seconds.
+fn own_cpu() -> Outcome<f64> {
+    let mut nanoseconds = 0.0;
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let text = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        nanoseconds += text.split_whitespace().next().unwrap_or_default().parse::<f64>().unwrap_or(0.0);
+    }
+    Ok(nanoseconds / 1e9)
+}
+
+/// A plain reader: a pipe as it comes, read by blocking reads of the same size.
+fn through_a_pipe(mebibytes: u64) -> Outcome<String> {
+    let mut child = Command::new("sh")
+        .args(["-c", &script(mebibytes)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
     if let Some(mut pipe) = child.stdout.take() {
         let mut buffer = vec![0; 128 * 1024];
         while pipe.read(&mut buffer)? > 0 {}
     }
-    child.wait()?;
-    Ok(())
+    Ok(String::from_utf8(child.wait_with_output()?.stderr)?)
 }
 
-async fn through_the_sandbox(sandbox: &ProcessSandbox, mebibytes: u64) -> Outcome<()> {
+async fn through_the_sandbox(sandbox: &ProcessSandbox, mebibytes: u64) -> Outcome<String> {
     match sandbox.exec(ExecRequest::new(["sh", "-c", &script(mebibytes)])).await {
-        Err(error) if error.kind() == ErrorKind::OutputLimit => Ok(()),
-        other => Err(format!("{other:?}").into()),
+        Err(error) if error.kind() == ErrorKind::OutputLimit => {
+            let told = error.partial().and_then(|partial| partial.structured.as_ref());
+            Ok(told.and_then(|told| told["stderr"].as_str()).unwrap_or_default().to_owned())
+        }
+        Err(error) => Err(error.into()),
+        Ok(_) => Err("the flood was smaller than the limit of 10 MiB".into()),
     }
 }
 

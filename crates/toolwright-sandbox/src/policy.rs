@@ -41,16 +41,11 @@ pub const MASKED: [&str; 10] = [
 ];
 
 /// Files of a workspace that other programs on the host run or obey; they stay as they are, even when absent.
-pub const PROTECTED: [&str; 8] = [
-    ".git/hooks/",
-    ".git/config",
-    ".mcp.json",
-    ".bashrc",
-    ".profile",
-    ".vscode/",
-    ".toolwright/",
-    "toolwright.yaml",
-];
+///
+/// Of a repository that is everything: beside its hooks and settings, git obeys `commondir`, `config.worktree` and the
+/// settings of submodules and worktrees, and takes the workspace itself for a repository once `HEAD` is gone.
+pub const PROTECTED: [&str; 7] =
+    [".git/", ".mcp.json", ".bashrc", ".profile", ".vscode/", ".toolwright/", "toolwright.yaml"];
 
 /// What a sandbox lets through.
 ///
@@ -137,6 +132,11 @@ impl Policy {
                 return Err(refused("the root folder cannot be shown as a whole"));
             }
         }
+        for path in self.workspace.iter().chain(&self.write).chain(&self.read) {
+            if is_of_the_machine(path) {
+                return Err(refused(format!("`{}` of the machine cannot be shown", path.display())));
+            }
+        }
         for path in &self.protect {
             let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
             if !plain || path.as_os_str().is_empty() {
@@ -159,6 +159,12 @@ impl Policy {
             }),
         }
     }
+}
+
+/// Whether a path leads to the kernel or to devices. A sandbox has folders of these names of its own.
+pub(crate) fn is_of_the_machine(path: &Path) -> bool {
+    let below_shared_memory = path.starts_with("/dev/shm") && path != Path::new("/dev/shm");
+    ["/proc", "/sys", "/dev"].iter().any(|own| path.starts_with(own)) && !below_shared_memory
 }
 
 fn absolute(path: &Path) -> Result<(), ToolError> {
@@ -426,6 +432,10 @@ mod tests {
             with(|policy| policy.workspace = Some("/".into())),
             with(|policy| policy.workspace = Some("relative".into())),
             with(|policy| policy.write = vec!["/usr".into()]),
+            with(|policy| policy.write = vec!["/dev".into()]),
+            with(|policy| policy.write = vec!["/dev/shm".into()]),
+            with(|policy| policy.read = vec!["/proc/1".into()]),
+            with(|policy| policy.workspace = Some("/sys/fs/cgroup".into())),
             with(|policy| policy.read = vec!["/".into()]),
             with(|policy| policy.read = vec!["/srv/../root".into()]),
             with(|policy| policy.protect = vec!["../outside".into()]),

@@ -17,7 +17,7 @@ use toolwright_core::{ErrorKind, ToolError};
 use super::guard::Guard;
 use super::identity::{HOME, INSIDE, NAME};
 use super::landlock::Allow;
-use crate::policy::Policy;
+use crate::policy::{Policy, is_of_the_machine};
 use crate::sys::{self, mount};
 
 /// Where the private workspace of a sandbox without one of its own appears.
@@ -111,6 +111,9 @@ impl Plan {
             }
         }
         binds.push(Bind { source, target: target.clone(), writable: !policy.read_only });
+        if let Some(bind) = binds.iter().find(|bind| is_of_the_machine(&bind.source)) {
+            return Err(missing(&bind.source, io::Error::other("of the machine, cannot be shown")));
+        }
         // Outer folders go first, so that inner ones land on top of them.
         binds.sort_by_key(|bind| bind.target.components().count());
         let mask = policy.mask.iter().map(|path| target.join(path)).collect();

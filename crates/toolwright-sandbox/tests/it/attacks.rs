@@ -63,6 +63,7 @@ impl Field {
         std::fs::create_dir_all(workspace.join(".git"))?;
         std::fs::create_dir_all(workspace.join("private"))?;
         std::fs::write(workspace.join(".git/config"), "[core]\n")?;
+        std::fs::write(workspace.join(".git/HEAD"), "ref: refs/heads/main\n")?;
         std::fs::write(workspace.join(".env"), SECRET)?;
         std::fs::write(workspace.join("private/key"), SECRET)?;
         for path in ["secret", "deep/file"] {

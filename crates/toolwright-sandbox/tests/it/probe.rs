@@ -244,6 +244,10 @@ pub(crate) const PROBES: &[Probe] = probes![
         all([
             ".git/hooks/pre-commit",
             ".git/config",
+            ".git/commondir",
+            ".git/config.worktree",
+            ".git/modules",
+            ".git/worktrees",
             ".mcp.json",
             ".bashrc",
             ".vscode/tasks.json",
@@ -262,6 +266,7 @@ pub(crate) const PROBES: &[Probe] = probes![
             ("rmdir".into(), fs::remove_dir(".vscode")),
             ("rename away".into(), fs::rename(".vscode", "away")),
             ("truncate".into(), OpenOptions::new().write(true).truncate(true).open(".git/config").map(drop)),
+            ("unlink head".into(), fs::remove_file(".git/HEAD")),
             ("chmod".into(), fs::set_permissions(".mcp.json", PermissionsExt::from_mode(0o777))),
         ])
     }),
