@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use toolwright_core::schema::{Schema, Strictness};
 use toolwright_core::{nearest, text};
-use toolwright_expr::{Limits, is_builtin};
+use toolwright_expr::{Limits, Value, is_builtin};
 
 use crate::build::FlowInfo;
 use crate::diag::{Diagnostic, Place, Severity};
@@ -16,6 +16,7 @@ use crate::input::Input;
 use crate::json;
 use crate::kinds::{self, Kind};
 use crate::load::Loaded;
+use crate::slips;
 use crate::step::call::Call;
 use crate::step::script::ScriptStep;
 use crate::step::{Body, Step};
@@ -25,7 +26,11 @@ use crate::yaml;
 /// Checks all flows of a file.
 pub(crate) fn run(loaded: &Loaded) -> Vec<Diagnostic> {
     let mut found = loaded.problems.found.clone();
-    let mut checker = Checker { loaded, found: Vec::new(), lenders: lenders(&loaded.flows) };
+    let env = match loaded.globals.value("env") {
+        Some(Value::Dict(env)) => env.entries().iter().map(|(name, _)| name.to_string()).collect(),
+        _ => Vec::new(),
+    };
+    let mut checker = Checker { loaded, found: Vec::new(), lenders: lenders(&loaded.flows), env };
     for (index, flow) in loaded.flows.iter().enumerate() {
         checker.flow(index, flow);
     }
@@ -40,6 +45,8 @@ struct Checker<'c> {
     found: Vec<Diagnostic>,
     /// For each flow, the names its callers may lend it.
     lenders: HashMap<usize, BTreeSet<Arc<str>>>,
+    /// The names under `env`.
+    env: Vec<String>,
 }
 
 /// What is known at one statement.
@@ -83,6 +90,9 @@ impl Checker<'_> {
                 known.last = true;
             }
             self.step(&statement.step, known);
+            for (place, message, hint) in slips::of_step(statement, &known.names, &self.env) {
+                self.add(Severity::Warning, place, message, Some(hint));
+            }
             if let Some(name) = &statement.store_as {
                 known.names.insert(name.clone());
             }
@@ -163,7 +173,7 @@ impl Checker<'_> {
             }
             None => whole,
         };
-        let hint = self.near(name, known);
+        let hint = slips::of_name(name, known.key).or_else(|| self.near(name, known));
         self.add(Severity::Error, place, message, hint);
     }
 
@@ -200,7 +210,8 @@ impl Checker<'_> {
         for name in required.into_iter().flatten().filter_map(serde_json::Value::as_str) {
             if !call.params.iter().any(|(given, ..)| **given == *name) {
                 let message = format!("`{}` needs the parameter `{name}`", spec.name);
-                self.add(Severity::Error, call.place, message, None);
+                let hint = format!("add it under `params`: `{name}: ...`");
+                self.add(Severity::Error, call.place, message, Some(hint));
             }
         }
         // A flow drops what it does not know.

@@ -134,11 +134,12 @@ impl Include for Loader {
             Err(problem) => return fail(problems, &problem),
         };
         if !whole.exists() {
-            return if required {
-                fail(problems, "there is no such file")
-            } else {
-                Some(Data::Text("".into()))
-            };
+            if required {
+                return fail(problems, "there is no such file");
+            }
+            let message = format!("there is no file `{shown}`: an empty text stands in its place");
+            problems.warn_hint(place, message, "`!require` makes a missing file an error".to_owned());
+            return Some(Data::Text("".into()));
         }
         self.included += 1;
         if self.included > MAX_INCLUDES {

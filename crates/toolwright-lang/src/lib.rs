@@ -54,6 +54,7 @@ mod scalar;
 mod schema;
 mod sections;
 mod shape;
+mod slips;
 mod statements;
 mod step;
 mod template;

@@ -68,11 +68,22 @@ impl Builder<'_> {
             self.problems.error(place, message);
             return;
         }
+        if self.coming.iter().any(|coming| **coming == *name) {
+            self.problems.error_hint(
+                place,
+                format!("`{name}` cannot be called here: it is defined further down, or is this very tool"),
+                "a flow can call the tools above it; move that one up. Tools that call themselves or one another in a circle would never end",
+            );
+            return;
+        }
         let message = format!("there is no tool `{}`", toolwright_core::text::clip(name, 80));
-        let hint = if self.coming.iter().any(|coming| **coming == *name) {
-            format!(
-                "`{name}` is defined further down, or is this very tool; a flow can call the tools above it"
-            )
+        let importable = || {
+            let near = nearest(name, known.clone());
+            let own = self.host.builtins.names().find(|own| *own == name);
+            own.or_else(|| near.is_none().then(|| nearest(name, self.host.builtins.names())).flatten())
+        };
+        let hint = if let Some(own) = importable() {
+            format!("`{own}` is built in, but must be imported before it is called: `- import_tool: {own}`")
         } else {
             match nearest(name, known.clone()) {
                 Some(near) => format!("did you mean `{near}`?"),

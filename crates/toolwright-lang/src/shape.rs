@@ -2,7 +2,7 @@
 
 use toolwright_core::nearest;
 
-use crate::diag::Problems;
+use crate::diag::{Problems, Severity};
 use crate::file;
 use crate::yaml::{Data, Node};
 
@@ -96,7 +96,10 @@ pub(crate) const fn strict(name: &'static str, about: &'static str, keys: &'stat
 pub(crate) fn check(problems: &mut Problems, node: &Node, shape: &Shape) -> bool {
     let Data::Map(entries) = &node.data else {
         if !matches!(node.data, Data::Bad) {
-            problems.error(node.place, format!("{} is a map, not {}", with_article(shape.name), node.kind()));
+            let message = format!("{} is a map, not {}", with_article(shape.name), node.kind());
+            let hint = (shape.name == "file" && matches!(node.data, Data::List(_)))
+                .then(|| "put the tools under the key `tools:`".to_owned());
+            problems.add(Severity::Error, node.place, message, hint);
         }
         return false;
     };
@@ -109,7 +112,15 @@ pub(crate) fn check(problems: &mut Problems, node: &Node, shape: &Shape) -> bool
     }
     for key in shape.keys.iter().filter(|key| key.needed == Needed::Required) {
         if node.get(key.name).is_none() {
-            problems.error(node.place, format!("{} needs the key `{}`", with_article(shape.name), key.name));
+            let message = format!("{} needs the key `{}`", with_article(shape.name), key.name);
+            let hint = match key.kind {
+                Kind::Word(words) => {
+                    let words: Vec<_> = words.iter().map(|word| format!("`{}: {word}`", key.name)).collect();
+                    words.join(" or ")
+                }
+                _ => key.about.to_owned(),
+            };
+            problems.error_hint(node.place, message, hint);
         }
     }
     true
@@ -194,8 +205,22 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
     if let Some(wanted) = wanted {
         let message =
             format!("`{}` of {} is {wanted}, not {}", key.name, with_article(shape.name), node.kind());
-        problems.error(node.place, message);
+        problems.add(Severity::Error, node.place, message, written(key, node));
     }
+}
+
+/// How a value of that kind is written, when it was written in another way.
+fn written(key: &Key, node: &Node) -> Option<String> {
+    let example = match (&key.kind, &node.data) {
+        (Kind::Template, _) => "write it in quotes: `\"${...}\"`",
+        (Kind::Text, Data::Bool(_) | Data::Int(_) | Data::Float(_)) => "put quotes around it to make it text",
+        (Kind::Documents | Kind::TemplateMap, _) => "write `name: value` for each, without `-`",
+        (Kind::Inputs, _) => "write `- {name: ..., type: ...}` for each parameter",
+        (Kind::Definitions | Kind::References | Kind::Matchers, Data::Map(_)) => "begin each with `- `",
+        (Kind::Texts | Kind::Templates, Data::Text(_)) => "put it in a list: `[...]`",
+        _ => return None,
+    };
+    Some(example.to_owned())
 }
 
 fn check_servers(problems: &mut Problems, node: &Node) {

@@ -227,10 +227,14 @@ impl<'a> Lexer<'a> {
         };
         let Some(operator) = found else {
             let odd = self.bump().unwrap_or(' ');
-            return Err(Error::syntax(
-                format!("invalid character '{odd}' (U+{:04X})", odd as u32),
-                Span::new(start, self.at),
-            ));
+            let message = format!("invalid character '{odd}' (U+{:04X})", odd as u32);
+            let error = Error::syntax(message, Span::new(start, self.at));
+            return Err(match odd {
+                '?' => error.with_hint("choose with `a if condition else b`"),
+                '!' => error.with_hint("negate with `not`"),
+                '$' => error.with_hint("names inside `${...}` have no `$`"),
+                _ => error,
+            });
         };
         self.at += operator.len();
         match operator {

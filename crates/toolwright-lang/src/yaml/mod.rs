@@ -4,6 +4,7 @@
 //! how a scalar was quoted, `!include`, and PyYAML's reading of plain words. How text becomes a tree is in `read`, where
 //! a part of a text stands in the file in `place`.
 
+mod advice;
 mod place;
 mod read;
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
+use super::advice::advice;
 use super::{Data, Node};
-use crate::diag::{Place, Problems};
+use crate::diag::{Place, Problems, Severity};
 use crate::scalar::{self, Scalar};
 
 /// The largest file, in bytes.
@@ -126,8 +127,10 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
                 Some(Ok(item)) => return Some(item),
                 Some(Err(error)) => {
                     let at = error.marker().byte_offset().unwrap_or(0);
-                    self.problems
-                        .error(Place::new(self.file, at, at + 1), format!("not YAML: {}", error.info()));
+                    let hint = advice(self.problems.sources.text(self.file), at, &error.info());
+                    let place = Place::new(self.file, at, at + 1);
+                    let message = format!("not YAML: {}", error.info());
+                    self.problems.add(Severity::Error, place, message, hint);
                     return None;
                 }
                 None => {

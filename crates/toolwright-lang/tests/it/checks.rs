@@ -28,7 +28,7 @@ tools:
             "2:1 the file has no key `shered`",
             "4:32 unexpected `}`",
             "5:39 `text` is no type",
-            "6:26 there is no tool `d`",
+            "6:26 `d` cannot be called here: it is defined further down, or is this very tool",
             "7:24 `if` of `if` is text, not a boolean",
             "7:36 this is no statement we know",
         ]
@@ -43,7 +43,7 @@ fn hints_name_what_was_meant() {
     assert_eq!(hint("tools: [{import_tool: read_fil}]\n"), "did you mean `read_file`?");
     assert_eq!(
         hint("tools: [{name: a, do: {call: b}}, {name: b, do: {eval: 1}}]\n"),
-        "`b` is defined further down, or is this very tool; a flow can call the tools above it"
+        "a flow can call the tools above it; move that one up. Tools that call themselves or one another in a circle would never end"
     );
 }
 
@@ -98,6 +98,61 @@ tools:
             "error 16:35 `takes` will refuse this: `s` is text, and `d` is a dict",
         ]
     );
+}
+
+#[test]
+fn slips_of_the_pen_are_pointed_at() {
+    let text = "
+tools:
+  - name: t
+    input: [{name: query, type: str}, {name: items, type: list}]
+    do:
+      - eval: 'about {query}'
+      - eval: '{{ query }} and ${query} and {other}'
+      - eval: {query}
+      - for_each: items
+        do: {eval: '${item}'}
+      - eval: '${env.UserName} ${env.API_KEY} ${env.get(1)}'
+      - eval: '${true}'
+";
+    assert_eq!(
+        found(text),
+        [
+            "warning 6:9 `{query}` is plain text here, not the value of `query`",
+            "warning 7:15 `{query}` is plain text here, not the value of `query`",
+            "warning 8:9 `{query}` is a map with the key `query` and nothing under it",
+            "warning 9:9 this is the text `items`, not what it names: the loop runs once",
+            "error 10:23 nothing defines `item`",
+            "warning 11:15 `env` has no `API_KEY`",
+            "error 12:18 nothing defines `true`",
+        ]
+    );
+    let hints: Vec<Option<String>> =
+        load_all(Source::text("test.yaml", text), &host()).check().into_iter().map(|p| p.hint).collect();
+    assert_eq!(hints[4].as_deref(), Some("inside a loop the element is `_`, and the key of a dict `key`"));
+    assert_eq!(hints[6].as_deref(), Some("the word is `True`"));
+}
+
+#[test]
+fn what_is_no_yaml_comes_with_advice() {
+    let advice = |text: &str| {
+        let found = load(Source::text("t.yaml", text), &host()).unwrap_err();
+        found[0].hint.clone().unwrap_or_default()
+    };
+    for (text, wanted) in [
+        ("tools:\n\t- name: a\n", "blanks"),
+        ("tools:\n  - name: a\n    description: Note: this\n", "needs quotes"),
+        ("tools:\n  - name: a\n     input: []\n", "same depth"),
+        ("tools:\n  - name:a\n    do: {eval: 1}\n", "blank is missing"),
+        ("tools:\n  - name: a\n    do:\n      - eval: 1\n     - eval: 2\n", "as far in"),
+        ("tools:\n  - name: a\n    do\n      - eval: 1\n", "ends with `:`"),
+        ("tools:\n  - name: \"a\n    do: {eval: 1}\n", "not closed"),
+        ("a: \"x\" + \"y\"\n", "second quote"),
+        ("a: @x\n", "needs quotes"),
+        ("a: \"\\d\"\n", "single quotes"),
+    ] {
+        assert!(advice(text).contains(wanted), "{text}: {}", advice(text));
+    }
 }
 
 #[test]
@@ -237,7 +292,7 @@ tools:
             "5:29 the key `eval` comes twice",
             "3:52 the parameter `x` comes twice",
             "5:12 there are two tools `u` in the file",
-            "6:29 there is no tool `loop`",
+            "6:29 `loop` cannot be called here: it is defined further down, or is this very tool",
         ]
     );
 }

@@ -72,3 +72,16 @@ async fn run_text(shown: &str, text: &str) {
     }
     assert!(stated > 0, "{shown} states no result");
 }
+
+/// The documentation of llm-workers writes `{query}` where `${query}` was meant. The file loads and runs as it is, and
+/// `check` says so.
+#[tokio::test]
+async fn a_documented_slip_runs_as_written_and_is_pointed_at() {
+    let text = std::fs::read_to_string(folder().join("08_composing.yaml")).unwrap();
+    let text = text.replace("text: \"${query}\"", "text: \"{query}\"");
+    let loaded = load(Source::text("slip.yaml", text), &host()).unwrap();
+    let told: Vec<_> = loaded.check().into_iter().map(|problem| (problem.severity, problem.hint)).collect();
+    assert_eq!(told, [(Severity::Warning, Some("write `${query}`".to_owned()))]);
+    let outcome = call(&loaded, "advanced_search", json!({"query": "rust"})).await;
+    assert_eq!(outcome, Ok(json!("No results found")));
+}
