@@ -192,7 +192,13 @@ impl Builder<'_> {
         if self.host.offline && from_server {
             self.unasked.push(prefix.clone());
         }
-        let Some(tools) = self.source(&reference, place) else { return };
+        let Some(tools) = self.source(&reference, place) else {
+            // Whoever calls them is not to blame.
+            if !prefix.is_empty() {
+                self.unasked.push(prefix);
+            }
+            return;
+        };
         let patterns = |key: &str| node.get(key).map(|node| Patterns::new(texts(node)));
         let filter = patterns("filter").unwrap_or_else(|| Patterns::new(["*"]));
         let matches = |patterns: &Option<Patterns>, name: &str| {

@@ -80,7 +80,9 @@ impl Builder<'_> {
         let importable = || {
             let near = nearest(name, known.clone());
             let own = self.host.builtins.names().find(|own| *own == name);
-            own.or_else(|| near.is_none().then(|| nearest(name, self.host.builtins.names())).flatten())
+            let like = |other: &&str| other.len().abs_diff(name.len()) <= 2;
+            let misspelt = || nearest(name, self.host.builtins.names()).filter(like);
+            own.or_else(|| near.is_none().then(misspelt).flatten())
         };
         let hint = if let Some(own) = importable() {
             format!("`{own}` is built in, but must be imported before it is called: `- import_tool: {own}`")

@@ -91,19 +91,36 @@ fn failing(document: &Document, globals: &Globals, host: &Host) -> Option<Place>
     all.iter().find(fails).map(|snippet| snippet.place)
 }
 
+/// Where an evaluated text is put, which decides what may not be in it.
+#[derive(Clone, Copy)]
+enum Goes {
+    ToProgram,
+    ToHeader,
+}
+
 pub(crate) fn servers(problems: &mut Problems, root: &Node, globals: &Globals) -> IndexMap<String, Server> {
     let mut servers = IndexMap::new();
     let Some(Node { data: Data::Map(entries), .. }) = root.get("mcp") else { return servers };
     let limits = toolwright_expr::Limits::default();
-    let mut evaluated = |node: &Node| -> String {
+    let mut evaluated = |node: &Node, goes: Goes| -> String {
         let Some(snippet) = template::Snippet::compile(problems, node) else { return String::new() };
-        match snippet.template.evaluate(globals, &limits) {
+        let text = match snippet.template.evaluate(globals, &limits) {
             Ok(value) => value.to_string(),
             Err(error) => {
                 template::report(problems, node, &snippet.source, &error);
-                String::new()
+                return String::new();
             }
+        };
+        match goes {
+            Goes::ToProgram if text.contains('\0') => {
+                problems.error(node.place, "an argument may not hold a NUL character");
+            }
+            Goes::ToHeader if text.contains(|c: char| c.is_control() && c != '\t') => {
+                problems.error(node.place, "a header may not hold control characters");
+            }
+            _ => {}
         }
+        text
     };
     for (name, node) in entries {
         let list = |node: Option<&Node>| match node.map(|node| &node.data) {
@@ -117,17 +134,20 @@ pub(crate) fn servers(problems: &mut Problems, root: &Node, globals: &Globals) -
         let server = match (text(node, "command"), text(node, "url")) {
             (Some(command), _) => Server::Stdio {
                 command,
-                args: list(node.get("args")).iter().map(&mut evaluated).collect(),
+                args: list(node.get("args")).iter().map(|value| evaluated(value, Goes::ToProgram)).collect(),
                 env: map(node.get("env"))
                     .iter()
-                    .map(|(key, value)| (key.key_text(), evaluated(value)))
+                    .map(|(key, value)| (key.key_text(), evaluated(value, Goes::ToProgram)))
                     .collect(),
             },
             (None, Some(url)) => Server::Http {
                 url,
                 headers: map(node.get("headers"))
                     .iter()
-                    .map(|(key, value)| (key.key_text(), evaluated(value)))
+                    .map(|(key, value)| {
+                        evaluated(key, Goes::ToHeader);
+                        (key.key_text(), evaluated(value, Goes::ToHeader))
+                    })
                     .collect(),
             },
             _ => continue,

@@ -8,6 +8,7 @@ use toolwright_core::text::head;
 use toolwright_expr::Value;
 
 use crate::diag::Place;
+use crate::step::call::Call;
 use crate::step::{Statement, Step};
 use crate::template::Document;
 
@@ -16,6 +17,14 @@ type Slip = (Place, String, String);
 
 /// Methods of the dict that `env` is.
 const METHODS: [&str; 8] = ["get", "items", "keys", "values", "copy", "pop", "setdefault", "update"];
+
+/// Tools that run a program, and what quotes a text in its language.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("bash", "shell_quote"),
+    ("bash_session", "shell_quote"),
+    ("python", "repr"),
+    ("run_python_script", "repr"),
+];
 
 /// How far a name is looked for behind a brace.
 const LONGEST_NAME: usize = 100;
@@ -27,6 +36,7 @@ pub(crate) fn of_step(statement: &Statement, names: &BTreeSet<Arc<str>>, env: &[
         Step::Eval(document) => texts(document, statement.place, names, &mut slips),
         Step::Call(call) => {
             call.params.iter().for_each(|(_, document, place)| texts(document, *place, names, &mut slips));
+            slips.extend(program_text(call));
         }
         Step::Each(each) => {
             if let Document::Fixed(Value::Str(text)) = &each.over
@@ -53,6 +63,24 @@ pub(crate) fn of_step(statement: &Statement, names: &BTreeSet<Arc<str>>, env: &[
         }
     });
     slips
+}
+
+/// A program that is put together from a text and values: whatever is in the values is run.
+fn program_text(call: &Call) -> Option<Slip> {
+    let entry = call.callee.tools.get(&call.callee.name)?;
+    let (_, quote) = PROGRAMS.iter().find(|(name, _)| *name == &*entry.tool.spec().name)?;
+    let (_, document, place) =
+        call.params.iter().find(|(name, ..)| matches!(&**name, "script" | "command" | "cmd" | "code"))?;
+    let Document::Template(snippet) = document else { return None };
+    let bare = |code: &str| !code.trim_start().starts_with(&format!("{quote}("));
+    let mixed = !(snippet.source.starts_with("${")
+        && snippet.source.matches("${").count() == 1
+        && snippet.source.ends_with('}'));
+    if !mixed || !snippet.source.split("${").skip(1).any(bare) {
+        return None;
+    }
+    let message = "what `${...}` gives becomes part of the program, and is run with it".to_owned();
+    Some((*place, message, format!("`${{{quote}(...)}}` keeps it one text")))
 }
 
 /// A document without code: braces in texts, and maps that were meant as names in braces.

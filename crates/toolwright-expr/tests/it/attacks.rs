@@ -209,6 +209,9 @@ fn ex_03_amplifiers_pay_before_they_allocate() {
         "[chr(i % 999 + 999) for i in range(10**7)]",
         "[as_yaml(i) for i in range(10**7)]",
         "sorted(range(10**7))",
+        "str(as_yaml([['x' * 1000] * 1000] * 1000))",
+        "str(as_yaml([['\\x00' * 900] * 1000] * 100, False))",
+        "[shell_quote(\"'\" * 100000) for i in range(10**4)]",
     ] {
         limited(source);
     }
@@ -346,6 +349,26 @@ fn ex_09_data_is_never_read_as_a_program() {
         let value = Template::compile(text).unwrap().evaluate(&scope, &Limits::default()).unwrap();
         assert!(value.as_str().unwrap().ends_with("${1 + 1} {0.__class__} {{y}}"), "{text}");
     }
+}
+
+#[test]
+fn ex_10_text_for_other_languages_is_encoded() {
+    let nasty =
+        ["; rm -rf x", "$(id)", "a\nb", "-rf", "it's", "\"}", "\r\nX: y", "", "é😀", "\u{2028}</script>"];
+    for text in nasty {
+        let scope: Variables = [("x", Value::str(text))].into_iter().collect();
+        let evaluate = |source: &str| Program::compile(source).unwrap().evaluate(&scope, &Limits::default());
+        let json = evaluate("print_json({'q': x})").unwrap();
+        let read: serde_json::Value = serde_json::from_str(json.as_str().unwrap()).unwrap();
+        assert_eq!(read["q"], text);
+        // One word, whatever is in it.
+        let quoted = evaluate("shell_quote(x)").unwrap();
+        let quoted = quoted.as_str().unwrap();
+        let output =
+            std::process::Command::new("sh").args(["-c", &format!("printf '[%s]' {quoted}")]).output();
+        assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), format!("[{text}]"), "{quoted}");
+    }
+    refused("shell_quote(5)", ErrorKind::Type);
 }
 
 #[test]

@@ -125,6 +125,64 @@ tools:
     assert_eq!(call(&file, "also_fine", json!({})).await, Ok(json!(1)));
 }
 
+/// EX-10: what an expression gives is one value to the tool that is called; nothing is split, quoted or read again.
+#[tokio::test]
+async fn values_of_expressions_stay_whole() {
+    let file = "
+tools:
+  - import_tool: run_python_script
+  - name: t
+    input: [{name: x, type: str}]
+    do: {call: run_python_script, params: {script: '${x}'}}
+";
+    let file = loaded(file);
+    for x in ["; rm -rf x", "$(id)", "a\nb", "-rf", "' OR 1=1 --", "\r\nX: y", "${1/0}", "{{x}}", "%0d%0a"] {
+        assert_eq!(call(&file, "t", json!({"x": x})).await, Ok(json!(format!("ran {x}"))));
+    }
+}
+
+#[test]
+fn headers_and_arguments_of_servers_hold_no_control_characters() {
+    let text = "
+shared: {data: {x: 1}}
+mcp:
+  web:
+    transport: streamable_http
+    url: http://localhost
+    auto_import_scope: none
+    headers: {X-A: \"${'a\\\\r\\\\nHost: evil'}\", \"b\\nc\": d}
+  local:
+    transport: stdio
+    command: x
+    auto_import_scope: none
+    args: [\"${chr(0)}\"]
+";
+    assert_eq!(
+        problems(text),
+        [
+            "8:20 a header may not hold control characters",
+            "8:46 a header may not hold control characters",
+            "13:12 an argument may not hold a NUL character",
+        ]
+    );
+}
+
+#[test]
+fn shell_text_made_of_values_is_pointed_at() {
+    let text = "
+tools:
+  - import_tool: run_python_script
+  - name: t
+    input: [{name: x, type: str}]
+    do:
+      - {call: run_python_script, params: {script: '${x}'}}
+      - {call: run_python_script, params: {script: 'print(${x})'}}
+      - {call: run_python_script, params: {script: 'print(${repr(x)})'}}
+";
+    let found: Vec<String> = loaded(text).check().iter().map(short).collect();
+    assert_eq!(found, ["8:52 what `${...}` gives becomes part of the program, and is run with it"]);
+}
+
 #[test]
 fn patterns_without_backtracking_are_linear() {
     for pattern in ["(a+)+$", "(.*a){50}", "(x+x+)+y", "(a|a)*b"] {

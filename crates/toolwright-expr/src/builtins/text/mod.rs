@@ -27,6 +27,7 @@ use crate::value::{Text, Value};
 pub(crate) static FUNCTIONS: &[Builtin] = &[
     function("chr", "chr(n)", "The character with the given number.", chr),
     function("ord", "ord(c)", "The number of a character.", ord),
+    function("shell_quote", "shell_quote(text)", "The text as one word of a shell command.", shell_quote),
     function("repr", "repr(x)", "The value as it is written in code.", |eval, args| {
         crate::repr::repr(&args.one("repr")?, &mut eval.fuel).map(Value::str)
     }),
@@ -350,6 +351,24 @@ fn parts_of<'t>(eval: &mut Eval<'_>, parts: impl Iterator<Item = &'t str>) -> Re
         eval.push(&mut items, Value::str(part))?;
     }
     Ok(Value::list(items))
+}
+
+/// As Python's `shlex.quote`: plain words stay as they are, everything else stands in single quotes.
+fn shell_quote(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
+    let text = match args.one("shell_quote")? {
+        Value::Str(text) => text,
+        other => {
+            let message = format!("shell_quote() takes text, not {}", other.type_name());
+            return Err(Error::type_(message).with_hint("make it text with `str(...)`"));
+        }
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return Ok(Value::Str(text));
+    }
+    let quotes = text.matches('\'').count();
+    eval.fuel.allocate(text.len() + 4 * quotes + 2)?;
+    Ok(Value::str(format!("'{}'", text.replace('\'', "'\"'\"'"))))
 }
 
 fn chr(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
