@@ -1,6 +1,6 @@
 //! From the command to its first output: the whole life of a program that has little to do.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -12,16 +12,15 @@ use super::{Report, Row, peer};
 const LARGEST: u64 = 40 << 20;
 
 pub fn run() -> Result<Report> {
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--release", "--package", "toolwright-cli"]);
-    ensure!(build.current_dir(crate::root()).status()?.success(), "our side does not build");
-    let here = std::env::current_exe()?;
-    let target = here.parent().and_then(Path::parent).context("no target folder")?;
-    let program = target.join("release/toolwright");
+    // A program that is installed or packaged already can be measured as it is.
+    let program = match std::env::var_os("TOOLWRIGHT_PROGRAM") {
+        Some(program) => PathBuf::from(program),
+        None => build()?,
+    };
     let size = std::fs::metadata(&program)?.len();
     ensure!(size < LARGEST, "the program has {size} bytes, and {LARGEST} are allowed");
     let inspect = peer::python("inspect", &["inspect-ai==0.3.285"])?;
-    let workers = peer::python("llm-workers", &["llm-workers==1.1.4"])?;
+    let workers = peer::python("llm-workers-tools", &["llm-workers-tools==1.1.4"])?;
     // Their `1 + 1` needs a script and a file that names models; both stand in a folder of their own.
     let folder = crate::root().join("target/peers/start");
     std::fs::create_dir_all(folder.join(".config/llm-workers"))?;
@@ -46,6 +45,16 @@ pub fn run() -> Result<Report> {
         size as f64 / 1e6
     );
     Ok(Report { about, rows, ratio })
+}
+
+/// Builds the program for release; where it is.
+fn build() -> Result<PathBuf> {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--release", "--package", "toolwright-cli"]);
+    ensure!(build.current_dir(crate::root()).status()?.success(), "our side does not build");
+    let here = std::env::current_exe()?;
+    let target = here.parent().and_then(Path::parent).context("no target folder")?;
+    Ok(target.join("release/toolwright"))
 }
 
 /// The shortest of several runs, in nanoseconds; the first only warms up.

@@ -19,6 +19,9 @@ use super::source::Source;
 /// How many lines of one step are shown; what follows is told by its number and its hash.
 const LINES: usize = 1000;
 
+/// How many bytes of one line are shown.
+const WIDTH: usize = 2000;
+
 /// How many unchanged lines are shown around a change.
 const AROUND: usize = 2;
 
@@ -179,11 +182,10 @@ impl<'a> Story<'a> {
             },
         }
         if lines.len() > LINES {
-            let mut hasher = DefaultHasher::new();
             let rest = lines.split_off(LINES);
-            rest.hash(&mut hasher);
-            lines.push(format!("{indent}and {} further lines ({:x})", rest.len(), hasher.finish()));
+            lines.push(format!("{indent}and {} further lines ({:x})", rest.len(), hash(&rest)));
         }
+        lines.iter_mut().for_each(cut);
         lines
     }
 
@@ -191,6 +193,21 @@ impl<'a> Story<'a> {
         let steps = self.steps.get(steps).unwrap_or_default();
         steps.iter().flat_map(|step| self.lines(step.item, step.part)).collect()
     }
+}
+
+/// Shortens a long line; the hash of the rest still tells two apart.
+fn cut(line: &mut String) {
+    if line.len() <= WIDTH {
+        return;
+    }
+    let rest = line.split_off(line.floor_char_boundary(WIDTH));
+    *line += &format!("… and {} further bytes ({:x})", rest.len(), hash(&rest));
+}
+
+fn hash(what: &impl std::hash::Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn say(lines: &mut Vec<String>, message: &Message, made: usize) {
@@ -310,5 +327,8 @@ mod tests {
         let lines: Vec<_> = ["-a", " b", " c", " d", " e", " f", "+g"].map(line).into();
         assert_eq!(changed(&lines), ["- a", "  b", "  c", "  ...", "  e", "  f", "+ g"]);
         assert!(changed(&[line(" a")]).is_empty());
+        let mut long = ["é".repeat(2000), "é".repeat(1999) + "e"];
+        long.iter_mut().for_each(cut);
+        assert!(long.iter().all(|line| line.len() < 2100) && long.first() != long.last());
     }
 }

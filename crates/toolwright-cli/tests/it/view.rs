@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::browser::Page;
-use crate::show_in;
+use crate::fake::FakeModel;
+use crate::{show_in, show_with};
 
 /// `toolwright view` at work, and the address it printed.
 pub struct Served {
@@ -122,6 +123,26 @@ fn a_run_is_shown_searched_and_looked_into() {
     page.value("document.getElementById('theme').click()");
     assert_ne!(page.value(back), before);
     assert_eq!(page.value("document.title"), "Toolwright runs");
+}
+
+/// The chart of the cost, of a model whose price is known.
+#[test]
+fn what_a_run_cost_is_drawn() {
+    let model = FakeModel::start();
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("http://{}", model.address);
+    let variables = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let shown = show_with(folder.path(), &["ask", "hello"], "", &variables);
+    assert!(shown.ends_with("exit 0\n"), "{shown}");
+    let served = Served::start(folder.path());
+    let Some(mut page) = Page::open(&served.address) else { return };
+    page.wait("document.querySelectorAll('.row').length >= 2");
+    assert!(page.value("document.getElementById('facts').innerText").as_str().unwrap().contains("$0.00"));
+    let line = page.value("document.querySelector('#charts .c-cost').getAttribute('points')");
+    // One turn: from nothing at the left to all of it at the right.
+    assert_eq!(line.as_str().unwrap().split(' ').count(), 2, "{line}");
+    let text = page.value("document.getElementById('charts').innerText + document.body.innerText");
+    assert!(text.as_str().unwrap().contains("cost, summed: $0.00"), "{text}");
 }
 
 #[test]
