@@ -200,7 +200,7 @@ impl<'f> Flow<'f> {
             },
             Step::Match(step) => step.run(self, frame, locals).await?,
             Step::Each(step) => step.run(self, frame, locals).await?,
-            Step::Call(step) => step.run(self, frame, locals).await?,
+            Step::Call(step) => step.run(self, frame, locals, &statement.located).await?,
             Step::Script(step) => step.run(self, frame, locals).await?,
             Step::Broken(_) => return Err(ToolError::fatal("a flow with problems was run")),
         };

@@ -129,7 +129,13 @@ impl Type {
                 Value::Number(number) if place == Place::Top => Ok(Value::String(number.to_string())),
                 other => wrong(&other, "text"),
             },
-            Type::Integer => read_integer(&value).map_or_else(|| wrong(&value, "an integer"), Ok),
+            Type::Integer => match read_integer(&value) {
+                Some(number) => Ok(number),
+                None if is_long_integer(&value) => {
+                    wrong(&value, "an integer of at most 64 bits; give longer ones as `str`")
+                }
+                None => wrong(&value, "an integer"),
+            },
             Type::Number => read_number(&value).map_or_else(|| wrong(&value, "a number"), Ok),
             Type::Boolean => {
                 read_boolean(&value).map_or_else(|| wrong(&value, "true or false"), |flag| Ok(flag.into()))
@@ -190,6 +196,13 @@ fn read_integer(value: &Value) -> Option<Value> {
         }
         _ => None,
     }
+}
+
+/// Digits that are an integer, but one that does not fit.
+fn is_long_integer(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default().trim();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A float that is a whole number small enough to be exact.
@@ -343,6 +356,13 @@ mod tests {
         check("literal:a|b", json!("a"), Some(json!("a")));
         check("literal:1|2", json!(1), None);
         check("any", json!([null]), Some(json!([null])));
+    }
+
+    #[test]
+    fn integers_that_do_not_fit_are_told_apart() {
+        let told = |value: Value| Type::Integer.read(value, "x").unwrap_err();
+        assert!(told(json!("10000000000000000000000000")).contains("at most 64 bits"));
+        assert!(!told(json!("ten")).contains("64 bits") && !told(json!(5.5)).contains("64 bits"));
     }
 
     #[test]

@@ -147,8 +147,7 @@ impl Builder<'_> {
             let names = texts(node);
             Catch::new(names.iter().map(String::as_str))
         });
-        let located = self.problems.sources.locate(name_node.place).into();
-        Some(Call { callee, params, catch, hint, place: name_node.place, located })
+        Some(Call { callee, params, catch, hint, place: name_node.place })
     }
 
     fn branch(&mut self, node: &Node, visible: Visible<'_>) -> Option<If> {

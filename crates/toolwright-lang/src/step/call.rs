@@ -43,17 +43,22 @@ pub(crate) struct Call {
     pub(crate) catch: Option<Catch>,
     pub(crate) hint: Option<Snippet>,
     pub(crate) place: Place,
-    /// The place as a person reads it.
-    pub(crate) located: Arc<str>,
 }
 
 impl Call {
-    pub(crate) async fn run(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> Outcome {
+    /// Makes the call. `located` is where the statement stands.
+    pub(crate) async fn run(
+        &self,
+        flow: &Flow<'_>,
+        frame: &Frame<'_>,
+        locals: &Locals,
+        located: &Arc<str>,
+    ) -> Outcome {
         let (arguments, manner) = self.prepare(flow, frame, locals)?;
         let callee = &self.callee;
         match flow.context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner).await {
             Ok(output) => Ok(callee.value(&output)),
-            Err(error) => self.caught(flow, error),
+            Err(error) => self.caught(flow, error, located),
         }
     }
 
@@ -77,10 +82,10 @@ impl Call {
         Ok((arguments, Manner { hint, lent: lend(&self.callee, flow, frame, locals) }))
     }
 
-    fn caught(&self, flow: &Flow<'_>, error: ToolError) -> Outcome {
+    fn caught(&self, flow: &Flow<'_>, error: ToolError, located: &Arc<str>) -> Outcome {
         let takes = self.catch.as_ref().is_some_and(|catch| catch.takes(&error));
         if !takes || flow.context.is_cancelled() {
-            return Err(self.placed(error));
+            return Err(self.placed(error, located));
         }
         let kind = Value::str(error.kind().as_str());
         Ok(Value::dict([("error", kind), ("message", Value::str(error.message()))]))
@@ -89,7 +94,7 @@ impl Call {
 
 impl Call {
     /// Arguments that the callee refused are this statement's mistake: the error says where they stand.
-    fn placed(&self, error: ToolError) -> ToolError {
+    fn placed(&self, error: ToolError, located: &Arc<str>) -> ToolError {
         if error.kind() != ErrorKind::Parsing || std::error::Error::source(&error).is_some() {
             return error;
         }
@@ -98,7 +103,7 @@ impl Call {
             Document::Template(snippet) if named(name) => Some(&snippet.located),
             _ => None,
         });
-        let place = place.unwrap_or(&self.located).to_string();
+        let place = place.unwrap_or(located).to_string();
         error::placed(error, place)
     }
 }
