@@ -55,7 +55,7 @@ def template(path):
         (
             "\\n</tool_call><|im_end|>",
             "\\n```\\n\\nOnly call a function when the request needs it; otherwise answer in plain text. When you are "
-            "given a <tool_response>, go on from there: do not make the same call again.<|im_end|>",
+            "given a <tool_response>, do not call the same function again: use its result to answer the user in plain text.<|im_end|>",
         ),
         ("'\\n<tool_call>\\n{", "'\\n```json\\n{"),
         ("'}\\n</tool_call>'", "'}\\n```'"),

@@ -1,11 +1,11 @@
 """A language model of 1.4 MB that calls tools, for a real llama.cpp server.
 
-    python tiny_tool_model.py make tiny.gguf
+    python tiny_tool_model.py make tiny.gguf [parallel]
     python tiny_tool_model.py serve tiny.gguf 18080
 
 Its weights are a table of which character follows which, written by hand, so it needs no download and always behaves
 the same: offered tools, it opens a call, and the server's grammar completes the arguments; after a result, or without
-tools, it answers OK. Needs the packages `gguf`, `numpy` and `xllamacpp`.
+tools, it answers OK. With `parallel` it tosses a coin after each call whether to make another. Needs the packages `gguf`, `numpy` and `xllamacpp`.
 """
 
 import sys
@@ -52,7 +52,7 @@ def tokens():
     return start + bytes_ + letters + control + [(CALL, T.USER_DEFINED)]
 
 
-def make(path):
+def make(path, parallel=None):
     import gguf
     import numpy as np
 
@@ -67,6 +67,8 @@ def make(path):
         follows[place[token]] = weight
     # What surely comes after what.
     sure = [("<|answer|>", "O"), ("O", "K"), ("K", "<|im_end|>"), (">", "<|im_end|>"), (CALL, "<|im_end|>")]
+    if parallel:
+        sure.append((">", CALL))
     for before, after in sure:
         follows[place[after], place[before]] = 9.0
     embedding = np.zeros((size, WIDTH), np.float32)

@@ -40,6 +40,7 @@ mod limits;
 mod parse;
 mod redact;
 mod render;
+mod repeats;
 mod run;
 mod state;
 mod time;

@@ -28,7 +28,7 @@ pub struct Limits {
     pub messages: Option<u64>,
     /// Tool calls, nested ones included.
     pub tool_calls: Option<u64>,
-    /// The same calls, asked for again and again: one more is refused, and the next after that ends the run.
+    /// The same calls, or the same two or three turns of calls, asked for again and again: one more is refused, and the next after that ends the run.
     pub repeats: Option<u64>,
     /// Tokens read and written.
     pub tokens: Option<u64>,

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use toolwright_core::{
-    AssistantMessage, CancelToken, ErrorInfo, ErrorKind, Message, Model, ModelDelta, ModelError,
-    ModelErrorKind, ModelOptions, ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolError,
-    ToolResult, Toolset, Usage,
+    AssistantMessage, CancelToken, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions,
+    ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolError, ToolResult, Toolset, Usage,
 };
 
 use crate::agent::Handoff;
 use crate::conversation::Said;
 use crate::events::EventKind;
 use crate::limits::{self, LimitKind, LimitReached};
+use crate::repeats::{self, Repeats};
 use crate::run::{Run, RunEnd};
 use crate::{ask, batch, call, direct, history};
 
@@ -146,7 +146,7 @@ pub(crate) async fn go(
     stop: &CancelToken,
 ) -> Result<Option<RunEnd>, RunError> {
     let choice = how.tool_choice.clone();
-    let mut talk = Talk { run, model, said, how, choice, stop, left_out: 0..0, streak: Streak::default() };
+    let mut talk = Talk { run, model, said, how, choice, stop, left_out: 0..0, repeats: Repeats::default() };
     let left_to_caller = talk.go().await?;
     Ok(match run.ended() {
         Some(end) => Some(end),
@@ -165,26 +165,7 @@ struct Talk<'a> {
     stop: &'a CancelToken,
     /// The messages that no longer fit the model.
     left_out: Range<usize>,
-    streak: Streak,
-}
-
-/// How often in a row the model asked for the very same calls.
-#[derive(Default)]
-struct Streak {
-    calls: Vec<ToolCall>,
-    length: u64,
-}
-
-impl Streak {
-    fn count(&mut self, calls: &[ToolCall]) -> u64 {
-        let same = |(a, b): (&ToolCall, &ToolCall)| a.name == b.name && a.arguments == b.arguments;
-        if self.calls.len() == calls.len() && self.calls.iter().zip(calls).all(same) {
-            self.length += 1;
-        } else {
-            (self.calls, self.length) = (calls.to_vec(), 1);
-        }
-        self.length
-    }
+    repeats: Repeats,
 }
 
 impl Talk<'_> {
@@ -240,14 +221,14 @@ impl Talk<'_> {
         let fail_fast = fail_fast.unwrap_or_default();
         let tools = self.run.tools().await?;
         if let Some(max) = self.run.limits().repeats() {
-            let length = self.streak.count(&calls);
+            let length = self.repeats.count(&calls);
             if length > max + 1 {
                 self.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
                 return Ok(false);
             }
             if length > max {
                 for call in &calls {
-                    self.add(Message::Tool(repeated(call, max)))?;
+                    self.add(Message::Tool(repeats::told(call, max)))?;
                 }
                 return Ok(true);
             }
@@ -388,18 +369,6 @@ impl Drop for Made<'_> {
         // A record that cannot be written has ended the run already.
         let _ = self.add();
     }
-}
-
-/// What a model is told that asks for the same thing again and again.
-fn repeated(call: &ToolCall, max: u64) -> ToolResult {
-    let error = ErrorInfo {
-        kind: ErrorKind::Limit,
-        message: format!("not run: you asked for the same {max} times in a row, and got the same answer"),
-        hint: Some(
-            "do something else, or answer with what you know; asking once more ends the run".to_owned(),
-        ),
-    };
-    ToolResult::failed(call, error)
 }
 
 /// The calls of the last assistant message that have no result yet. Once somebody else has spoken, nobody waits for

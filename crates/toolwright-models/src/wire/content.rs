@@ -123,6 +123,12 @@ pub fn rule(wire: Wire, kind: Kind) -> Rule {
         (Wire::BedrockConverse, Kind::Audio) => (Follow, "`audio` block, for the models that take one"),
         (Wire::BedrockConverse, Kind::Error) => (Native, "`status`, and the error as JSON text"),
 
+        (Wire::OpenAiChat, Kind::Metadata) => (
+            Text,
+            "`{\"metadata\": …}`; beside content, the message holds the metadata and the content is in the user message \
+             that follows",
+        ),
+
         (_, Kind::Json) => (Text, "compact JSON"),
         (_, Kind::Link) => (Text, "name, address and description"),
         (_, Kind::Metadata) => (Text, "`{\"metadata\": …}`"),
@@ -146,6 +152,9 @@ pub(super) enum Inside<'a> {
     Media(&'a Content),
 }
 
+/// What a model reads of a result that holds nothing. Told nothing at all, small models make the call again.
+pub(super) const NOTHING: &str = "(done, no output)";
+
 /// Sorts the content of a result. `takes` says whether the API can carry a piece of media at all.
 pub(super) fn sort<'a>(wire: Wire, result: &'a ToolResult, takes: impl Fn(&Content) -> bool) -> Sorted<'a> {
     let mut sorted = Sorted::default();
@@ -168,6 +177,10 @@ pub(super) fn sort<'a>(wire: Wire, result: &'a ToolResult, takes: impl Fn(&Conte
     }
     if let (true, Some(value)) = (result.content.is_empty(), &result.structured) {
         sorted.inside.push(Inside::Text(value.to_string().into()));
+    }
+    let blank = |part: &Inside<'_>| matches!(part, Inside::Text(text) if text.trim().is_empty());
+    if sorted.inside.iter().all(blank) && result.metadata.is_empty() && result.error.is_none() {
+        sorted.inside = vec![Inside::Text(NOTHING.into())];
     }
     sorted
 }

@@ -103,6 +103,50 @@ fn every_kind_goes_where_the_table_says() {
 }
 
 #[test]
+fn what_a_tool_explains_follows_its_explanation_in_chat_completions() {
+    let encoded = |result: ToolResult, vendor: &str| {
+        let call = ToolCall::new("c", "f", json!({}));
+        let messages = [Message::Assistant(AssistantMessage::calls([call])), Message::Tool(result)];
+        let conversation = Conversation::of(messages);
+        let wire = crate::support::vendor(vendor).wire;
+        let body = wire.encode(target(vendor), &conversation.request(), Delivery::Whole).unwrap();
+        body["messages"].as_array().unwrap()[1..].to_vec()
+    };
+    let mut weather = result(Kind::Json);
+    weather.metadata.insert("note".into(), "Weather data for Boston".into());
+    let told = json!([
+        {"role": "tool", "tool_call_id": "c", "content": "Tool execution completed. Metadata: \
+            {\"note\":\"Weather data for Boston\"}\nIts content is in the next message."},
+        {"role": "user", "content": "[content of the result of `f`, call c]\n{\"k\":\"bWFyaw==\"}"},
+    ]);
+    assert_eq!(json!(encoded(weather.clone(), "openai-chat")), told);
+    // One message without an explanation, with nothing to explain, for an error, and where parts are taken.
+    assert_eq!(encoded(result(Kind::Json), "openai-chat").len(), 1);
+    assert_eq!(encoded(result(Kind::Metadata), "openai-chat").len(), 1);
+    let mut failed = result(Kind::Error);
+    failed.metadata.clone_from(&weather.metadata);
+    failed.content.push(Content::text("partial"));
+    assert_eq!(encoded(failed, "openai-chat").len(), 1);
+    assert_eq!(encoded(weather, "mistral").len(), 1);
+}
+
+#[test]
+fn a_result_that_holds_nothing_says_so() {
+    for (name, _) in FORMATS {
+        for content in [vec![], vec![Content::text("")]] {
+            let mut empty = result(Kind::Text);
+            empty.content = content;
+            let call = ToolCall::new("c", "f", json!({}));
+            let messages = [Message::Assistant(AssistantMessage::calls([call])), Message::Tool(empty)];
+            let conversation = Conversation::of(messages);
+            let body =
+                vendor(name).wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap();
+            assert!(body.to_string().contains("(done, no output)"), "{name}: {body}");
+        }
+    }
+}
+
+#[test]
 fn the_reference_page_is_fresh() {
     matches_file("docs/reference/content.md", &reference());
 }

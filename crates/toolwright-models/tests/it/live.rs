@@ -72,7 +72,6 @@ async fn whole_loops_with_a_real_server() {
                 if number == 0 {
                     result.error = None;
                     result.content = vec![Content::text("3.14"), Content::json(json!({"unit": "m"}))];
-                    result.metadata.insert("tool".into(), "tape".into());
                 }
                 conversation.messages.push(Message::Tool(result));
             }

@@ -123,6 +123,62 @@ async fn loops_with_llama_cpp() {
     assert!(matches!(guessed, Tokens::Estimated(1..100)), "{guessed:?}");
 }
 
+/// Several calls in one answer, over each format: all are made, and their results go back together.
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_calls_with_llama_cpp() {
+    let server = match peers::llama_with_parallel_calls() {
+        Ok(server) => server,
+        Err(missing) => return println!("skipped parallel_calls_with_llama_cpp: {missing}"),
+    };
+    let base = format!("http://127.0.0.1:{}/v1", server.port);
+    for vendor in ["llama.cpp", "anthropic-compatible", "openai"] {
+        let model = model(&format!("{vendor}/tiny"), &base, "none");
+        for streamed in [false, true] {
+            let what = format!("{vendor}, streamed: {streamed}");
+            let mut most = 0;
+            // Each answer has several calls with a chance of one half.
+            for _ in 0..40 {
+                let outcome = go_warm(&model, streamed).await.unwrap();
+                let done = (outcome.completion(), outcome.end.clone());
+                assert_eq!(done, ("OK".to_owned(), Some(RunEnd::Done)), "{what}: {outcome:?}");
+                let asked = match &outcome.messages[2] {
+                    Message::Assistant(said) => said.tool_calls.len(),
+                    other => panic!("{what}: {other:?}"),
+                };
+                let results = results(&outcome);
+                assert_eq!(results.len(), asked, "{what}: {outcome:?}");
+                assert!(results.iter().all(|result| result.to_text() == "3.14"), "{what}: {outcome:?}");
+                let ids: std::collections::HashSet<_> =
+                    results.iter().map(|result| &result.call_id).collect();
+                assert_eq!(ids.len(), asked, "{what}: ids repeat");
+                most = most.max(asked);
+                if most > 1 {
+                    break;
+                }
+            }
+            assert!(most > 1, "{what}: never more than one call");
+        }
+    }
+}
+
+/// The same with chance: ties in the model's table fall either way.
+async fn go_warm(model: &dyn Model, streamed: bool) -> Result<LoopOutcome, RunError> {
+    let tool = tool("tape.measure", measure(), || ToolOutput::text("3.14"));
+    let mut builder = Run::builder(Toolset::new().with(tool).unwrap());
+    if streamed {
+        builder = builder.on_delta(|_| {});
+    }
+    let options = ModelOptions { temperature: Some(1.0), max_tokens: Some(2000), ..options() };
+    let how = Loop {
+        tool_choice: ToolChoice::Any,
+        choice_after: Some(ToolChoice::Auto),
+        options,
+        ..Loop::default()
+    };
+    let messages = vec![Message::system("Be brief."), Message::user("Measure it.")];
+    builder.build().unwrap().generate_loop(model, messages, &how).await
+}
+
 /// A picture reaches a server that cannot see as words, or as an error that says so; never as a hang or a lost result.
 async fn pictures(base: &str) {
     let png = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00";

@@ -38,11 +38,20 @@ fn free_port() -> u16 {
 
 /// llama.cpp with a tiny model that calls tools.
 pub(crate) fn llama() -> Result<Server, String> {
+    tiny(&[])
+}
+
+/// llama.cpp with a tiny model that makes one call, or two, or more, as chance will have it.
+pub(crate) fn llama_with_parallel_calls() -> Result<Server, String> {
+    tiny(&["parallel"])
+}
+
+fn tiny(how: &[&str]) -> Result<Server, String> {
     let python = program("llama", "python")?;
     let script = file("xtask/peers/tiny_tool_model.py");
     let port = free_port();
     let model = std::env::temp_dir().join(format!("toolwright-tiny-{}-{port}.gguf", std::process::id()));
-    let made = Command::new(&python).arg(&script).arg("make").arg(&model).status();
+    let made = Command::new(&python).arg(&script).arg("make").arg(&model).args(how).status();
     assert!(made.is_ok_and(|status| status.success()), "the tiny model could not be made");
     let mut process = Command::new(&python)
         .arg(&script)

@@ -245,7 +245,7 @@ fn tool_result(result: &ToolResult, target: Target<'_>, names: &Names, follow: &
         .collect();
     blocks.extend(content::notes(result).iter().filter_map(|note| text(note)));
     if blocks.is_empty() {
-        blocks.push(json!({"text": "(no output)"}));
+        blocks.push(json!({"text": content::NOTHING}));
     }
     let id = target.vendor.quirks.ids.to_wire(&result.call_id);
     if !sorted.follow.is_empty() {

@@ -150,6 +150,10 @@ pub(in super::super) fn written(arguments: &Value) -> String {
 }
 
 fn tool(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
+    let beside = !result.metadata.is_empty() && !result.content.is_empty() && result.error.is_none();
+    if beside && vendor.quirks.results == Results::Text {
+        return explained(result, vendor, names, follow);
+    }
     let sorted = content::sort(Wire::OpenAiChat, result, |block| media_part(block, vendor).is_some());
     let words = sorted.inside.into_iter().map(|part| match part {
         Inside::Text(text) => text.into_owned(),
@@ -175,6 +179,22 @@ fn tool(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Va
         }
     }
     let mut message = object(json!({"role": "tool", "tool_call_id": id, "content": content}));
+    if vendor.quirks.named_results {
+        message.insert("name".to_owned(), name.into());
+    }
+    Value::Object(message)
+}
+
+/// A result whose tool explains it: the explanation is the tool's message, and what it explains is what follows, in its
+/// order.
+fn explained(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
+    let (id, name) = (vendor.quirks.ids.to_wire(&result.call_id), names.to_wire(&result.name));
+    let metadata = Value::Object(result.metadata.clone());
+    let words =
+        format!("Tool execution completed. Metadata: {metadata}\nIts content is in the next message.");
+    follow.push(text(&format!("[content of the result of `{name}`, call {id}]")));
+    follow.extend(result.content.iter().filter_map(|block| part(block, vendor)));
+    let mut message = object(json!({"role": "tool", "tool_call_id": id, "content": words}));
     if vendor.quirks.named_results {
         message.insert("name".to_owned(), name.into());
     }

@@ -1,0 +1,69 @@
+//! Models that go in circles: the same calls again, or the same few calls by turns.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright_core::{ErrorInfo, ErrorKind, ToolCall, ToolResult};
+
+/// The longest circle that is noticed, in turns.
+const LONGEST: usize = 3;
+
+/// How many turns are looked back at.
+const MEMORY: usize = 64;
+
+/// What was asked for lately, turn by turn.
+#[derive(Default)]
+pub(crate) struct Repeats {
+    recent: VecDeque<Vec<(Arc<str>, Value)>>,
+}
+
+impl Repeats {
+    /// Notes the calls of a turn, and says how many times in a row they were asked for: alone, or as part of a circle.
+    pub(crate) fn count(&mut self, calls: &[ToolCall]) -> u64 {
+        if self.recent.len() == MEMORY {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect());
+        let rounds = (1..=LONGEST).map(|period| {
+            let before = self.recent.iter().rev().skip(period);
+            let same = self.recent.iter().rev().zip(before).take_while(|(now, before)| now == before).count();
+            same / period + 1
+        });
+        rounds.max().unwrap_or(1) as u64
+    }
+}
+
+/// What a model is told that asks for the same thing again and again.
+pub(crate) fn told(call: &ToolCall, max: u64) -> ToolResult {
+    let error = ErrorInfo {
+        kind: ErrorKind::Limit,
+        message: format!("not run: you asked for the same {max} times in a row, and got the same answer"),
+        hint: Some(
+            "do something else, or answer with what you know; asking once more ends the run".to_owned(),
+        ),
+    };
+    ToolResult::failed(call, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn counts(turns: &str) -> Vec<u64> {
+        let mut repeats = Repeats::default();
+        let call = |name: char| ToolCall::new("1", name.to_string(), json!({}));
+        turns.chars().map(|name| repeats.count(&[call(name)])).collect()
+    }
+
+    #[test]
+    fn circles_are_counted_by_their_rounds() {
+        assert_eq!(counts("aaab"), [1, 2, 3, 1]);
+        assert_eq!(counts("ababab"), [1, 1, 1, 2, 2, 3]);
+        assert_eq!(counts("abcabcabc"), [1, 1, 1, 1, 1, 2, 2, 2, 3]);
+        assert_eq!(counts("abcdeabcde"), [1; 10]);
+        assert_eq!(counts(&"a".repeat(100)).last(), Some(&64));
+    }
+}

@@ -1,0 +1,263 @@
+//! What is said about a run before it begins.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock, Weak};
+
+use toolwright_core::schema::Strictness;
+use toolwright_core::{
+    Approver, CancelToken, Model, ModelDelta, RunScope, Sandbox, Secret, Store, ToolError, ToolSource,
+    Toolset,
+};
+
+use super::{DEFAULT_MAX_DEPTH, Handle, Run, RunInner};
+use crate::approval::{Approvals, Policy};
+use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
+use crate::executor::{Executor, LocalExecutor};
+use crate::limits::{LimitScope, Limits, Spent};
+use crate::redact::Redactor;
+use crate::render::DEFAULT_MAX_OUTPUT;
+use crate::state::RunState;
+use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
+
+/// Builds a [`Run`].
+pub struct RunBuilder {
+    tools: Toolset,
+    sources: Vec<Arc<dyn ToolSource>>,
+    scope: RunScope,
+    approvals: Approvals,
+    limits: Limits,
+    parent_limits: Option<LimitScope>,
+    spent: Spent,
+    executor: Arc<dyn Executor>,
+    sinks: Vec<Arc<dyn EventSink>>,
+    deltas: Vec<DeltaListener>,
+    labels: BTreeMap<String, String>,
+    transcript: Option<TranscriptWriter>,
+    cancel: CancelToken,
+    strictness: Strictness,
+    max_output: usize,
+    max_depth: u32,
+}
+
+impl RunBuilder {
+    pub(super) fn new(tools: Toolset) -> Self {
+        RunBuilder {
+            tools,
+            sources: Vec::new(),
+            scope: RunScope::new(new_run_id()),
+            approvals: Approvals::default(),
+            limits: Limits::default(),
+            parent_limits: None,
+            spent: Spent::default(),
+            executor: Arc::new(LocalExecutor),
+            sinks: Vec::new(),
+            deltas: Vec::new(),
+            labels: BTreeMap::new(),
+            transcript: None,
+            cancel: CancelToken::new(),
+            strictness: Strictness::default(),
+            max_output: DEFAULT_MAX_OUTPUT,
+            max_depth: DEFAULT_MAX_DEPTH,
+        }
+    }
+
+    /// Names the run; otherwise it gets a name of its own.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.scope.run_id = id.into();
+        self
+    }
+
+    /// The id the run will have.
+    pub fn run_id(&self) -> &Arc<str> {
+        &self.scope.run_id
+    }
+
+    /// Adds tools that are found at run time.
+    #[must_use]
+    pub fn source(mut self, source: impl ToolSource + 'static) -> Self {
+        self.sources.push(Arc::new(source));
+        self
+    }
+
+    /// Decides about calls by these rules.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.approvals.policy = Some(Arc::new(policy));
+        self
+    }
+
+    /// Asks this approver when the policy says so. Without a policy, every call is asked about.
+    #[must_use]
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approvals.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Limits what the run may spend.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Makes the run spend from another run's account too.
+    #[must_use]
+    pub fn within(mut self, account: &LimitScope) -> Self {
+        self.parent_limits = Some(account.clone());
+        self
+    }
+
+    /// Gives tools access to a value; see [`ToolContext::state`].
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(mut self, state: impl Into<Arc<T>>) -> Self {
+        self.scope = self.scope.with_state(state);
+        self
+    }
+
+    /// Adds a sandbox; the first is the default.
+    #[must_use]
+    pub fn sandbox(mut self, name: impl Into<String>, sandbox: Arc<dyn Sandbox>) -> Self {
+        self.scope.sandboxes.insert(name.into(), sandbox);
+        self
+    }
+
+    /// Gives tools a model to ask.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.scope.model = Some(model);
+        self
+    }
+
+    /// Runs the calls elsewhere.
+    #[must_use]
+    pub fn executor(mut self, executor: impl Executor + 'static) -> Self {
+        self.executor = Arc::new(executor);
+        self
+    }
+
+    /// Hands every event to a sink, for example a closure.
+    #[must_use]
+    pub fn on_event(mut self, sink: impl EventSink + 'static) -> Self {
+        self.sinks.push(Arc::new(sink));
+        self
+    }
+
+    /// Hears the model's answers while they come; the model is then asked to stream. Pieces come in order, on the task
+    /// that waits for the answer, before the event of the whole message. Must be quick.
+    #[must_use]
+    pub fn on_delta(mut self, listener: impl Fn(ModelDelta<'_>) + Send + Sync + 'static) -> Self {
+        self.deltas.push(Arc::new(listener));
+        self
+    }
+
+    /// Says in the record what the run is about, for whoever looks through runs.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
+        self
+    }
+
+    /// Records the run in a file, without the given secrets. A file that is there already is continued.
+    pub fn transcript(
+        mut self,
+        path: &Path,
+        secrets: impl IntoIterator<Item = Secret>,
+        durability: Durability,
+    ) -> Result<Self, TranscriptError> {
+        self.transcript = Some(TranscriptWriter::open(path, Redactor::new(secrets))?.durability(durability));
+        Ok(self)
+    }
+
+    /// Accepts only arguments that the schemas accept as they are.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.strictness = Strictness::Strict;
+        self
+    }
+
+    /// Bounds each result to so many bytes of text, unless the tool says otherwise; 0 means no bound.
+    #[must_use]
+    pub fn max_output(mut self, bytes: usize) -> Self {
+        self.max_output = bytes;
+        self
+    }
+
+    /// Lets tools call tools at most so deep.
+    #[must_use]
+    pub fn max_depth(mut self, depth: u32) -> Self {
+        self.max_depth = depth;
+        self
+    }
+
+    /// Stops the run when this token is cancelled.
+    #[must_use]
+    pub fn cancel_token(mut self, token: &CancelToken) -> Self {
+        self.cancel = token.child_token();
+        self
+    }
+
+    /// Goes on from the state of another process.
+    #[must_use]
+    pub fn resume(mut self, state: &RunState) -> Self {
+        self.scope.run_id = state.run_id.as_str().into();
+        self.scope.store = Store::restore(state.store.clone());
+        self.spent = state.spent.clone();
+        self
+    }
+
+    /// Builds the run. An error when the first event cannot be recorded.
+    pub fn build(self) -> Result<Run, ToolError> {
+        let mut sinks = self.sinks;
+        let (mut first_seq, mut first_span) = (0, 0);
+        if let Some(transcript) = self.transcript {
+            (first_seq, first_span) = (transcript.next_seq(), transcript.next_span());
+            sinks.insert(0, Arc::new(transcript));
+        }
+        let mut approvals = self.approvals;
+        if approvals.approver.is_some() && approvals.policy.is_none() {
+            approvals.policy = Some(Arc::new(Policy::new([])?));
+        }
+        let limits = LimitScope::resumed(self.limits, &self.spent, self.parent_limits);
+        let inner = Arc::new_cyclic(|me: &Weak<RunInner>| RunInner {
+            me: me.clone(),
+            scope: self.scope.with_state::<Handle>(Handle(me.clone())),
+            own_tools: self.tools.clone(),
+            sources: self.sources,
+            tools: RwLock::new(self.tools),
+            approvals,
+            limits,
+            executor: self.executor,
+            events: Arc::new(Events::new(sinks, self.deltas, first_seq, first_span)),
+            cancel: self.cancel,
+            strictness: self.strictness,
+            max_output: self.max_output,
+            max_depth: self.max_depth,
+            active: Arc::default(),
+            watches: Arc::default(),
+            end: Mutex::default(),
+            outer: None,
+        });
+        let stamps = inner.current_tools();
+        let stamps = stamps.iter().map(|entry| ToolStamp {
+            name: entry.tool.spec().name.clone(),
+            fingerprint: entry.fingerprint.clone(),
+        });
+        inner.events.emit(EventKind::RunStarted {
+            version: FORMAT_VERSION,
+            run_id: inner.scope.run_id.clone(),
+            labels: self.labels,
+            tools: stamps.collect(),
+        })?;
+        Ok(Run { inner })
+    }
+}
+
+/// An id that sorts by time and does not repeat: the time in microseconds and the process.
+fn new_run_id() -> String {
+    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    format!("{:013x}-{:x}-{count:x}", since.as_micros(), std::process::id())
+}
