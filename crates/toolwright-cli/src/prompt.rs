@@ -5,6 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use serde_json::{Map, Value};
 use toolwright::mcp::{ElicitReply, Elicitation, Elicitor};
 use toolwright::text::is_hidden;
+use toolwright::tools::{Answer, Person, Question};
 use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
 
 /// Asks on the terminal, one question at a time.
@@ -69,6 +70,34 @@ impl Elicitor for Terminal {
     }
 }
 
+impl Person for Terminal {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+        let question = question.clone();
+        Box::pin(async move {
+            let filled = tokio::task::spawn_blocking(move || {
+                let _turn = ONE_AT_A_TIME.lock();
+                eprintln!(
+                    "\nThe model asks:\n\n    {}\n",
+                    printable(&question.message).replace('\n', "\n    ")
+                );
+                form(&question.schema)
+            });
+            match filled.await {
+                Ok(ElicitReply::Accept(form)) => Answer::Given(form),
+                Ok(ElicitReply::Decline) => Answer::Declined,
+                Ok(ElicitReply::Cancel) | Err(_) => Answer::Cancelled,
+            }
+        })
+    }
+
+    fn tell<'a>(&'a self, title: &'a str, message: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let message = printable(message).replace('\n', "\n    ");
+            eprintln!("\n{}\n\n    {message}\n", printable(title).replace('\n', " "));
+        })
+    }
+}
+
 /// Asks for each field of a server's form. An empty line takes the default, or leaves the field out.
 fn fill_in(request: &Elicitation) -> ElicitReply {
     let _turn = ONE_AT_A_TIME.lock();
@@ -80,6 +109,11 @@ fn fill_in(request: &Elicitation) -> ElicitReply {
     if let Some(url) = &request.url {
         eprintln!("It wants you to open this page:\n\n    {}\n", printable(url));
     }
+    form(&request.schema)
+}
+
+/// Asks whether to answer, then field by field.
+fn form(schema: &Value) -> ElicitReply {
     match line("Answer it? [y]es, [n]o: ").as_deref() {
         Some("y" | "yes") => {}
         Some(_) => return ElicitReply::Decline,
@@ -87,7 +121,7 @@ fn fill_in(request: &Elicitation) -> ElicitReply {
     }
     let mut content = Map::new();
     let none = Map::new();
-    let fields = request.schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     for (name, field) in fields {
         let Some(value) = one_field(name, field) else { return ElicitReply::Cancel };
         if !value.is_null() {

@@ -5,7 +5,8 @@ use toolwright_core::{ToolDef, Toolset, ToolsetError};
 use crate::options::Options;
 use crate::{
     apply_patch, approval_tokens, bash_session, edit_file, file_info, glob_files, grep_files, list_files,
-    marsys, memory, plan, plan_items, read_file, shell, show_file, text_editor, think, words, write_file,
+    marsys, memory, people, plan, plan_items, read_file, shell, show_file, text_editor, think, words,
+    write_file,
 };
 
 /// Makes a tool.
@@ -36,7 +37,7 @@ const STANDARD: [(&str, Make); 20] = [
 ];
 
 /// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
-const ELSEWHERE: [(&str, Make); 42] = [
+const ELSEWHERE: [(&str, Make); 46] = [
     ("llm_workers.tools.fs.read_file", read_file::read_file),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
     ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
@@ -66,6 +67,10 @@ const ELSEWHERE: [(&str, Make); 42] = [
     ("inspect_ai.tool.list_files", list_files::list_files),
     ("inspect_ai.tool.grep", grep_files::grep),
     ("inspect_ai.tool.read_file", read_file::read_file_numbered),
+    ("inspect_ai.tool.ask_user", people::ask_user),
+    ("inspect_ai.tool.notify_user", people::notify_user),
+    ("ask_user", people::ask_user),
+    ("notify_user", people::notify_user),
     ("plan_create", plan_items::plan_create),
     ("plan_read", plan_items::plan_read),
     ("plan_update", plan_items::plan_update),

@@ -5,11 +5,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
+use toolwright::tools::AtHand;
 use toolwright::{
     CallNote, Content, Event, EventKind, Media, Run, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
 };
 
 use crate::args::Call;
+use crate::prompt::Terminal;
 use crate::report::{self, Failed, Usage};
 use crate::runs::record::{About, record};
 use crate::{files, prompt, sandboxes, toolbox};
@@ -37,6 +39,9 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     let mut builder = Run::builder(tools).max_output(what.max_output);
     if let Some(loaded) = &loaded {
         builder = files::apply_limits(loaded, builder)?;
+    }
+    if let Some(terminal) = Terminal::if_there() {
+        builder = builder.state::<AtHand>(AtHand::new(terminal));
     }
     let asked = sandboxes::of(&what.sandbox, loaded.as_ref())?;
     if sandboxed && let Some(sandbox) = sandboxes::open(&asked).await? {

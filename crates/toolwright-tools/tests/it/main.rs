@@ -12,6 +12,7 @@
 mod edits;
 mod pages;
 mod paths;
+mod people;
 mod sessions;
 mod shells;
 mod support;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
 }
 
 fn cases() -> Vec<Case> {
-    [edits::cases(), paths::cases(), sessions::cases(), shells::cases(), vectors::cases()]
+    [edits::cases(), paths::cases(), people::cases(), sessions::cases(), shells::cases(), vectors::cases()]
         .into_iter()
         .flatten()
         .collect()
