@@ -9,10 +9,12 @@ use toolwright::lang::{
     Diagnostic, Host, Imports, Loaded, MissingEnv, Server, Severity, find_dotenv, load, parse_dotenv,
 };
 use toolwright::mcp::{HttpTarget, McpServer, ServerCommand, ServerStatus, Target};
-use toolwright::{Limits, Policy, RunBuilder, Secret, Tool, ToolError, ToolSource as _, Toolset};
+use toolwright::{
+    ExecRequest, Limits, Policy, RunBuilder, Secret, Tool, ToolError, ToolSource as _, Toolset,
+};
 
 use crate::report::Usage;
-use crate::{commands, models, prompt, report, toolbox};
+use crate::{commands, models, prompt, report, sandboxes, toolbox};
 
 /// The file that is used when none is named.
 pub const DEFAULT: &str = "toolwright.yaml";
@@ -146,9 +148,20 @@ impl Imports for Elsewhere {
     /// Starts or reaches the server and lists its tools. It ends with the last of them.
     fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
         let target: Target = match server {
-            Server::Stdio { command, args, env } => {
-                let command = ServerCommand::new(command).args(args);
+            Server::Stdio { command, args, env, cwd, sandbox: None } => {
+                let mut command = ServerCommand::new(command).args(args);
+                if let Some(folder) = cwd {
+                    command = command.folder(folder);
+                }
                 env.iter().fold(command, |command, (name, value)| command.env(name, value)).into()
+            }
+            Server::Stdio { command, args, env, cwd, sandbox: Some(policy) } => {
+                let mut command = ExecRequest::new(std::iter::once(command).chain(args));
+                command.cwd.clone_from(cwd);
+                command.env.extend(env.clone());
+                let opened = sandboxes::open_policy(policy.clone(), command);
+                let (sandbox, command) = tokio::task::block_in_place(|| Handle::current().block_on(opened))?;
+                Target::Sandboxed { sandbox, command }
             }
             Server::Http { url, headers } => headers
                 .iter()

@@ -8,6 +8,7 @@ mod commands;
 mod demo;
 mod files;
 mod models;
+mod programs;
 mod prompt;
 mod report;
 mod runs;

@@ -12,6 +12,7 @@ use toolwright::{
 };
 
 use crate::args::{SandboxArgs, SandboxKind};
+use crate::programs;
 use crate::report::Usage;
 
 /// What the command line asks for.
@@ -71,7 +72,71 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
 
 /// Opens what the command line asks for; `None` when it asks for none.
 pub async fn open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
-    let Plan { policy, folder } = plan(args)?;
+    open_plan(args, plan(args)?).await
+}
+
+/// Like [`open`], with what this program needs shown beside what the command line names. `None` when it asks for none.
+pub async fn open_for(
+    args: &SandboxArgs,
+    command: ExecRequest,
+) -> anyhow::Result<Option<(Arc<dyn Sandbox>, ExecRequest)>> {
+    let mut plan = plan(args)?;
+    // Containers have programs of their own.
+    let command = match args.kind() {
+        SandboxKind::Process => show_program(&mut plan.policy, command)?,
+        _ => command,
+    };
+    Ok(open_plan(args, plan).await?.map(|sandbox| (sandbox, command)))
+}
+
+/// Opens the sandbox that a file asks for, for one program: the policy as the file says it, and what the program needs.
+pub async fn open_policy(
+    said: serde_json::Value,
+    command: ExecRequest,
+) -> Result<(Arc<dyn Sandbox>, ExecRequest), ToolError> {
+    let mut said = if said.is_null() { serde_json::json!({}) } else { said };
+    // In YAML, `off` is false.
+    if let Some(network) = said.get_mut("network").filter(|network| **network == serde_json::json!(false)) {
+        *network = "off".into();
+    }
+    let protects = said.get("protect").is_some();
+    let mut policy: Policy = serde_json::from_value(said)
+        .map_err(|error| ToolError::invalid(format!("`sandbox` is not a policy: {error}")))?;
+    for path in policy.workspace.iter_mut().chain(&mut policy.read).chain(&mut policy.write) {
+        *path = path
+            .canonicalize()
+            .map_err(|error| ToolError::invalid(format!("`sandbox` names `{}`: {error}", path.display())))?;
+    }
+    if policy.workspace.is_none() && !protects {
+        // A private workspace has nothing to protect.
+        policy.protect = Vec::new();
+    }
+    let command =
+        show_program(&mut policy, command).map_err(|error| ToolError::invalid(error.to_string()))?;
+    Ok((Arc::new(ProcessSandbox::open(policy).await?), command))
+}
+
+/// Shows a program and what it needs; the command that starts it there.
+fn show_program(policy: &mut Policy, mut command: ExecRequest) -> Result<ExecRequest, Usage> {
+    let shown: Vec<PathBuf> = [&policy.system, &policy.read, &policy.write]
+        .into_iter()
+        .flatten()
+        .chain(&policy.workspace)
+        .cloned()
+        .collect();
+    let needs = programs::needs(&command.command, &shown)?;
+    policy.read.extend(needs.read);
+    command.command = needs.command;
+    if !needs.path.is_empty() && !command.env.contains_key("PATH") {
+        let system = std::env::split_paths(programs::SYSTEM_PATH);
+        let path = std::env::join_paths(needs.path.into_iter().chain(system)).unwrap_or_default();
+        command.env.insert("PATH".to_owned(), path.to_string_lossy().into_owned());
+    }
+    Ok(command)
+}
+
+async fn open_plan(args: &SandboxArgs, plan: Plan) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
+    let Plan { policy, folder } = plan;
     let refused = |error: ToolError| Usage::from(error.info());
     match &args.kind() {
         SandboxKind::None => Ok(None),

@@ -16,6 +16,16 @@ pub(crate) static FILE: Shape = strict(
         optional("chat", Kind::Object(&CHAT), "The chat program."),
         optional("cli", Kind::Object(&CLI), "The batch program: one run for each input."),
         optional(
+            "prompts",
+            Kind::Definitions,
+            "Prompts that `serve` offers to MCP clients, written like tools: the result is what the prompt says.",
+        ),
+        optional(
+            "resources",
+            Kind::Texts,
+            "Files that `serve` lets MCP clients read: paths and patterns, relative to the file.",
+        ),
+        optional(
             "models",
             Kind::Any,
             "What the names of models in `model_ref` stand for: a map of names to `vendor/model` or to a map with `model`, address, options and price; or a list of such maps with a `name`.",
@@ -50,6 +60,12 @@ pub(crate) static SERVER_STDIO: Shape = strict(
         required("command", Kind::Text, "The program to start."),
         optional("args", Kind::Templates, "Its arguments."),
         optional("env", Kind::TemplateMap, "Its environment variables."),
+        optional("cwd", Kind::Template, "The folder it runs in."),
+        optional(
+            "sandbox",
+            Kind::Document,
+            "The sandbox it runs in, as a policy: `{}` shows it nothing but the system and its own program.",
+        ),
         required("auto_import_scope", SCOPES, "Where all its tools appear as `<server>_<tool>`."),
     ],
 );

@@ -46,6 +46,10 @@ pub enum Server {
         args: Vec<String>,
         /// Its environment variables.
         env: IndexMap<String, String>,
+        /// The folder it runs in.
+        cwd: Option<String>,
+        /// The policy of the sandbox it runs in.
+        sandbox: Option<Value>,
     },
     /// An address to talk to.
     Http {

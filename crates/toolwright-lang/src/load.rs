@@ -58,6 +58,7 @@ pub fn declared_env(source: impl Into<Source>, host: &Host) -> Result<Vec<Variab
 pub struct Loaded {
     tools: Toolset,
     data: IndexMap<Arc<str>, Value>,
+    prompts: Toolset,
     chat: Option<Chat>,
     cli: Option<Cli>,
     sections: IndexMap<&'static str, Section>,
@@ -68,7 +69,7 @@ pub struct Loaded {
     pub(crate) problems: Problems,
 }
 
-/// A section that this crate only carries: `models`, `policy`, `limits` or `sandbox`.
+/// A section that this crate only carries: `models`, `policy`, `limits`, `sandbox` or `resources`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
     /// What it holds.
@@ -93,6 +94,11 @@ impl Loaded {
         &self.data
     }
 
+    /// The prompts, as tools whose result is what a prompt says.
+    pub fn prompts(&self) -> &Toolset {
+        &self.prompts
+    }
+
     /// The chat program.
     pub fn chat(&self) -> Option<&Chat> {
         self.chat.as_ref()
@@ -103,7 +109,7 @@ impl Loaded {
         self.cli.as_ref()
     }
 
-    /// One of the sections `models`, `policy`, `limits` and `sandbox`, as data.
+    /// One of the sections `models`, `policy`, `limits`, `sandbox` and `resources`, as data.
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.get(name)
     }
@@ -155,16 +161,34 @@ impl Loaded {
                 builder.definitions(nodes, None, &mut shared, "the file");
             }
         }
+        let mut prompts = Tools::new();
+        if let Some(Node { data: Data::List(nodes), .. }) = root.get("prompts") {
+            builder.definitions(nodes, Some(&shared), &mut prompts, "the prompts");
+        }
         let chat = root.get("chat").and_then(|node| sections::chat(&mut builder, node, &shared, chat_tools));
         let cli = root.get("cli").and_then(|node| sections::cli(&mut builder, node, &shared));
         let flows = std::mem::take(&mut builder.flows);
-        let sections = ["models", "policy", "limits", "sandbox"].into_iter().filter_map(|name| {
-            let node = root.get(name)?;
-            Some((name, Section { value: node.to_json(), place: problems.sources.locate(node.place) }))
-        });
+        let sections =
+            ["models", "policy", "limits", "sandbox", "resources"].into_iter().filter_map(|name| {
+                let node = root.get(name)?;
+                Some((name, Section { value: node.to_json(), place: problems.sources.locate(node.place) }))
+            });
         let sections = sections.collect();
         let tools = build::to_toolset(shared.values());
-        Loaded { tools, data, chat, cli, sections, env: variables, secrets, globals, flows, problems }
+        let prompts = build::to_toolset(prompts.values());
+        Loaded {
+            tools,
+            data,
+            prompts,
+            chat,
+            cli,
+            sections,
+            env: variables,
+            secrets,
+            globals,
+            flows,
+            problems,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::cli::{Cli, CliOutput, ProcessInput};
 use crate::diag::{Place, Problems, Severity};
 use crate::exec::Globals;
 use crate::host::{Host, Server};
+use crate::json;
 use crate::template::{self, Document};
 use crate::yaml::{Data, Node};
 
@@ -102,9 +103,34 @@ pub(crate) fn servers(problems: &mut Problems, root: &Node, globals: &Globals) -
     let mut servers = IndexMap::new();
     let Some(Node { data: Data::Map(entries), .. }) = root.get("mcp") else { return servers };
     let limits = toolwright_expr::Limits::default();
+    for (name, node) in entries {
+        if let Some(server) = server(problems, node, globals, &limits) {
+            servers.insert(name.key_text(), server);
+        }
+    }
+    servers
+}
+
+fn server(
+    problems: &mut Problems,
+    node: &Node,
+    globals: &Globals,
+    limits: &toolwright_expr::Limits,
+) -> Option<Server> {
+    let sandbox = node.get("sandbox").filter(|node| !matches!(node.data, Data::Null)).map(|node| {
+        let document = Document::compile(problems, node);
+        match document.evaluate(globals, limits) {
+            Ok(value) => json::from_value(&value),
+            Err(error) => {
+                let hint = error.hint_text().map(str::to_owned);
+                problems.add(Severity::Error, node.place, error.message().to_owned(), hint);
+                serde_json::Value::Null
+            }
+        }
+    });
     let mut evaluated = |node: &Node, goes: Goes| -> String {
         let Some(snippet) = template::Snippet::compile(problems, node) else { return String::new() };
-        let text = match snippet.template.evaluate(globals, &limits) {
+        let text = match snippet.template.evaluate(globals, limits) {
             Ok(value) => value.to_string(),
             Err(error) => {
                 template::report(problems, node, &snippet.source, &error);
@@ -122,39 +148,40 @@ pub(crate) fn servers(problems: &mut Problems, root: &Node, globals: &Globals) -
         }
         text
     };
-    for (name, node) in entries {
-        let list = |node: Option<&Node>| match node.map(|node| &node.data) {
-            Some(Data::List(items)) => items.clone(),
-            _ => Vec::new(),
-        };
-        let map = |node: Option<&Node>| match node.map(|node| &node.data) {
-            Some(Data::Map(entries)) => entries.clone(),
-            _ => Vec::new(),
-        };
-        let server = match (text(node, "command"), text(node, "url")) {
-            (Some(command), _) => Server::Stdio {
-                command,
-                args: list(node.get("args")).iter().map(|value| evaluated(value, Goes::ToProgram)).collect(),
-                env: map(node.get("env"))
-                    .iter()
-                    .map(|(key, value)| (key.key_text(), evaluated(value, Goes::ToProgram)))
-                    .collect(),
-            },
-            (None, Some(url)) => Server::Http {
-                url,
-                headers: map(node.get("headers"))
-                    .iter()
-                    .map(|(key, value)| {
-                        evaluated(key, Goes::ToHeader);
-                        (key.key_text(), evaluated(value, Goes::ToHeader))
-                    })
-                    .collect(),
-            },
-            _ => continue,
-        };
-        servers.insert(name.key_text(), server);
+    let list = |node: Option<&Node>| match node.map(|node| &node.data) {
+        Some(Data::List(items)) => items.clone(),
+        _ => Vec::new(),
+    };
+    let map = |node: Option<&Node>| match node.map(|node| &node.data) {
+        Some(Data::Map(entries)) => entries.clone(),
+        _ => Vec::new(),
+    };
+    match (text(node, "command"), text(node, "url")) {
+        (Some(command), _) => Some(Server::Stdio {
+            command,
+            args: list(node.get("args")).iter().map(|value| evaluated(value, Goes::ToProgram)).collect(),
+            env: map(node.get("env"))
+                .iter()
+                .map(|(key, value)| (key.key_text(), evaluated(value, Goes::ToProgram)))
+                .collect(),
+            cwd: node
+                .get("cwd")
+                .filter(|node| matches!(node.data, Data::Text(_)))
+                .map(|node| evaluated(node, Goes::ToProgram)),
+            sandbox,
+        }),
+        (None, Some(url)) => Some(Server::Http {
+            url,
+            headers: map(node.get("headers"))
+                .iter()
+                .map(|(key, value)| {
+                    evaluated(key, Goes::ToHeader);
+                    (key.key_text(), evaluated(value, Goes::ToHeader))
+                })
+                .collect(),
+        }),
+        _ => None,
     }
-    servers
 }
 
 /// Servers whose tools appear by themselves: name, place, scope.

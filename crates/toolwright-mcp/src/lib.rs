@@ -49,9 +49,10 @@ pub use protocol::{
     Hints, Implementation, LATEST_SESSION_VERSION, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition,
 };
 pub use server::{
-    Changes, ClientApprover, CompletionRequest, Completions, HttpOptions, HttpServer, LogLevel, Peer, Prompt,
-    PromptArgument, PromptMessage, PromptResult, Prompts, Question, Reply, Resource, ResourceBody,
-    ResourceContents, ResourceServer, ResourceTemplate, Resources, Role, Server, StateKey, TaskSupport,
+    Changes, ClientApprover, CompletionRequest, Completions, FileResources, HttpOptions, HttpServer,
+    LogLevel, Peer, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Question, Reply, Resource,
+    ResourceBody, ResourceContents, ResourceServer, ResourceTemplate, Resources, Role, Server, StateKey,
+    TaskSupport, ToolPrompts,
 };
 pub use source::{DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus};
 pub use toolwright_core::text::visible;

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::{SandboxArgs, duration};
+use super::{RecordArgs, SandboxArgs, duration};
 
 pub(super) const SERVE_HELP: &str = "\
 Tools that change nothing are approved. About all others the person at the client is asked, where the client can do that;
 where it cannot, they are refused unless a policy approves them. Every call is validated, approved, bounded and recorded
-like a model's.
+like a model's; over HTTP it is recorded with --transcript only.
+
+A file may also offer `prompts`, and `resources`: files that clients can read.
 
 A client is told to start `toolwright serve` (`toolwright mcp install` writes that for many of them):
   {\"mcpServers\": {\"toolwright\": {\"command\": \"toolwright\", \"args\": [\"serve\"]}}}
@@ -33,9 +35,8 @@ pub struct Serve {
     /// Approval rules (YAML).
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Record everything that happens in this file.
-    #[arg(long, value_name = "FILE")]
-    pub transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub record: RecordArgs,
     #[command(flatten)]
     pub http: ServeHttp,
     #[command(flatten)]

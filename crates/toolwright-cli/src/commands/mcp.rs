@@ -192,13 +192,13 @@ async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
         });
     }
     if target.sandboxed {
-        let sandbox = sandboxes::open(&target.sandbox).await?;
         let none = || Usage::new("`--sandbox none` is no sandbox").hint("leave out --sandboxed");
         let mut command = ExecRequest::new(&target.command);
         command.cwd = target.cwd.as_ref().map(|folder| folder.display().to_string());
         let text = |(name, value): (&str, OsString)| (name.to_owned(), value.to_string_lossy().into_owned());
         command.env = variables.into_iter().map(text).collect();
-        let target = Target::Sandboxed { sandbox: sandbox.ok_or_else(none)?, command };
+        let (sandbox, command) = sandboxes::open_for(&target.sandbox, command).await?.ok_or_else(none)?;
+        let target = Target::Sandboxed { sandbox, command };
         return Ok(McpServer::builder(program.as_str(), target));
     }
     let mut command = ServerCommand::new(program).args(arguments);

@@ -1,35 +1,61 @@
 //! `toolwright serve`: the tools, offered to MCP clients on stdin and stdout or over HTTP.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use toolwright::mcp::{ClientApprover, HttpOptions, ResourceServer, Server, StateKey};
-use toolwright::{CancelToken, Durability, Run, Secret};
+use toolwright::lang::Loaded;
+use toolwright::mcp::{
+    ClientApprover, FileResources, HttpOptions, ResourceServer, Server, StateKey, TaskSupport, ToolPrompts,
+};
+use toolwright::{
+    ApprovalRequest, Approver, BoxFuture, CancelToken, Decision, Event, EventKind, Run, RunBuilder, Secret,
+    Toolset,
+};
 
 use crate::args::{Serve, ServeHttp};
 use crate::prompt::printable;
 use crate::report::Usage;
-use crate::{commands, demo, files, report, sandboxes};
+use crate::runs::record::About;
+use crate::{commands, demo, files, report, runs, sandboxes};
+
+/// A call that takes longer than this goes on as a task, for clients that know tasks.
+const LONG: Duration = Duration::from_secs(20);
 
 pub async fn run(what: Serve) -> anyhow::Result<()> {
     let loaded = what.file.as_deref().map(files::open).transpose()?;
     let all = loaded.as_ref().map_or_else(demo::tools, |loaded| Ok(loaded.tools().clone()))?;
     let tools = commands::tools::chosen(all, &what.tools)?;
-    let needs_sandbox = tools.iter().any(|entry| entry.tool.settings().sandboxed);
-    let policy = commands::ask::policy(what.policy.as_deref())?;
-    let mut builder = Run::builder(tools).policy(policy).approver(ClientApprover);
-    if let Some(loaded) = loaded.as_ref().filter(|_| what.policy.is_none()) {
-        builder = files::apply(loaded, builder)?;
-    }
-    if needs_sandbox
-        && let Some(sandbox) = sandboxes::open(&sandboxes::of(&what.sandbox, loaded.as_ref())?).await?
-    {
-        builder = builder.sandbox("default", sandbox);
-    }
-    if let Some(path) = &what.transcript {
-        builder = builder.transcript(path, [], Durability::Process).map_err(report::unusable)?;
-    }
+    let prompts = loaded.as_ref().map(|loaded| loaded.prompts().clone()).unwrap_or_default();
+    let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.settings().sandboxed);
+    let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
+    let sandbox = if needs_sandbox { sandboxes::open(&place).await? } else { None };
+    let configured = |tools: Toolset| -> anyhow::Result<RunBuilder> {
+        let policy = commands::ask::policy(what.policy.as_deref())?;
+        let mut builder = Run::builder(tools).policy(policy).approver(ClientApprover);
+        if let Some(loaded) = loaded.as_ref().filter(|_| what.policy.is_none()) {
+            builder = files::apply(loaded, builder)?;
+        }
+        Ok(match &sandbox {
+            Some(sandbox) => builder.sandbox("default", sandbox.clone()),
+            None => builder,
+        })
+    };
+    let called = Arc::new(AtomicBool::new(false));
+    let builder = configured(tools)?;
+    let (builder, recorded) = record(builder, &what, loaded.as_ref(), &called)?;
     let run = builder.build()?;
     let server = Server::new(run.dispatch()).on_log(|text| eprintln!("{}", printable(text)));
+    let mut server = server.tasks(["*"], TaskSupport::After(LONG));
+    if !prompts.is_empty() {
+        let prompts = configured(prompts)?.approver(Picked).build()?;
+        server = server.prompts(ToolPrompts::new(prompts.dispatch()));
+    }
+    if let (Some(loaded), Some(file)) = (&loaded, &what.file) {
+        server = with_resources(server, loaded, file)?;
+    }
     match what.http.http {
         Some(address) => over_http(server, address, &what.http).await?,
         None => tokio::select! {
@@ -38,7 +64,64 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
         },
     }
     run.finish(toolwright::RunEnd::Done)?;
+    if let Some(path) = recorded.filter(|_| !called.load(Ordering::Relaxed)) {
+        // A client that only looked is not worth keeping.
+        let _ = runs::remove(&path);
+    }
     Ok(())
+}
+
+/// Records the calls of a client on stdio as a run. A server on HTTP may run for months, so it is recorded only when told
+/// where. Gives the record in the folder of runs.
+fn record(
+    builder: RunBuilder,
+    what: &Serve,
+    loaded: Option<&Loaded>,
+    called: &Arc<AtomicBool>,
+) -> anyhow::Result<(RunBuilder, Option<PathBuf>)> {
+    if what.http.http.is_some() && what.record.transcript.is_none() {
+        return Ok((builder, None));
+    }
+    let about = About { command: "serve", file: what.file.as_deref() };
+    let secrets = loaded.map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
+    let (builder, id) = runs::record::record(builder, &what.record, &about, secrets)?;
+    let called = called.clone();
+    let builder = builder.on_event(move |event: &Event| {
+        if matches!(event.kind, EventKind::CallStarted { .. }) {
+            called.store(true, Ordering::Relaxed);
+        }
+    });
+    Ok((builder, id.and_then(|id| Some(runs::folder()?.join(format!("{id}.jsonl"))))))
+}
+
+/// A person picks a prompt, and need not be asked whether it may be made; what its flow calls is another matter.
+struct Picked;
+
+impl Approver for Picked {
+    fn name(&self) -> &str {
+        ClientApprover.name()
+    }
+
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        // The calls of a flow have the id of its own call, a full stop, and more.
+        if request.call.id.contains('.') {
+            return ClientApprover.decide(request);
+        }
+        Box::pin(async { Decision::Approve })
+    }
+}
+
+/// The files that a file of tools lets clients read.
+fn with_resources(server: Server, loaded: &Loaded, file: &Path) -> anyhow::Result<Server> {
+    let Some(section) = loaded.section("resources") else { return Ok(server) };
+    let entries: Vec<String> = serde_json::from_value(section.value.clone()).unwrap_or_default();
+    let folder = std::path::absolute(file)?.parent().map(Path::to_owned).unwrap_or_default();
+    let resources = FileResources::new(folder, entries);
+    let resources = resources.map_err(|error| {
+        let usage = Usage::new(format!("{}: {}", section.place, error.message()));
+        usage.hint(error.hint_text().unwrap_or_default())
+    })?;
+    Ok(server.resources(resources))
 }
 
 async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> anyhow::Result<()> {

@@ -18,6 +18,7 @@ mod pages;
 mod pictures;
 mod recorded;
 mod sandboxed;
+mod served;
 mod servers;
 mod steps;
 mod terminal;

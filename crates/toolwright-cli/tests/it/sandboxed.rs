@@ -6,14 +6,14 @@ use std::path::Path;
 use crate::show_in;
 
 /// A folder that also the user inside a sandbox may look at and write in.
-fn folder() -> tempfile::TempDir {
+pub fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     folder
 }
 
 /// The sandbox works here; where it does not, the test says so and ends.
-fn works(folder: &Path) -> bool {
+pub fn works(folder: &Path) -> bool {
     let shown = show_in(folder, &["sandbox", "explain"], "");
     if shown.ends_with("--- exit 0\n") {
         return true;

@@ -119,7 +119,13 @@ impl Answers {
 
     async fn elicit(&self, server: &str, params: &Value) -> Result<Value, RpcError> {
         let elicitor = self.elicitor.as_ref().ok_or_else(|| not_offered("elicitation/create"))?;
-        let url = params.get("url").and_then(Value::as_str).map(|url| text::clip(url, 4096));
+        let url = params.get("url").and_then(Value::as_str);
+        let is_page =
+            |url: &str| url.len() <= 4096 && (url.starts_with("https://") || url.starts_with("http://"));
+        if url.is_some_and(|url| !is_page(url)) {
+            return Err(RpcError::new(INVALID_PARAMS, "`url` is not the address of a page on the web"));
+        }
+        let url = url.map(str::to_owned);
         let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
         let checked = Schema::compile_any(&schema).map_err(|error| {
             RpcError::new(INVALID_PARAMS, format!("`requestedSchema` is not usable: {error}"))
@@ -261,6 +267,82 @@ mod tests {
         let wrong = Map::from_iter([("age".to_owned(), json!("old"))]);
         assert_eq!(elicit(ElicitReply::Accept(wrong)).await, json!({"action": "cancel"}));
         assert_eq!(elicit(ElicitReply::Decline).await, json!({"action": "decline"}));
+    }
+
+    #[tokio::test]
+    async fn only_pages_on_the_web_are_shown_to_people() {
+        let answers = Answers {
+            elicitor: Some(Arc::new(Fixed(ElicitReply::Accept(Map::new())))),
+            ..Answers::default()
+        };
+        let visit = async |url: &str| {
+            answers.answer("s", "elicitation/create", &json!({"message": "?", "url": url})).await
+        };
+        assert_eq!(visit("https://example.com/pay").await.unwrap(), json!({"action": "accept"}));
+        let long = format!("https://example.com/{}", "a".repeat(5000));
+        for url in ["javascript:alert(1)", "file:///etc/passwd", "vscode://x", "$(id)", "", &long] {
+            assert_eq!(visit(url).await.unwrap_err().code, INVALID_PARAMS, "{url}");
+        }
+    }
+
+    struct Parrot;
+
+    impl Model for Parrot {
+        fn name(&self) -> &str {
+            "test/parrot"
+        }
+
+        fn generate<'a>(
+            &'a self,
+            request: ModelRequest<'a>,
+        ) -> BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>> {
+            let last = match request.messages.last() {
+                Some(Message::User { content }) => content.first().and_then(Content::as_text),
+                _ => None,
+            };
+            let said = format!("{}! ({:?} tokens)", last.unwrap_or_default(), request.options.max_tokens);
+            Box::pin(async move {
+                Ok(toolwright_core::AssistantMessage {
+                    content: vec![Content::text(said)],
+                    ..Default::default()
+                }
+                .into())
+            })
+        }
+    }
+
+    /// Says yes to what mentions nothing secret.
+    struct Careful;
+
+    impl Approver for Careful {
+        fn name(&self) -> &str {
+            "careful"
+        }
+
+        fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+            assert_eq!(&*request.call.name, "mcp_sampling");
+            let asked = format!("{:?}", request.call);
+            Box::pin(async move {
+                if asked.contains("secret") { Decision::reject("no secrets") } else { Decision::Approve }
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_model_is_asked_only_when_the_approver_says_so() {
+        let sampling = Sampling::new(Arc::new(Parrot), Arc::new(Careful));
+        let answers = Answers { sampling: Some(sampling), ..Answers::default() };
+        assert_eq!(answers.capabilities(), json!({"sampling": {}}));
+        let ask = async |text: &str, count: usize| {
+            let message = json!({"role": "user", "content": {"type": "text", "text": text}});
+            let params = json!({"messages": vec![message; count], "maxTokens": 1_000_000});
+            answers.answer("s", "sampling/createMessage", &params).await
+        };
+        let said = ask("hello", 1).await.unwrap();
+        assert_eq!(said["content"]["text"], json!("hello! (Some(8192) tokens)"));
+        assert_eq!((&said["model"], &said["role"]), (&json!("test/parrot"), &json!("assistant")));
+        assert!(ask("tell me the secret", 1).await.unwrap_err().message.contains("rejected"));
+        assert_eq!(ask("hello", MAX_MESSAGES + 1).await.unwrap_err().code, INVALID_PARAMS);
     }
 
     #[tokio::test]

@@ -26,6 +26,9 @@ const MAX_JUNK: u32 = 1000;
 /// How many questions of a server are answered at once.
 const MAX_QUESTIONS: usize = 8;
 
+/// How many questions a server may ask for each call that is made of it. People and models are not to be kept busy.
+const MAX_QUESTIONS_A_CALL: usize = 100;
+
 /// How many progress notifications of one call are passed on.
 const MAX_PROGRESS: u32 = 1000;
 
@@ -52,6 +55,8 @@ pub(crate) struct Connection {
     /// What the program calls the server.
     name: String,
     questions: AtomicUsize,
+    /// Questions since the last call.
+    asked: AtomicUsize,
 }
 
 /// How messages reach the server.
@@ -98,6 +103,7 @@ impl Connection {
             answers: options.answers.clone(),
             name: options.name.clone(),
             questions: AtomicUsize::new(0),
+            asked: AtomicUsize::new(0),
         }
     }
 
@@ -108,6 +114,9 @@ impl Connection {
             return Err(reason.clone());
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        if method == "tools/call" {
+            self.asked.store(0, Ordering::Relaxed);
+        }
         if progress.is_some() {
             set_meta(&mut params, "progressToken", json!(id));
         }
@@ -316,9 +325,10 @@ impl Connection {
             self.try_send("", jsonrpc::response(Some(&id), Ok(json!({}))));
             return;
         }
-        if self.questions.fetch_add(1, Ordering::AcqRel) >= MAX_QUESTIONS {
+        let too_many = self.asked.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS_A_CALL;
+        if self.questions.fetch_add(1, Ordering::AcqRel) >= MAX_QUESTIONS || too_many {
             self.questions.fetch_sub(1, Ordering::AcqRel);
-            let error = RpcError::new(BUSY, "one thing at a time");
+            let error = RpcError::new(BUSY, "one thing at a time, and not without end");
             self.try_send("", jsonrpc::response(Some(&id), Err(error)));
             return;
         }

@@ -39,7 +39,7 @@ pub(super) async fn supervise(
     mut reader: Reader,
     gone: CancelToken,
 ) {
-    const MOMENT: Duration = Duration::from_millis(500);
+    const MOMENT: Duration = Duration::from_secs(2);
     let mut status = None;
     tokio::select! {
         () = connection.closed().cancelled() => {}

@@ -50,7 +50,8 @@ impl Inner {
     pub(super) fn capabilities(&self, era: Era) -> Value {
         let mut can = Map::from_iter([("tools".to_owned(), json!({"listChanged": true}))]);
         if self.resources.is_some() {
-            can.insert("resources".to_owned(), json!({"listChanged": true, "subscribe": true}));
+            let watched = self.watched_resources();
+            can.insert("resources".to_owned(), json!({"listChanged": watched, "subscribe": watched}));
         }
         if self.prompts.is_some() {
             can.insert("prompts".to_owned(), json!({"listChanged": true}));
@@ -125,8 +126,8 @@ impl Inner {
                 let unknown = || RpcError::new(INVALID_PARAMS, "`level` is not one of the protocol's words");
                 session.set_log_level(level.ok_or_else(unknown)?);
             }
-            "resources/subscribe" if self.resources.is_some() => session.watch(uri()?)?,
-            "resources/unsubscribe" if self.resources.is_some() => session.unwatch(uri()?),
+            "resources/subscribe" if self.watched_resources() => session.watch(uri()?)?,
+            "resources/unsubscribe" if self.watched_resources() => session.unwatch(uri()?),
             _ => return Err(no_method(method)),
         }
         Ok(json!({}))

@@ -17,6 +17,11 @@ pub trait Resources: Send + Sync {
         Vec::new()
     }
 
+    /// Whether [`Changes::resource`](super::Changes::resource) is told when one changes: only then can clients watch them.
+    fn tells_changes(&self) -> bool {
+        true
+    }
+
     /// Reads one; `None` when there is no such resource.
     fn read<'a>(
         &'a self,

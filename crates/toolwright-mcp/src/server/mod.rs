@@ -7,10 +7,12 @@
 mod answer;
 mod call;
 mod features;
+mod files;
 mod http;
 mod hub;
 mod peer;
 mod pipe;
+mod prompts;
 mod rounds;
 mod session;
 mod standard_streams;
@@ -26,9 +28,11 @@ pub use self::features::{
     CompletionRequest, Completions, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Resource,
     ResourceBody, ResourceContents, ResourceTemplate, Resources, Role,
 };
+pub use self::files::FileResources;
 pub use self::http::{HttpOptions, HttpServer, ResourceServer};
 pub use self::hub::Changes;
 pub use self::peer::{ClientApprover, LogLevel, Peer, Question, Reply};
+pub use self::prompts::ToolPrompts;
 pub use self::rounds::StateKey;
 pub use self::tasks::TaskSupport;
 
@@ -175,7 +179,11 @@ impl Server {
     /// stdout meanwhile.
     pub async fn serve_stdio(&self) -> std::io::Result<()> {
         let (input, output) = standard_streams::open()?;
-        self.serve(input, output).await
+        let inner = self.inner.clone();
+        // On a task of its own, which the thread that waits for input runs itself; the caller's may be run elsewhere.
+        let mut serving = tokio::task::JoinSet::new();
+        serving.spawn(async move { pipe::serve(&inner, input, output).await });
+        serving.join_next().await.unwrap_or(Ok(Ok(())))?
     }
 
     /// Serves one client until it closes its side; calls that are under way then are finished first.
@@ -226,6 +234,11 @@ impl Inner {
         }
         let fresh = self.refreshed_tools();
         place(&fresh).map(|at| (fresh, at))
+    }
+
+    /// The resources, when clients can watch them.
+    fn watched_resources(&self) -> bool {
+        self.resources.as_ref().is_some_and(|resources| resources.tells_changes())
     }
 
     fn task_support(&self, tool: &str) -> Option<TaskSupport> {

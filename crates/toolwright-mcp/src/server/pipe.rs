@@ -20,7 +20,8 @@ pub(super) async fn serve(
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> std::io::Result<()> {
     let (out, lines) = mpsc::channel(256);
-    let mut writer = tokio::spawn(write_lines(lines, output));
+    // Reading and writing share one task, so that an answer goes out without waking another thread.
+    let mut writer = std::pin::pin!(write_lines(lines, output));
     let session = Arc::new(Session::new());
     let _end = session.ended.clone().drop_guard();
     let telling = {
@@ -31,17 +32,22 @@ pub(super) async fn serve(
     let read = tokio::select! {
         read = pipe.read_all(input) => read,
         // The client no longer reads, so nobody waits for the calls either.
-        written = &mut writer => return written.unwrap_or(Ok(())),
+        written = &mut writer => return written,
     };
-    let drained = tokio::time::timeout(server.drain, session.idle()).await;
-    session.ended.cancel();
-    if drained.is_err() {
-        let _ = tokio::time::timeout(CANCEL_GRACE * 2, session.idle()).await;
+    let ending = async {
+        if tokio::time::timeout(server.drain, session.idle()).await.is_err() {
+            session.ended.cancel();
+            let _ = tokio::time::timeout(CANCEL_GRACE * 2, session.idle()).await;
+        }
+        session.ended.cancel();
+        let _ = telling.await;
+        drop(pipe);
+    };
+    tokio::select! {
+        () = ending => {}
+        _ = &mut writer => return read,
     }
-    let _ = telling.await;
-    drop(pipe);
-    let _ = tokio::time::timeout(server.drain, &mut writer).await;
-    writer.abort();
+    let _ = tokio::time::timeout(server.drain, writer).await;
     read
 }
 

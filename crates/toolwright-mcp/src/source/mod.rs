@@ -4,27 +4,24 @@
 //! pauses after it ended. What a person, or the first listing, approved is what a model is told: a tool whose
 //! definition changed is suspended.
 
+mod builder;
 mod reading;
+mod tool;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::Instant;
-use toolwright_core::schema::Schema;
 use toolwright_core::text::visible;
-use toolwright_core::{
-    Annotations, BoxFuture, CallNote, ErrorKind, Patterns, Tool, ToolContext, ToolError, ToolOutput,
-    ToolSettings, ToolSource, ToolSpec, Toolset,
-};
+use toolwright_core::{BoxFuture, Patterns, Tool as _, ToolError, ToolSource, Toolset};
 
-use crate::client::{Answers, Client, ClientOptions, Listing, OnLog, OnProgress, Target};
+pub use self::builder::{DEFAULT_CALL_TIMEOUT, McpServerBuilder, Pinning};
+
+use self::tool::McpTool;
+use crate::client::{Client, ClientOptions, Listing, Target};
 use crate::error::McpError;
 use crate::lock::{Identity, LockedServer, Suspension, fingerprint};
 use crate::protocol::ToolDefinition;
-
-/// How long a call may take, unless told otherwise.
-pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The longest pause before a server is started again.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
@@ -49,34 +46,6 @@ pub struct McpServer {
     inner: Arc<Inner>,
     /// The tools made from the last listing. They hold `inner`, so `inner` must not hold them.
     made: Arc<Mutex<Option<(u64, Toolset)>>>,
-}
-
-/// What becomes of tools whose definition differs from what was approved.
-#[derive(Debug, Clone, Default)]
-pub enum Pinning {
-    /// What the server listed first is what counts for as long as the program runs. New tools are offered.
-    #[default]
-    FirstSeen,
-    /// Only what a lock approved is offered.
-    Locked(LockedServer),
-    /// Whatever the server lists is offered.
-    Off,
-}
-
-/// Builds an [`McpServer`].
-pub struct McpServerBuilder {
-    name: Arc<str>,
-    target: Target,
-    options: ClientOptions,
-    patterns: Option<Vec<String>>,
-    prefix: String,
-    timeout: Duration,
-    timeouts: Vec<(String, Duration)>,
-    pinning: Pinning,
-    required: bool,
-    trusted: bool,
-    reading: bool,
-    first_pause: Duration,
 }
 
 struct Inner {
@@ -161,22 +130,7 @@ pub struct ServerState {
 impl McpServer {
     /// A server that is started with a command, or has an address, under a name for messages.
     pub fn builder(name: impl Into<Arc<str>>, target: impl Into<Target>) -> McpServerBuilder {
-        let name: Arc<str> = name.into();
-        let options = ClientOptions { name: name.to_string(), ..ClientOptions::default() };
-        McpServerBuilder {
-            name,
-            target: target.into(),
-            options,
-            patterns: None,
-            prefix: String::new(),
-            timeout: DEFAULT_CALL_TIMEOUT,
-            timeouts: Vec::new(),
-            pinning: Pinning::default(),
-            required: false,
-            trusted: false,
-            reading: false,
-            first_pause: Duration::from_millis(500),
-        }
+        McpServerBuilder::new(name.into(), target.into())
     }
 
     /// The server as it is now. Nothing is started for it.
@@ -240,7 +194,7 @@ impl McpServer {
         let origin = format!("the MCP server `{}`", self.inner.name);
         for (definition, hash) in offered {
             let remote = definition.name.clone();
-            let tool = self.inner.tool(definition, hash);
+            let tool = McpTool::new(&self.inner, definition, hash);
             let grown = tool
                 .and_then(|tool| tools.clone().with_from(tool, &origin).map_err(|error| error.to_string()));
             match grown {
@@ -281,123 +235,6 @@ impl McpServer {
 impl std::fmt::Debug for McpServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("McpServer").field("name", &self.inner.name).field("state", &self.state()).finish()
-    }
-}
-
-impl McpServerBuilder {
-    /// Offers only the tools that match, by the server's names; a pattern with a leading `!` takes names away.
-    #[must_use]
-    pub fn tools<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
-        self.patterns = Some(patterns.into_iter().map(Into::into).collect());
-        self
-    }
-
-    /// Puts this before each name.
-    #[must_use]
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// How long a call may take.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// How long calls of the tools that match may take; the first pattern that matches counts.
-    #[must_use]
-    pub fn tool_timeout(mut self, pattern: impl Into<String>, timeout: Duration) -> Self {
-        self.timeouts.push((pattern.into(), timeout));
-        self
-    }
-
-    /// What becomes of tools whose definition differs from what was approved.
-    #[must_use]
-    pub fn pinning(mut self, pinning: Pinning) -> Self {
-        self.pinning = pinning;
-        self
-    }
-
-    /// Makes a server that does not start an error for the run. Otherwise its tools are missing, and its state says
-    /// why.
-    #[must_use]
-    pub fn required(mut self) -> Self {
-        self.required = true;
-        self
-    }
-
-    /// Offers the server's resources and prompts as tools too: `list_resources`, `read_resource`, `list_prompts`,
-    /// `get_prompt`.
-    #[must_use]
-    pub fn reading_tools(mut self) -> Self {
-        self.reading = true;
-        self
-    }
-
-    /// Believes what the server says of its tools' effects. Otherwise a tool that says it changes nothing is treated
-    /// like one that says nothing, because policies approve such tools unasked.
-    #[must_use]
-    pub fn trust_annotations(mut self) -> Self {
-        self.trusted = true;
-        self
-    }
-
-    /// Is told what the server writes for people: stderr and log messages, line by line.
-    #[must_use]
-    pub fn on_log(mut self, on_log: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        let on_log: OnLog = Arc::new(on_log);
-        self.options.on_log = Some(on_log);
-        self
-    }
-
-    /// Who answers what the server asks: a person, a model. Without this, nothing is offered to it.
-    #[must_use]
-    pub fn answers(mut self, answers: Answers) -> Self {
-        self.options.answers = answers;
-        self
-    }
-
-    /// How the session behaves.
-    #[must_use]
-    pub fn options(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
-        change(&mut self.options);
-        self
-    }
-
-    /// The pause after the first failure; each further failure doubles it, up to 30 seconds.
-    #[must_use]
-    pub fn first_pause(mut self, pause: Duration) -> Self {
-        self.first_pause = pause;
-        self
-    }
-
-    /// The server; nothing is started yet.
-    pub fn build(self) -> McpServer {
-        let (pins, strict_lock, pinned) = match self.pinning {
-            Pinning::FirstSeen => (LockedServer::default(), false, true),
-            Pinning::Locked(lock) => (lock, true, true),
-            Pinning::Off => (LockedServer::default(), false, false),
-        };
-        let inner = Inner {
-            name: self.name,
-            target: self.target,
-            options: self.options,
-            patterns: self.patterns.map_or_else(|| Patterns::new(["*"]), Patterns::new),
-            prefix: self.prefix,
-            timeout: self.timeout,
-            timeouts: self.timeouts,
-            strict_lock,
-            pinned,
-            required: self.required,
-            trusted: self.trusted,
-            reading: self.reading,
-            first_pause: self.first_pause,
-            live: tokio::sync::Mutex::default(),
-            seen: Mutex::new(Seen { pins, ..Seen::default() }),
-        };
-        McpServer { inner: Arc::new(inner), made: Arc::default() }
     }
 }
 
@@ -529,112 +366,5 @@ impl Inner {
             seen.offered.push((definition, hash));
         }
         seen.listings += 1;
-    }
-
-    fn tool(self: &Arc<Self>, definition: ToolDefinition, hash: String) -> Result<McpTool, String> {
-        let mut spec = ToolSpec::new(
-            format!("{}{}", self.prefix, definition.name),
-            definition.description.unwrap_or_default(),
-        );
-        let mut annotations = definition.annotations.as_ref().map(Annotations::from).unwrap_or_default();
-        annotations.title = annotations.title.or(definition.title);
-        if !self.trusted {
-            // Hints may only make a policy stricter.
-            annotations.read_only = annotations.read_only.filter(|read_only| !read_only);
-            annotations.destructive = annotations.destructive.filter(|destructive| *destructive);
-            annotations.idempotent = None;
-            annotations.open_world = annotations.open_world.filter(|open| *open);
-        }
-        spec.annotations = annotations;
-        spec.parameters = definition.input_schema;
-        let output_schema = match &definition.output_schema {
-            Some(schema) => {
-                let compiled = Schema::compile_any(schema);
-                Some(compiled.map_err(|error| format!("its output schema is not usable: {error}"))?)
-            }
-            None => None,
-        };
-        spec.output_schema = definition.output_schema;
-        let timeout = self
-            .timeouts
-            .iter()
-            .find(|(pattern, _)| toolwright_core::glob_match(pattern, &definition.name))
-            .map_or(self.timeout, |(_, timeout)| *timeout);
-        Ok(McpTool {
-            server: self.clone(),
-            remote: definition.name,
-            hash,
-            spec,
-            settings: ToolSettings::default(),
-            output_schema,
-            timeout,
-        })
-    }
-}
-
-/// One tool of a server.
-struct McpTool {
-    server: Arc<Inner>,
-    remote: String,
-    hash: String,
-    spec: ToolSpec,
-    settings: ToolSettings,
-    output_schema: Option<Schema>,
-    timeout: Duration,
-}
-
-impl Tool for McpTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn settings(&self) -> &ToolSettings {
-        &self.settings
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Value,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let client = self.server.session().await?;
-            // A server that was started again may have changed since the model was told of the tool.
-            if !self
-                .server
-                .seen()
-                .offered
-                .iter()
-                .any(|(tool, hash)| tool.name == self.remote && *hash == self.hash)
-            {
-                return Err(ToolError::of(
-                    ErrorKind::Approval,
-                    format!("the definition of `{}` changed; it waits for approval", self.spec.name),
-                ));
-            }
-            let noting = context.clone();
-            let on_progress: OnProgress = Arc::new(move |done, total, message| {
-                noting.note(CallNote::Progress { done, total, message });
-            });
-            let output = client.call_tool(&self.remote, arguments, self.timeout, Some(on_progress)).await?;
-            self.check(output)
-        })
-    }
-}
-
-impl McpTool {
-    /// A structured result must be what the tool promised. Results without one are taken: servers that answer with
-    /// text where an output schema was listed are common.
-    fn check(&self, output: ToolOutput) -> Result<ToolOutput, ToolError> {
-        if let (Some(schema), Some(value)) = (&self.output_schema, &output.structured) {
-            let problems = schema.problems(value);
-            if !problems.is_empty() {
-                let problems = toolwright_core::text::clip(&problems.join("; "), 1000);
-                let message =
-                    format!("the result of `{}` is not what its schema says: {problems}", self.spec.name);
-                return Err(ToolError::new(message).with_partial(ToolOutput::blocks(output.content)));
-            }
-        }
-        Ok(output)
     }
 }

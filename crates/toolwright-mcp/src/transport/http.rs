@@ -22,6 +22,9 @@ use crate::jsonrpc::{self, MAX_MESSAGE_BYTES};
 use crate::oauth::{Challenge, OAuth};
 use crate::protocol::STATELESS_VERSION;
 
+/// The longest id of a session, which goes back with every request.
+const MAX_SESSION_ID: usize = 1024;
+
 /// How often a stream is taken up again before it is given up.
 const MAX_RESUMES: u32 = 5;
 
@@ -167,6 +170,10 @@ impl Link {
             && outgoing.method == "initialize"
             && status.is_success()
         {
+            if session.len() > MAX_SESSION_ID {
+                let problem = format!("the server's session id is longer than {MAX_SESSION_ID} bytes");
+                return Err(McpError::new(McpErrorKind::Limit, problem));
+            }
             self.said().session = Some(session.to_owned());
         }
         if !status.is_success() {

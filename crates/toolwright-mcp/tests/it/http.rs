@@ -382,3 +382,52 @@ async fn requests_to_end_are_answered_before_the_end() {
     let ended = tokio::time::timeout(Duration::from_secs(20), server.child.wait()).await.expect("an end");
     assert!(ended.unwrap().success());
 }
+
+#[tokio::test]
+async fn long_calls_go_on_as_tasks_that_only_their_client_can_look_at_and_stop() {
+    let server = serve(Some("one")).await;
+    let token = ("Authorization", "Bearer one");
+    let send = async |method: &str, mut params: Value| {
+        let name = params.get("taskId").or(params.get("name")).and_then(Value::as_str).unwrap_or_default();
+        let headers = [
+            token,
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", method),
+            ("Mcp-Name", &name.to_owned()),
+        ];
+        params["_meta"] = meta();
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+            json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        server.post(&headers, &request(method, params)).await.json()
+    };
+    let start = async |seconds: f64| {
+        let begun =
+            send("tools/call", json!({"name": "slow_compute", "arguments": {"seconds": seconds}})).await;
+        assert_eq!(begun["result"]["resultType"], "task", "{begun}");
+        begun["result"]["taskId"].as_str().unwrap().to_owned()
+    };
+    let look = async |task: &str| send("tasks/get", json!({"taskId": task})).await;
+    let task = start(0.2).await;
+    let mut seen = look(&task).await;
+    for _ in 0..600 {
+        if seen["result"]["status"] != "working" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        seen = look(&task).await;
+    }
+    assert_eq!(seen["result"]["status"], "completed", "{seen}");
+    assert!(seen.to_string().contains("work is done"), "{seen}");
+    let endless = start(3000.0).await;
+    send("tasks/cancel", json!({"taskId": endless})).await;
+    assert_eq!(look(&endless).await["result"]["status"], "cancelled");
+    // A task that was guessed is none, nor is anybody's without the token.
+    assert_eq!(look("0123456789abcdef").await["error"]["code"], -32602);
+    let stranger =
+        server.alone(&[("Authorization", "Bearer two")], "tasks/get", json!({"taskId": task})).await;
+    assert_eq!(stranger.status, 401);
+    // A client that does not know tasks waits for the answer instead.
+    let params = json!({"name": "slow_compute", "arguments": {"seconds": 0.1}});
+    let waited = server.alone(&[token], "tools/call", params).await.json();
+    assert_eq!(waited["result"]["content"][0]["text"], "work is done", "{waited}");
+}

@@ -16,12 +16,12 @@ use toolwright_mcp::{
 use crate::http::serve;
 use crate::support::eventually;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
-fn options() -> ClientOptions {
+pub(crate) fn options() -> ClientOptions {
     let mut options = ClientOptions::default();
-    options.start_timeout = Duration::from_secs(5);
-    options.request_timeout = Duration::from_secs(5);
+    options.start_timeout = SOON;
+    options.request_timeout = SOON;
     options
 }
 
@@ -165,7 +165,7 @@ async fn resources_and_prompts_can_be_tools() {
 /// A server that answers each request with what the script says, and keeps the requests.
 pub(crate) struct Scripted {
     pub(crate) url: String,
-    requests: Arc<Mutex<Vec<String>>>,
+    pub(crate) requests: Arc<Mutex<Vec<String>>>,
 }
 
 type Script = dyn Fn(&str, Value) -> String + Send + Sync;
@@ -189,7 +189,8 @@ pub(crate) async fn scripted(script: impl Fn(&str, Value) -> String + Send + Syn
                         let length =
                             length.and_then(|rest| rest.lines().next()?.trim().parse().ok()).unwrap_or(0);
                         if body.len() >= length {
-                            let answer = script(head, serde_json::from_str(body).unwrap_or_default());
+                            let said = serde_json::from_str(body).unwrap_or_else(|_| body.into());
+                            let answer = script(head, said);
                             seen.lock().unwrap().push(text);
                             let _ = connection.write_all(answer.as_bytes()).await;
                             let _ = connection.shutdown().await;
@@ -213,13 +214,13 @@ pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
 }
 
-fn result(request: &Value, result: Value) -> String {
+pub(crate) fn result(request: &Value, result: Value) -> String {
     let body = json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string();
     answer("200 OK", "Content-Type: application/json\r\n", &body)
 }
 
 /// What every scripted server says first.
-fn greeting(request: &Value) -> Option<String> {
+pub(crate) fn greeting(request: &Value) -> Option<String> {
     match request["method"].as_str()? {
         "server/discover" => Some(result(
             request,
@@ -236,7 +237,7 @@ fn greeting(request: &Value) -> Option<String> {
 async fn check_call(kind: ErrorKind, words: &str, script: impl Fn(&Value) -> String + Send + Sync + 'static) {
     let server = scripted(move |_, request| greeting(&request).unwrap_or_else(|| script(&request))).await;
     let client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
-    let error = client.call_tool("t", json!({}), Duration::from_secs(5), None).await.unwrap_err();
+    let error = client.call_tool("t", json!({}), SOON, None).await.unwrap_err();
     assert_eq!(error.kind(), kind, "{error}");
     assert!(error.message().contains(words), "{error}");
     client.list_tools().await.expect("the client goes on");
@@ -329,6 +330,81 @@ async fn a_server_that_asks_for_what_is_not_offered_gets_nothing() {
         result(request, json!({"resultType": "input_required", "inputRequests": {"a": question}}))
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_an_error() {
+    check_call(ErrorKind::Unknown, "", |_| {
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"jsonrpc\""
+            .to_owned()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_packed_is_not_unpacked() {
+    // We ask for no compression, so a small body that would unfold into a large one is only a wrong body.
+    check_call(ErrorKind::Unknown, "", |_| {
+        let headers = "Content-Type: application/json\r\nContent-Encoding: gzip\r\n";
+        answer("200 OK", headers, "\u{1f}\u{8b}\u{8}\u{0}")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_http_at_all_is_an_error() {
+    check_call(ErrorKind::Unknown, "", |_| "SSH-2.0-OpenSSH_9.9\r\n".to_owned()).await;
+    check_call(ErrorKind::Unknown, "", |_| String::new()).await;
+}
+
+#[tokio::test]
+async fn headers_without_end_are_cut_off() {
+    check_call(ErrorKind::Unknown, "", |_| {
+        let headers = format!("X-Long: {}\r\n", "h".repeat(2_000_000));
+        answer("200 OK", &headers, "{}")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn events_of_others_and_comments_are_passed_over() {
+    let server = scripted(|_, request| {
+        greeting(&request).unwrap_or_else(|| {
+            let mut events = ": nothing to see\n\n".repeat(50_000);
+            for id in 1000..3000 {
+                events.push_str(&format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n\n"));
+            }
+            events.push_str("event: junk\ndata: {{{\n\nretry: 0\n\nid: \u{0}\n\n");
+            let last = json!({"jsonrpc": "2.0", "id": request["id"], "result": {"content": [{"type": "text", "text": "ok"}]}});
+            answer("200 OK", "Content-Type: text/event-stream\r\n", &format!("{events}data: {last}\n\n"))
+        })
+    })
+    .await;
+    let client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
+    // Junk among the events may end the call, but never the client.
+    let called = client.call_tool("t", json!({}), SOON, None).await;
+    assert!(called.as_ref().map_or(true, |output| output.to_text() == "ok"), "{called:?}");
+    client.list_tools().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_id_that_is_no_header_is_not_sent_back() {
+    let server = scripted(|_, request| match request["method"].as_str() {
+        Some("initialize") => {
+            let said = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}});
+            let body = json!({"jsonrpc": "2.0", "id": request["id"], "result": said}).to_string();
+            let id = format!("Content-Type: application/json\r\nMcp-Session-Id: {}\r\n", "s".repeat(100_000));
+            answer("200 OK", &id, &body)
+        }
+        Some("tools/list") => greeting(&request).unwrap(),
+        _ => answer("405 Method Not Allowed", "", ""),
+    })
+    .await;
+    if let Ok(client) = Client::dial(&HttpTarget::new(&server.url), options()).await {
+        let _ = client.list_tools().await;
+    }
+    let longest = server.requests.lock().unwrap().iter().map(String::len).max().unwrap_or_default();
+    assert!(longest < 20_000, "a request of {longest} bytes was made of us");
 }
 
 #[tokio::test]

@@ -11,12 +11,14 @@
 )]
 
 mod hostile;
+mod hostile_words;
 mod http;
 mod http_client;
 mod peers;
 mod peers_npm;
 mod pinning;
 mod pipes;
+mod renewing;
 mod resource_server;
 mod support;
 mod wire;

@@ -130,25 +130,40 @@ async fn the_reference_server_for_files() {
     let write = json!({"path": folder.join("b.txt"), "content": "three"});
     client.call_tool("write_file", write, SOON, None).await.unwrap();
     assert_eq!(std::fs::read_to_string(folder.join("b.txt")).unwrap(), "three");
+    std::fs::write(folder.join("p.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    let picture = json!({"path": folder.join("p.png")});
+    let picture = client.call_tool("read_media_file", picture, SOON, None).await.unwrap();
+    assert_eq!(picture.content, [Content::image("image/png", b"\x89PNG\r\n\x1a\n")]);
+    let listed = json!({"path": folder});
+    let listed = client.call_tool("list_directory", listed, SOON, None).await.unwrap();
+    assert!(listed.structured.is_some_and(|value| value.to_string().contains("b.txt")));
+    // Many files take a while to search: one search is given up, the next one is waited for.
+    for number in 0..2000 {
+        std::fs::write(folder.join(format!("f{number}.txt")), "x").unwrap();
+    }
+    let search = || json!({"path": folder, "pattern": "**/f1999.txt"});
+    let late = client.call_tool("search_files", search(), Duration::from_millis(1), None).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout);
+    let on_progress = Arc::new(|_, _, _| {});
+    let found = client.call_tool("search_files", search(), SOON, Some(on_progress)).await.unwrap();
+    assert!(found.to_text().contains("f1999.txt"));
     client.close().await;
 }
 
-fn expected(with_image: bool) -> Value {
-    let mut seen = json!({
+/// What every client must see.
+fn expected() -> Value {
+    json!({
         "tools": true,
         "text": "This is a simple text response for testing.",
+        "image": "image/png",
         "structured": {"result": 3},
         "error": true,
         "progress": [0, 50, 100],
         "cancel": true,
         "after": "waited",
-        "resource": "This is the content of the static text resource."
-    });
-    if with_image {
-        seen["image"] = json!("image/png");
-        seen["prompt"] = json!("This is a simple prompt for testing.");
-    }
-    seen
+        "resource": "This is the content of the static text resource.",
+        "prompt": "This is a simple prompt for testing."
+    })
 }
 
 #[tokio::test]
@@ -157,7 +172,7 @@ async fn the_typescript_client_uses_our_server() {
     let server = serve(None).await;
     let mut command = Command::new(node(&home));
     command.arg(beside("sdk_client.mjs")).arg(&home).arg(server.url());
-    assert_eq!(printed(command).await, expected(true));
+    assert_eq!(printed(command).await, expected());
 }
 
 #[tokio::test]
@@ -170,23 +185,41 @@ async fn the_fastmcp_client_uses_our_server_over_http() {
     let progress: Vec<f64> = serde_json::from_value(seen["progress"].take()).unwrap();
     assert_eq!(progress, [0.0, 50.0, 100.0]);
     seen["progress"] = json!([0, 50, 100]);
-    assert_eq!(seen, expected(false));
+    assert_eq!(seen, expected());
 }
 
+/// Its command line makes one request and waits for the answer: there is no way to give up on a call.
 #[tokio::test]
 async fn the_inspector_uses_our_server() {
     let Some(home) = home("the_inspector_uses_our_server") else { return };
     let server = serve(None).await;
-    let inspect = |args: &[&str]| {
+    let command = |args: &[&str]| {
         let mut command = Command::new(node(&home));
         command.arg(home.join("node_modules/.bin/mcp-inspector")).arg("--cli").arg(server.url());
         let folders =
             std::env::join_paths([home.join("node_modules/node/bin"), "/usr/bin".into(), "/bin".into()]);
-        command.args(["--transport", "http"]).args(args).env("PATH", folders.unwrap());
-        printed(command)
+        command.args(["--transport", "http"]).args(args).env("PATH", folders.unwrap()).kill_on_drop(true);
+        command
     };
-    let call = inspect(&["--method", "tools/call", "--tool-name", "add", "--tool-arg", "x=1", "y=2"]).await;
-    assert_eq!(call["structuredContent"], json!({"result": 3}), "{call}");
+    let inspect = |args: &[&str]| printed(command(args));
+    let call = async |tool: &str, args: &[&str]| {
+        inspect(&[&["--method", "tools/call", "--tool-name", tool], args].concat()).await
+    };
+    let text = call("test_simple_text", &[]).await;
+    assert_eq!(text["content"][0]["text"], "This is a simple text response for testing.", "{text}");
+    let sum = call("add", &["--tool-arg", "x=1", "y=2"]).await;
+    assert_eq!(sum["structuredContent"], json!({"result": 3}), "{sum}");
+    let image = call("test_image_content", &[]).await;
+    assert_eq!(image["content"][0]["mimeType"], "image/png", "{image}");
+    // It tells of a tool's error on stderr.
+    let arguments = ["--method", "tools/call", "--tool-name", "test_error_handling"];
+    let failed = tokio::time::timeout(SOON, command(&arguments).output()).await.expect("in time").unwrap();
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(!failed.status.success() && said.contains("isError:true"), "{said}");
+    let progress = call("test_tool_with_progress", &[]).await;
+    assert!(progress["content"][0]["text"].is_string(), "{progress}");
+    let long = call("wait", &["--tool-arg", "seconds=2"]).await;
+    assert_eq!(long["content"][0]["text"], "waited", "{long}");
     let list = inspect(&["--method", "resources/list"]).await;
     assert_eq!(list["resources"][0]["uri"], "test://static-text", "{list}");
 }

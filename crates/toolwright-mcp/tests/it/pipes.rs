@@ -1,7 +1,7 @@
 //! Our client against our server, over the pipes of a real process.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use toolwright_core::{Content, ErrorKind, Media, ToolCall, ToolSource as _, Toolset};
@@ -131,7 +131,6 @@ async fn a_call_that_is_dropped_or_late_is_cancelled_at_the_server() {
 #[tokio::test]
 async fn many_calls_run_at_once_and_each_gets_its_own_answer() {
     let client = Arc::new(client().await);
-    let start = Instant::now();
     let mut calls = tokio::task::JoinSet::new();
     for index in 0..64 {
         let client = client.clone();
@@ -142,7 +141,6 @@ async fn many_calls_run_at_once_and_each_gets_its_own_answer() {
         });
     }
     calls.join_all().await;
-    assert!(start.elapsed() < Duration::from_secs(18), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

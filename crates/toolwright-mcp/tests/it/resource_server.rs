@@ -77,8 +77,8 @@ async fn only_tokens_made_for_this_server_are_taken() {
     let status = async |token: &str| {
         let client = toolwright_net::client(
             false,
-            std::time::Duration::from_secs(5),
-            std::time::Duration::from_secs(5),
+            std::time::Duration::from_secs(60),
+            std::time::Duration::from_secs(60),
         );
         let request =
             client.unwrap().post(&url).bearer_auth(token).header("content-type", "application/json");

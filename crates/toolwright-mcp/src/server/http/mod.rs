@@ -2,11 +2,15 @@
 //!
 //! Requests without a session need nothing that another instance would not have. Whoever asks is looked at before
 //! anything is read: the `Host` and `Origin` headers, the token, the rate. `gate` does that, `endpoint` knows the
-//! methods, `mirror` the headers that repeat the body, `sessions` and `stream` what the older era needs.
+//! methods, `asked` the eras, `exchange` how an answer comes about, `mirror` the headers that repeat the body, `sessions` and
+//! `stream` what the older era needs.
 
+mod answers;
+mod asked;
 mod bearer;
 mod body;
 mod endpoint;
+mod exchange;
 mod gate;
 mod mirror;
 mod sessions;

@@ -1,0 +1,111 @@
+//! The shapes of HTTP answers, and what requests say in their headers.
+
+use bytes::Bytes;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+
+use super::body::Body;
+use super::gate::Refusal;
+use crate::jsonrpc::{
+    self, BUSY, HEADER_MISMATCH, INVALID_REQUEST, Id, METHOD_NOT_FOUND, MISSING_CAPABILITY, RpcError,
+    UNSUPPORTED_VERSION,
+};
+use crate::server::Outcome;
+
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+pub(super) type Answer = Response<Body>;
+
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let kind = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
+    let accept = text(headers, &header::ACCEPT).unwrap_or("*/*").to_ascii_lowercase();
+    ["text/event-stream", "text/*", "*/*"].iter().any(|kind| accept.contains(kind))
+}
+
+/// The status that goes with an answer. Only errors of the protocol have one of their own.
+pub(super) fn status_of(outcome: &Outcome) -> StatusCode {
+    match outcome {
+        Some(Err(error)) => match error.code {
+            METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+            HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION | INVALID_REQUEST => {
+                StatusCode::BAD_REQUEST
+            }
+            BUSY => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::OK,
+        },
+        _ => StatusCode::OK,
+    }
+}
+
+pub(super) fn refused(refusal: &Refusal) -> Answer {
+    let (status, message) = match refusal {
+        Refusal::Host => (StatusCode::FORBIDDEN, "this host name is not served here"),
+        Refusal::Origin => (StatusCode::FORBIDDEN, "pages of this origin may not use the server"),
+        Refusal::NoToken | Refusal::WrongToken => (StatusCode::UNAUTHORIZED, "a valid token is needed"),
+        Refusal::TooFewScopes => (StatusCode::FORBIDDEN, "the token is not good for this"),
+        Refusal::NobodyToAsk => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the authorization server cannot be asked; try again later")
+        }
+        Refusal::TooOften => (StatusCode::TOO_MANY_REQUESTS, "too many requests; slow down"),
+    };
+    let mut answer = error(status, None, RpcError::new(INVALID_REQUEST, message));
+    let headers = answer.headers_mut();
+    match refusal {
+        Refusal::NoToken => {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        Refusal::WrongToken => {
+            let challenge = HeaderValue::from_static(r#"Bearer error="invalid_token""#);
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        Refusal::TooOften => {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        Refusal::Host | Refusal::Origin | Refusal::TooFewScopes | Refusal::NobodyToAsk => {}
+    }
+    answer
+}
+
+pub(super) fn preflight() -> Answer {
+    let mut answer = whole(StatusCode::NO_CONTENT, "text/plain", "");
+    let headers = answer.headers_mut();
+    let methods = HeaderValue::from_static("POST, GET, DELETE");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+    let allowed = "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, \
+                   Mcp-Name, Last-Event-ID";
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(allowed));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    answer
+}
+
+pub(super) fn error(status: StatusCode, id: Option<&Id>, problem: RpcError) -> Answer {
+    whole(status, "application/json", jsonrpc::response(id, Err(problem)))
+}
+
+pub(super) fn whole(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> Answer {
+    let content: Bytes = content.into();
+    let mut answer = Response::new(Body::Whole((!content.is_empty()).then_some(content)));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+pub(super) fn events(body: Body) -> Answer {
+    let mut answer = Response::new(body);
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    answer
+}

@@ -1,0 +1,150 @@
+//! A request on its way to its answer.
+//!
+//! The answer is plain JSON when it comes soon and alone. When there is something to say before, or it takes long, it
+//! becomes a stream of events.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use tokio::sync::{mpsc, oneshot};
+
+use super::answers::{Answer, events, status_of, whole};
+use super::body::{self, Body};
+use super::sessions::HttpSession;
+use super::stream::{SIGN_OF_LIFE, Stream};
+use crate::jsonrpc::Id;
+use crate::server::pipe::reply;
+use crate::server::{Outcome, Outlet};
+
+/// An answer that takes longer than this becomes a stream, so that nothing on the way takes it for dead.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A request that is being worked on.
+pub(super) struct Exchange {
+    pub(super) id: Id,
+    /// What is said before the answer.
+    pub(super) written: mpsc::Receiver<Vec<u8>>,
+    pub(super) outlet: Outlet,
+    /// Holds the session open while its request is worked on.
+    pub(super) keep: Option<Arc<HttpSession>>,
+    pub(super) may_stream: bool,
+}
+
+pub(super) enum Begun {
+    Answer(Answer),
+    Stream(Box<Exchange>, oneshot::Receiver<Outcome>, Option<Vec<u8>>),
+}
+
+impl Exchange {
+    /// Works until there is an answer, or something to be said before it.
+    pub(super) async fn begin(mut self, work: impl Future<Output = Outcome> + Send + 'static) -> Begun {
+        let mut work = Box::pin(work);
+        let first = std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+        if let Poll::Ready(outcome) = first {
+            return Begun::Answer(self.answer_now(outcome));
+        }
+        let (told, mut outcome) = oneshot::channel();
+        tokio::spawn(async move {
+            let _ = told.send(work.await);
+        });
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut outcome => return Begun::Answer(self.answer_now(outcome.unwrap_or_default())),
+                Some(first) = self.written.recv() => {
+                    if self.may_stream {
+                        return Begun::Stream(Box::new(self), outcome, Some(first));
+                    }
+                }
+                () = self.outlet.hang_up.cancelled(), if self.may_stream => {
+                    return Begun::Stream(Box::new(self), outcome, None);
+                }
+                () = tokio::time::sleep(PATIENCE), if self.may_stream => {
+                    return Begun::Stream(Box::new(self), outcome, None);
+                }
+            }
+        }
+    }
+
+    /// The whole answer, with what was said on the way.
+    fn answer_now(&mut self, outcome: Outcome) -> Answer {
+        let status = status_of(&outcome);
+        let Some(last) = reply(&self.id, outcome) else {
+            return whole(StatusCode::OK, "application/json", "");
+        };
+        let mut said: Vec<u8> = Vec::new();
+        while let Ok(message) = self.written.try_recv() {
+            said.extend_from_slice(&body::event(&message, None));
+        }
+        if said.is_empty() || !self.may_stream {
+            return whole(status, "application/json", last);
+        }
+        said.extend_from_slice(&body::event(&last, None));
+        events(Body::Whole(Some(said.into())))
+    }
+
+    /// Sends everything on until the answer is out, or nobody reads any more.
+    pub(super) async fn pump(
+        &mut self,
+        mut outcome: oneshot::Receiver<Outcome>,
+        first: Option<Vec<u8>>,
+        frames: mpsc::Sender<Bytes>,
+    ) {
+        let mut next = first.map(|message| body::event(&message, None));
+        loop {
+            if let Some(frame) = next.take()
+                && frames.send(frame).await.is_err()
+            {
+                return;
+            }
+            next = tokio::select! {
+                biased;
+                Some(message) = self.written.recv() => Some(body::event(&message, None)),
+                outcome = &mut outcome => {
+                    let last = reply(&self.id, outcome.unwrap_or_default());
+                    while let Ok(message) = self.written.try_recv() {
+                        let _ = frames.send(body::event(&message, None)).await;
+                    }
+                    if let Some(last) = last {
+                        let _ = frames.send(body::event(&last, None)).await;
+                    }
+                    return;
+                }
+                () = tokio::time::sleep(SIGN_OF_LIFE) => Some(body::sign_of_life()),
+                () = frames.closed() => return,
+            };
+        }
+    }
+
+    /// Keeps everything on a stream until the answer is there, whether anybody reads or not.
+    pub(super) async fn keep(
+        &mut self,
+        mut outcome: oneshot::Receiver<Outcome>,
+        first: Option<Vec<u8>>,
+        stream: &Stream,
+    ) {
+        if let Some(first) = first {
+            stream.push(&first);
+        }
+        loop {
+            tokio::select! {
+                biased;
+                Some(message) = self.written.recv() => stream.push(&message),
+                outcome = &mut outcome => {
+                    while let Ok(message) = self.written.try_recv() {
+                        stream.push(&message);
+                    }
+                    if let Some(last) = reply(&self.id, outcome.unwrap_or_default()) {
+                        stream.push(&last);
+                    }
+                    break;
+                }
+            }
+        }
+        stream.finish();
+        self.keep = None;
+    }
+}

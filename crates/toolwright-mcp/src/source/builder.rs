@@ -1,0 +1,176 @@
+//! How a supervised server is described before it is started.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use toolwright_core::Patterns;
+
+use super::{Inner, McpServer, Seen};
+use crate::client::{Answers, ClientOptions, OnLog, Target};
+use crate::lock::LockedServer;
+
+/// How long a call may take, unless told otherwise.
+pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// What becomes of tools whose definition differs from what was approved.
+#[derive(Debug, Clone, Default)]
+pub enum Pinning {
+    /// What the server listed first is what counts for as long as the program runs. New tools are offered.
+    #[default]
+    FirstSeen,
+    /// Only what a lock approved is offered.
+    Locked(LockedServer),
+    /// Whatever the server lists is offered.
+    Off,
+}
+
+/// Builds an [`McpServer`].
+pub struct McpServerBuilder {
+    name: Arc<str>,
+    target: Target,
+    options: ClientOptions,
+    patterns: Option<Vec<String>>,
+    prefix: String,
+    timeout: Duration,
+    timeouts: Vec<(String, Duration)>,
+    pinning: Pinning,
+    required: bool,
+    trusted: bool,
+    reading: bool,
+    first_pause: Duration,
+}
+
+impl McpServerBuilder {
+    pub(super) fn new(name: Arc<str>, target: Target) -> Self {
+        let options = ClientOptions { name: name.to_string(), ..ClientOptions::default() };
+        McpServerBuilder {
+            name,
+            target,
+            options,
+            patterns: None,
+            prefix: String::new(),
+            timeout: DEFAULT_CALL_TIMEOUT,
+            timeouts: Vec::new(),
+            pinning: Pinning::default(),
+            required: false,
+            trusted: false,
+            reading: false,
+            first_pause: Duration::from_millis(500),
+        }
+    }
+
+    /// Offers only the tools that match, by the server's names; a pattern with a leading `!` takes names away.
+    #[must_use]
+    pub fn tools<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
+        self.patterns = Some(patterns.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Puts this before each name.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How long a call may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How long calls of the tools that match may take; the first pattern that matches counts.
+    #[must_use]
+    pub fn tool_timeout(mut self, pattern: impl Into<String>, timeout: Duration) -> Self {
+        self.timeouts.push((pattern.into(), timeout));
+        self
+    }
+
+    /// What becomes of tools whose definition differs from what was approved.
+    #[must_use]
+    pub fn pinning(mut self, pinning: Pinning) -> Self {
+        self.pinning = pinning;
+        self
+    }
+
+    /// Makes a server that does not start an error for the run. Otherwise its tools are missing, and its state says
+    /// why.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// Offers the server's resources and prompts as tools too: `list_resources`, `read_resource`, `list_prompts`,
+    /// `get_prompt`.
+    #[must_use]
+    pub fn reading_tools(mut self) -> Self {
+        self.reading = true;
+        self
+    }
+
+    /// Believes what the server says of its tools' effects. Otherwise a tool that says it changes nothing is treated
+    /// like one that says nothing, because policies approve such tools unasked.
+    #[must_use]
+    pub fn trust_annotations(mut self) -> Self {
+        self.trusted = true;
+        self
+    }
+
+    /// Is told what the server writes for people: stderr and log messages, line by line.
+    #[must_use]
+    pub fn on_log(mut self, on_log: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let on_log: OnLog = Arc::new(on_log);
+        self.options.on_log = Some(on_log);
+        self
+    }
+
+    /// Who answers what the server asks: a person, a model. Without this, nothing is offered to it.
+    #[must_use]
+    pub fn answers(mut self, answers: Answers) -> Self {
+        self.options.answers = answers;
+        self
+    }
+
+    /// How the session behaves.
+    #[must_use]
+    pub fn options(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// The pause after the first failure; each further failure doubles it, up to 30 seconds.
+    #[must_use]
+    pub fn first_pause(mut self, pause: Duration) -> Self {
+        self.first_pause = pause;
+        self
+    }
+
+    /// The server; nothing is started yet.
+    pub fn build(self) -> McpServer {
+        let (pins, strict_lock, pinned) = match self.pinning {
+            Pinning::FirstSeen => (LockedServer::default(), false, true),
+            Pinning::Locked(lock) => (lock, true, true),
+            Pinning::Off => (LockedServer::default(), false, false),
+        };
+        let inner = Inner {
+            name: self.name,
+            target: self.target,
+            options: self.options,
+            patterns: self.patterns.map_or_else(|| Patterns::new(["*"]), Patterns::new),
+            prefix: self.prefix,
+            timeout: self.timeout,
+            timeouts: self.timeouts,
+            strict_lock,
+            pinned,
+            required: self.required,
+            trusted: self.trusted,
+            reading: self.reading,
+            first_pause: self.first_pause,
+            live: tokio::sync::Mutex::default(),
+            seen: Mutex::new(Seen { pins, ..Seen::default() }),
+        };
+        McpServer { inner: Arc::new(inner), made: Arc::default() }
+    }
+}

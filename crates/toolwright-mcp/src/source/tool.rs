@@ -1,0 +1,122 @@
+//! One tool of a server: what a model is told of it, and how it is called.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use toolwright_core::schema::Schema;
+use toolwright_core::{
+    Annotations, BoxFuture, CallNote, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolSettings,
+    ToolSpec,
+};
+
+use super::Inner;
+use crate::client::OnProgress;
+use crate::protocol::ToolDefinition;
+
+/// One tool of a server.
+pub(super) struct McpTool {
+    server: Arc<Inner>,
+    remote: String,
+    hash: String,
+    spec: ToolSpec,
+    settings: ToolSettings,
+    output_schema: Option<Schema>,
+    timeout: Duration,
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn settings(&self) -> &ToolSettings {
+        &self.settings
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Value,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let client = self.server.session().await?;
+            // A server that was started again may have changed since the model was told of the tool.
+            if !self
+                .server
+                .seen()
+                .offered
+                .iter()
+                .any(|(tool, hash)| tool.name == self.remote && *hash == self.hash)
+            {
+                return Err(ToolError::of(
+                    ErrorKind::Approval,
+                    format!("the definition of `{}` changed; it waits for approval", self.spec.name),
+                ));
+            }
+            let noting = context.clone();
+            let on_progress: OnProgress = Arc::new(move |done, total, message| {
+                noting.note(CallNote::Progress { done, total, message });
+            });
+            let output = client.call_tool(&self.remote, arguments, self.timeout, Some(on_progress)).await?;
+            self.check(output)
+        })
+    }
+}
+
+impl McpTool {
+    pub(super) fn new(server: &Arc<Inner>, definition: ToolDefinition, hash: String) -> Result<Self, String> {
+        let mut spec = ToolSpec::new(
+            format!("{}{}", server.prefix, definition.name),
+            definition.description.unwrap_or_default(),
+        );
+        let mut annotations = definition.annotations.as_ref().map(Annotations::from).unwrap_or_default();
+        annotations.title = annotations.title.or(definition.title);
+        if !server.trusted {
+            // Hints may only make a policy stricter.
+            annotations.read_only = annotations.read_only.filter(|read_only| !read_only);
+            annotations.destructive = annotations.destructive.filter(|destructive| *destructive);
+            annotations.idempotent = None;
+            annotations.open_world = annotations.open_world.filter(|open| *open);
+        }
+        spec.annotations = annotations;
+        spec.parameters = definition.input_schema;
+        let output_schema = match &definition.output_schema {
+            Some(schema) => {
+                let compiled = Schema::compile_any(schema);
+                Some(compiled.map_err(|error| format!("its output schema is not usable: {error}"))?)
+            }
+            None => None,
+        };
+        spec.output_schema = definition.output_schema;
+        let timeout = server
+            .timeouts
+            .iter()
+            .find(|(pattern, _)| toolwright_core::glob_match(pattern, &definition.name))
+            .map_or(server.timeout, |(_, timeout)| *timeout);
+        Ok(McpTool {
+            server: server.clone(),
+            remote: definition.name,
+            hash,
+            spec,
+            settings: ToolSettings::default(),
+            output_schema,
+            timeout,
+        })
+    }
+
+    /// A structured result must be what the tool promised. Results without one are taken: servers that answer with
+    /// text where an output schema was listed are common.
+    fn check(&self, output: ToolOutput) -> Result<ToolOutput, ToolError> {
+        if let (Some(schema), Some(value)) = (&self.output_schema, &output.structured) {
+            let problems = schema.problems(value);
+            if !problems.is_empty() {
+                let problems = toolwright_core::text::clip(&problems.join("; "), 1000);
+                let message =
+                    format!("the result of `{}` is not what its schema says: {problems}", self.spec.name);
+                return Err(ToolError::new(message).with_partial(ToolOutput::blocks(output.content)));
+            }
+        }
+        Ok(output)
+    }
+}

@@ -1,0 +1,149 @@
+//! Tokens end: a client that has a refresh token gets a new one and makes its request again, without asking a person.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use toolwright_core::{BoxFuture, ErrorKind};
+use toolwright_mcp::{Browser, Client, HttpTarget, OAuthOptions, TokenStore};
+
+use crate::http_client::{Scripted, answer, greeting, options, result, scripted};
+use crate::support::PATIENCE;
+
+/// A person who allows everything, and is counted.
+#[derive(Default)]
+struct Person(AtomicUsize);
+
+impl Browser for Person {
+    fn redirect_uri(&self) -> String {
+        "http://127.0.0.1:5/callback".to_owned()
+    }
+
+    fn visit<'a>(&'a self, page: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let state = page.split(['?', '&']).find_map(|pair| pair.strip_prefix("state=")).unwrap_or_default();
+        assert!(page.contains("code_challenge_method=S256"), "{page}");
+        let back = format!("{}?code=c&state={state}", self.redirect_uri());
+        Box::pin(async move { Ok(back) })
+    }
+}
+
+/// What the authorization server and the MCP server, which are one here, know.
+#[derive(Default)]
+struct World {
+    /// The number of the access token that is good now.
+    good: AtomicUsize,
+    /// The number of the last token that was given out.
+    given: AtomicUsize,
+    renewals: AtomicUsize,
+    /// Whether tokens are renewed.
+    renews: AtomicBool,
+    /// Whether every token is refused.
+    refuses: AtomicBool,
+}
+
+async fn world() -> (Arc<World>, Scripted) {
+    let world = Arc::new(World::default());
+    world.renews.store(true, Ordering::SeqCst);
+    let seen = world.clone();
+    let server = scripted(move |head, request| {
+        let lower = head.to_ascii_lowercase();
+        let host = lower.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
+        let own = format!("http://{host}");
+        let json = |document: Value| answer("200 OK", "Content-Type: application/json\r\n", &document.to_string());
+        match head.split(' ').nth(1).unwrap_or_default() {
+            "/mcp" => {
+                let good = format!("authorization: bearer token-{}", seen.good.load(Ordering::SeqCst));
+                if seen.refuses.load(Ordering::SeqCst) || !lower.lines().any(|line| line == good) {
+                    return answer("401 Unauthorized", "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n", "");
+                }
+                let said = json!({"content": [{"type": "text", "text": "hello"}], "resultType": "complete"});
+                greeting(&request).unwrap_or_else(|| result(&request, said))
+            }
+            "/.well-known/oauth-protected-resource/mcp" => {
+                json(json!({"resource": format!("{own}/mcp"), "authorization_servers": [own]}))
+            }
+            "/.well-known/oauth-authorization-server" => json(json!({
+                "issuer": own, "authorization_endpoint": format!("{own}/authorize"),
+                "token_endpoint": format!("{own}/token"), "registration_endpoint": format!("{own}/register"),
+                "code_challenge_methods_supported": ["S256"], "token_endpoint_auth_methods_supported": ["none"]
+            })),
+            "/register" => json(json!({"client_id": "us", "token_endpoint_auth_method": "none"})),
+            "/token" => {
+                let form = request.as_str().unwrap_or_default();
+                let last = seen.given.load(Ordering::SeqCst);
+                if form.contains("grant_type=refresh_token") {
+                    let known = form.contains(&format!("refresh_token=refresh-{last}"));
+                    if !known || !seen.renews.load(Ordering::SeqCst) {
+                        return answer("400 Bad Request", "Content-Type: application/json\r\n", r#"{"error":"invalid_grant"}"#);
+                    }
+                    seen.renewals.fetch_add(1, Ordering::SeqCst);
+                }
+                let number = last + 1;
+                seen.given.store(number, Ordering::SeqCst);
+                seen.good.store(number, Ordering::SeqCst);
+                json(json!({
+                    "access_token": format!("token-{number}"), "token_type": "Bearer", "expires_in": 3600,
+                    "refresh_token": format!("refresh-{number}")
+                }))
+            }
+            _ => answer("404 Not Found", "", ""),
+        }
+    })
+    .await;
+    (world, server)
+}
+
+#[tokio::test]
+async fn a_token_that_ended_is_renewed_and_the_call_made_again() {
+    let (world, server) = world().await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("tokens.json");
+    let person = Arc::new(Person::default());
+    let target = || {
+        let mut oauth = OAuthOptions::default();
+        oauth.browser = Some(person.clone());
+        oauth.store = TokenStore::in_file(&store);
+        HttpTarget::new(&server.url).oauth(oauth)
+    };
+    let client = Client::dial(&target(), options()).await.unwrap();
+    let hello = async |client: &Client| client.call_tool("t", json!({}), PATIENCE, None).await;
+    assert_eq!(hello(&client).await.unwrap().to_text(), "hello");
+    // The token is worth nothing any more: it is renewed, and the same call is answered.
+    world.good.store(0, Ordering::SeqCst);
+    assert_eq!(hello(&client).await.unwrap().to_text(), "hello");
+    assert_eq!((person.0.load(Ordering::SeqCst), world.renewals.load(Ordering::SeqCst)), (1, 1));
+    // Several calls at once find it gone: one renewal is enough for all.
+    world.good.store(0, Ordering::SeqCst);
+    let (a, b, c) = tokio::join!(hello(&client), hello(&client), hello(&client));
+    assert!(a.is_ok() && b.is_ok() && c.is_ok());
+    assert_eq!(world.renewals.load(Ordering::SeqCst), 2);
+    // Another program of the same user finds the new token in the store, which is for that user alone.
+    let again = Client::dial(&target(), options()).await.unwrap();
+    assert_eq!(hello(&again).await.unwrap().to_text(), "hello");
+    assert_eq!(person.0.load(Ordering::SeqCst), 1);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(&store).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    // Once it cannot be renewed, the person is asked again.
+    world.renews.store(false, Ordering::SeqCst);
+    world.good.store(0, Ordering::SeqCst);
+    assert_eq!(hello(&client).await.unwrap().to_text(), "hello");
+    assert_eq!(person.0.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_every_token_is_not_asked_for_ever() {
+    let (world, server) = world().await;
+    let person = Arc::new(Person::default());
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(person.clone());
+    let client = Client::dial(&HttpTarget::new(&server.url).oauth(oauth), options()).await.unwrap();
+    world.refuses.store(true, Ordering::SeqCst);
+    let refused = client.call_tool("t", json!({}), PATIENCE, None).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Permission, "{refused}");
+    let asked = person.0.load(Ordering::SeqCst);
+    assert!(asked <= 3, "the person was asked {asked} times");
+}
