@@ -212,7 +212,7 @@ async fn ablation() -> Result<(), String> {
     let mut report = String::new();
     for layer in [Layer::MountNamespace, Layer::NetNamespace, Layer::Landlock, Layer::Seccomp] {
         let mut open = Vec::new();
-        for probe in PROBES {
+        for probe in PROBES.iter() {
             // A field of its own: what one probe breaks must not help or hinder the next.
             let field = Field::new()?;
             let sandbox = field.sandbox(&[layer]).await?;
