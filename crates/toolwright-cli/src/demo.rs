@@ -129,7 +129,11 @@ pub fn stage() -> anyhow::Result<PathBuf> {
     let file = folder.join("toolwright.yaml");
     std::fs::write(&file, TOOLS)?;
     std::env::set_current_dir(&folder)?;
-    eprintln!("the demo works in {}", folder.display());
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    match home.and_then(|home| folder.strip_prefix(home).ok().map(PathBuf::from)) {
+        Some(rest) => eprintln!("the demo works in ~/{}", rest.display()),
+        None => eprintln!("the demo works in {}", folder.display()),
+    }
     Ok(file)
 }
 

@@ -143,7 +143,7 @@ fn the_demo_model_tells_its_story() {
         eprintln!("SKIPPED: the demo needs a sandbox, and there is none here");
         return;
     }
-    for (pattern, text) in [(RUN_ID, "[run]"), (r"/\S*/toolwright/demo\b", "[folder]")] {
+    for (pattern, text) in [(RUN_ID, "[run]"), (r"\S*/toolwright/demo\b", "[folder]")] {
         shown = regex::Regex::new(pattern).unwrap().replace_all(&shown, text).into_owned();
     }
     insta::assert_snapshot!(shown);
