@@ -59,6 +59,12 @@ def template(path):
         ),
         ("'\\n<tool_call>\\n{", "'\\n```json\\n{"),
         ("'}\\n</tool_call>'", "'}\\n```'"),
+        # Given a result alone, it makes the same call again.
+        (
+            "\\n</tool_response>'",
+            "\\n</tool_response>\\nIf this answers the request, say so in plain words; if a step is left, call the "
+            "function for it.'",
+        ),
     ]:
         text = text.replace(before, after)
     return text

@@ -192,6 +192,11 @@ pub(crate) fn notes(result: &ToolResult) -> Vec<String> {
     metadata.into_iter().chain(result.error.as_ref().map(|error| error.to_json().to_string())).collect()
 }
 
+/// What stands before content that follows a batch of results: whose it is.
+pub(super) fn tag(name: &str, id: &str) -> String {
+    format!("[content of the result of `{name}`, call {id}]")
+}
+
 /// The kind of a block; reasoning is not content of a result.
 pub(crate) fn kind(content: &Content) -> Option<Kind> {
     Some(match content {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Value, json};
 use toolwright_core::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
 
 /// One turn of a conversation.
@@ -104,4 +105,34 @@ pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<Pie
     }
     pieces.extend(calls.map(Piece::Call));
     pieces
+}
+
+/// Messages whose roles alternate: what the same role says next joins its last message.
+pub(super) struct Alternating {
+    /// The model's role, which may have nothing to say.
+    model: &'static str,
+    /// The field that holds what is said.
+    field: &'static str,
+    pub(super) messages: Vec<Value>,
+}
+
+impl Alternating {
+    pub(super) fn new(model: &'static str, field: &'static str) -> Self {
+        Alternating { model, field, messages: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, role: &str, mut said: Vec<Value>) {
+        let last = self.messages.last_mut();
+        let last = last.filter(|last| last.get("role").and_then(Value::as_str) == Some(role));
+        match last.and_then(|last| last.get_mut(self.field)).and_then(Value::as_array_mut) {
+            Some(known) => known.append(&mut said),
+            None if said.is_empty() && role == self.model => {}
+            None => {
+                if said.is_empty() {
+                    said.push(json!({"text": "(nothing was said)"}));
+                }
+                self.messages.push(json!({"role": role, (self.field): said}));
+            }
+        }
+    }
 }

@@ -10,7 +10,7 @@ use toolwright_core::{
 use super::super::anthropic::input;
 use super::super::content::{self, Inside, Kind};
 use super::super::names::Names;
-use super::super::turns::{Piece, Turn, pieces, turns};
+use super::super::turns::{Alternating, Piece, Turn, pieces, turns};
 use super::super::{Target, Wire, object, tools};
 
 pub(crate) fn encode(
@@ -20,7 +20,7 @@ pub(crate) fn encode(
     let vendor = target.vendor;
     let names = Names::new(request);
     let mut system = Vec::new();
-    let mut messages = Messages::default();
+    let mut messages = Alternating::new("assistant", "content");
     for turn in turns(request.messages) {
         match turn {
             Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
@@ -50,7 +50,7 @@ pub(crate) fn encode(
         }
     }
     let options = request.options;
-    let mut body = object(json!({"messages": messages.0}));
+    let mut body = object(json!({"messages": messages.messages}));
     if !system.is_empty() {
         body.insert("system".to_owned(), system.into());
     }
@@ -101,26 +101,6 @@ fn tool_config(target: Target<'_>, request: &ModelRequest<'_>, names: &Names) ->
     };
     config.extend(choice.map(|choice| ("toolChoice".to_owned(), choice)));
     Some(Value::Object(config))
-}
-
-/// Messages whose roles alternate: blocks of the same role join one message.
-#[derive(Default)]
-struct Messages(Vec<Value>);
-
-impl Messages {
-    fn add(&mut self, role: &str, mut blocks: Vec<Value>) {
-        let last = self.0.last_mut().filter(|last| last.get("role").and_then(Value::as_str) == Some(role));
-        match last.and_then(|last| last.get_mut("content")).and_then(Value::as_array_mut) {
-            Some(content) => content.append(&mut blocks),
-            None if blocks.is_empty() && role == "assistant" => {}
-            None => {
-                if blocks.is_empty() {
-                    blocks.push(json!({"text": "(nothing was said)"}));
-                }
-                self.0.push(json!({"role": role, "content": blocks}));
-            }
-        }
-    }
 }
 
 /// A text block; blank ones are refused and say nothing.
@@ -250,7 +230,7 @@ fn tool_result(result: &ToolResult, target: Target<'_>, names: &Names, follow: &
     let id = target.vendor.quirks.ids.to_wire(&result.call_id);
     if !sorted.follow.is_empty() {
         let name = names.to_wire(&result.name);
-        follow.push(json!({"text": format!("[content of the result of `{name}`, call {id}]")}));
+        follow.push(json!({"text": content::tag(&name, &id)}));
         follow.extend(sorted.follow.iter().filter_map(|block| native(block, target)));
     }
     let mut block = object(json!({"toolUseId": id, "content": blocks}));

@@ -5,7 +5,7 @@ use toolwright_core::{Content, MediaSource, ModelError, ModelRequest, ToolChoice
 
 use super::super::content::{self, Inside};
 use super::super::names::Names;
-use super::super::turns::{Piece, Turn, pieces, turns};
+use super::super::turns::{Alternating, Piece, Turn, pieces, turns};
 use super::super::{Target, Wire, object, tools};
 use crate::vendor::Vendor;
 
@@ -20,7 +20,7 @@ pub(crate) fn encode(
     let vendor = target.vendor;
     let names = Names::new(request);
     let mut system = Vec::new();
-    let mut contents = Contents::default();
+    let mut contents = Alternating::new("model", "parts");
     for turn in turns(request.messages) {
         match turn {
             Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
@@ -40,7 +40,7 @@ pub(crate) fn encode(
         }
     }
     let options = request.options;
-    let mut body = object(json!({"contents": contents.0}));
+    let mut body = object(json!({"contents": contents.messages}));
     if !system.is_empty() {
         body.insert("systemInstruction".to_owned(), json!({"parts": system}));
     }
@@ -70,26 +70,6 @@ pub(crate) fn encode(
         body.insert("generationConfig".to_owned(), config.into());
     }
     Ok(body)
-}
-
-/// Contents whose roles alternate: parts of the same role join one content.
-#[derive(Default)]
-struct Contents(Vec<Value>);
-
-impl Contents {
-    fn add(&mut self, role: &str, mut parts: Vec<Value>) {
-        let last = self.0.last_mut().filter(|last| last.get("role").and_then(Value::as_str) == Some(role));
-        match last.and_then(|last| last.get_mut("parts")).and_then(Value::as_array_mut) {
-            Some(known) => known.append(&mut parts),
-            None if parts.is_empty() && role == "model" => {}
-            None => {
-                if parts.is_empty() {
-                    parts.push(json!({"text": "(nothing was said)"}));
-                }
-                self.0.push(json!({"role": role, "parts": parts}));
-            }
-        }
-    }
 }
 
 /// The parts of a model's turn, each signature where it was: some models refuse a turn that lacks one.
@@ -167,7 +147,7 @@ fn response(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Ve
     let id = vendor.quirks.ids.to_wire(&result.call_id);
     let name = names.to_wire(&result.name);
     if !sorted.follow.is_empty() {
-        follow.push(json!({"text": format!("[content of the result of `{name}`, call {id}]")}));
+        follow.push(json!({"text": content::tag(&name, &id)}));
         follow.extend(sorted.follow.iter().filter_map(|block| media_part(block, vendor)));
     }
     let mut function = object(json!({"id": id, "name": name, "response": response}));

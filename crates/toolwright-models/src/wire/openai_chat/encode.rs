@@ -169,7 +169,7 @@ fn tool(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Va
     if media.peek().is_some() {
         match vendor.quirks.results {
             Results::Text => {
-                follow.push(text(&format!("[content of the result of `{name}`, call {id}]")));
+                follow.push(text(&content::tag(&name, &id)));
                 follow.extend(media);
             }
             Results::Parts => {
@@ -192,7 +192,7 @@ fn explained(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut V
     let metadata = Value::Object(result.metadata.clone());
     let words =
         format!("Tool execution completed. Metadata: {metadata}\nIts content is in the next message.");
-    follow.push(text(&format!("[content of the result of `{name}`, call {id}]")));
+    follow.push(text(&content::tag(&name, &id)));
     follow.extend(result.content.iter().filter_map(|block| part(block, vendor)));
     let mut message = object(json!({"role": "tool", "tool_call_id": id, "content": words}));
     if vendor.quirks.named_results {
