@@ -65,13 +65,17 @@ pub(crate) const DICT_ENTRY: usize = 64;
 pub(crate) const SET_ENTRY: usize = 48;
 
 fn set_operation(op: BinaryOp, left: &Value, right: &Value, fuel: &mut Fuel<'_>) -> Result<Value, Error> {
-    let beside_view = |other: &Value| matches!(other, Value::Object(object) if matches!(object.data(), ObjectData::View(..)));
+    let beside_view = |other: &Value| {
+        matches!(other, Value::Object(object)
+            if matches!(object.data(), ObjectData::View(ViewKind::Keys | ViewKind::Items, _)))
+    };
     let a = as_set(left, beside_view(right), fuel)?;
     let b = as_set(right, beside_view(left), fuel)?;
     let (Some(a), Some(b)) = (a, b) else {
         return Err(unsupported(op, left, right));
     };
-    let frozen = matches!(left, Value::Set(set) if set.is_frozen());
+    // With a view the result is a set that can change.
+    let frozen = matches!((left, right), (Value::Set(set), Value::Set(_)) if set.is_frozen());
     fuel.allocate_many(a.len() + b.len(), SET_ENTRY)?;
     let result: KeySet = match op {
         BinaryOp::Or => a.union(&b).cloned().collect(),
@@ -99,6 +103,17 @@ fn as_set(
         }
         Value::List(list) if beside_view => members(&list.snapshot(), fuel).map(Some),
         Value::Tuple(items) if beside_view => members(items, fuel).map(Some),
+        Value::Str(text) if beside_view => {
+            fuel.allocate_many(text.len(), SET_ENTRY)?;
+            let letters: Vec<Value> =
+                text.chars().map(|c| Value::str(&*c.encode_utf8(&mut [0; 4]))).collect();
+            members(&letters, fuel).map(Some)
+        }
+        Value::Bytes(bytes) if beside_view => {
+            fuel.allocate_many(bytes.len(), SET_ENTRY)?;
+            let numbers: Vec<Value> = bytes.iter().map(|byte| Value::Int((*byte).into())).collect();
+            members(&numbers, fuel).map(Some)
+        }
         Value::Object(object) => match object.data() {
             ObjectData::View(ViewKind::Keys, dict) => {
                 let map = dict.snapshot();
@@ -113,6 +128,10 @@ fn as_set(
                     items.insert(key(&Value::tuple(vec![key_.value.clone(), value.clone()]), fuel)?);
                 }
                 Ok(Some(std::sync::Arc::new(items)))
+            }
+            ObjectData::View(ViewKind::Values, dict) if beside_view => {
+                let values: Vec<Value> = dict.snapshot().values().cloned().collect();
+                members(&values, fuel).map(Some)
             }
             _ => Ok(None),
         },
@@ -201,4 +220,29 @@ pub(crate) fn index(value: &Value) -> Result<i64, Error> {
 /// Whether `value` is an instance of `class`.
 pub(crate) fn is_instance(value: &Value, class: Type) -> bool {
     Type::of(value).derives_from(class)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Limits, Program};
+
+    #[test]
+    fn beside_a_view_anything_that_has_members_is_a_set() {
+        for (source, wanted) in [
+            ("sorted({}.keys() | 'KEY')", "['E', 'K', 'Y']"),
+            ("'a' | {}.keys()", "{'a'}"),
+            ("'ab' - {'a': 1}.keys()", "{'b'}"),
+            ("{97: 1}.keys() & b'ab'", "{97}"),
+            ("{1: 2}.keys() | {1: 2}.values()", "{1, 2}"),
+            ("frozenset([1]) | {2: 3}.keys()", "{1, 2}"),
+            ("frozenset([1]) | {2}", "frozenset({1, 2})"),
+        ] {
+            let value = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap();
+            assert_eq!(format!("{value:?}"), wanted, "{source}");
+        }
+        for source in ["{1: 2}.values() | [1]", "{1: 2}.keys() | 5", "'a' | 'b'", "{1} | 'b'"] {
+            let error = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap_err();
+            assert_eq!(error.python_class(), "TypeError", "{source}");
+        }
+    }
 }
