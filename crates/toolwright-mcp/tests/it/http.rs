@@ -388,12 +388,17 @@ async fn long_calls_go_on_as_tasks_that_only_their_client_can_look_at_and_stop()
     let server = serve(Some("one")).await;
     let token = ("Authorization", "Bearer one");
     let send = async |method: &str, mut params: Value| {
-        let name = params.get("taskId").or(params.get("name")).and_then(Value::as_str).unwrap_or_default();
+        let name = params
+            .get("taskId")
+            .or(params.get("name"))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         let headers = [
             token,
             ("MCP-Protocol-Version", "2026-07-28"),
             ("Mcp-Method", method),
-            ("Mcp-Name", &name.to_owned()),
+            ("Mcp-Name", name.as_str()),
         ];
         params["_meta"] = meta();
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
