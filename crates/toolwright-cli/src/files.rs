@@ -8,13 +8,18 @@ use tokio::runtime::Handle;
 use toolwright::lang::{
     Diagnostic, Host, Imports, Loaded, MissingEnv, Server, Severity, find_dotenv, load, parse_dotenv,
 };
-use toolwright::mcp::{HttpTarget, McpServer, ServerCommand, ServerStatus, Target};
+use toolwright::mcp::{
+    HttpTarget, LockFile, LockedServer, McpServer, Pinning, ServerCommand, ServerStatus, Suspension, Target,
+};
 use toolwright::{
     ExecRequest, Limits, Policy, RunBuilder, Secret, Tool, ToolError, ToolSource as _, Toolset,
 };
 
 use crate::report::Usage;
 use crate::{commands, models, prompt, report, sandboxes, toolbox};
+
+/// Where approved definitions of the tools of MCP servers are kept.
+const LOCK: &str = "tools.lock";
 
 /// The file that is used when none is named.
 pub const DEFAULT: &str = "toolwright.yaml";
@@ -170,14 +175,33 @@ impl Imports for Elsewhere {
                 })
                 .into(),
         };
-        let server = McpServer::builder(name, target).build();
+        let mut builder = McpServer::builder(name, target);
+        if let Some(lock) = locked(name)? {
+            builder = builder.pinning(Pinning::Locked(lock));
+        }
+        let server = builder.build();
         // Files are read once, before anything else happens, so nobody is kept waiting.
         let tools = tokio::task::block_in_place(|| Handle::current().block_on(server.tools()))?;
-        match server.state().status {
+        let state = server.state();
+        for Suspension { tool, changes } in &state.suspended {
+            eprintln!("`{tool}` of the server `{name}` is not what {LOCK} approved, and is left out:");
+            changes.iter().for_each(|change| eprintln!("    {}", prompt::printable(change)));
+        }
+        match state.status {
             ServerStatus::Failed { why } => Err(ToolError::new(why)),
             ServerStatus::Configured | ServerStatus::Started { .. } => Ok(tools),
         }
     }
+}
+
+/// What `toolwright mcp lock` approved of a server, in the current folder.
+fn locked(name: &str) -> Result<Option<LockedServer>, ToolError> {
+    let path = Path::new(LOCK);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let mut file = LockFile::load(path).map_err(|error| ToolError::new(error.to_string()))?;
+    Ok(file.servers.remove(name))
 }
 
 /// The date as files see it, in UTC.

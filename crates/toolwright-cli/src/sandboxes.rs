@@ -167,23 +167,26 @@ async fn open_plan(args: &SandboxArgs, plan: Plan) -> anyhow::Result<Option<Arc<
     }
 }
 
-/// Gives a run the sandbox the command line asks for. On a machine that has none, tools that need one are refused call by
-/// call, and the others work; what the command line itself gets wrong is an error.
+/// Gives a run the sandbox the command line and the file ask for.
 pub async fn lend(
     args: &SandboxArgs,
     loaded: Option<&Loaded>,
     builder: RunBuilder,
 ) -> anyhow::Result<RunBuilder> {
-    let args = of(args, loaded)?;
-    check(&args)?;
-    match open(&args).await {
-        Ok(Some(sandbox)) => Ok(builder.sandbox("default", sandbox)),
-        Ok(None) => Ok(builder),
-        Err(error) => {
-            eprintln!("no sandbox: {error:#}");
-            Ok(builder)
-        }
-    }
+    Ok(match try_open(&of(args, loaded)?).await? {
+        Some(sandbox) => builder.sandbox("default", sandbox),
+        None => builder,
+    })
+}
+
+/// Opens what is asked for. On a machine that has no sandbox, tools that need one are refused call by call, and the others
+/// work; what the command line or the file gets wrong is an error.
+pub async fn try_open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
+    check(args)?;
+    Ok(open(args).await.unwrap_or_else(|error| {
+        eprintln!("no sandbox: {error:#}");
+        None
+    }))
 }
 
 /// Finds what is wrong with a plan before anything is opened.

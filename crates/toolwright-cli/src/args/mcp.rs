@@ -8,7 +8,7 @@ use clap::{Subcommand, ValueEnum};
 use super::{RecordArgs, SandboxArgs, duration};
 
 pub(super) const SERVE_HELP: &str = "\
-Tools that change nothing are approved. About all others the person at the client is asked, where the client can do that;
+Tools that change nothing, or that work in the sandbox, are approved. About all others the person at the client is asked, where the client can do that;
 where it cannot, they are refused unless a policy approves them. Every call is validated, approved, bounded and recorded
 like a model's; over HTTP it is recorded with --transcript only.
 

@@ -19,25 +19,22 @@ use crate::args::{Serve, ServeHttp};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
-use crate::{commands, demo, files, report, runs, sandboxes};
+use crate::{commands, files, report, runs, sandboxes, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
 const LONG: Duration = Duration::from_secs(20);
 
 pub async fn run(what: Serve) -> anyhow::Result<()> {
     let loaded = what.file.as_deref().map(files::open).transpose()?;
-    let all = loaded.as_ref().map_or_else(demo::tools, |loaded| Ok(loaded.tools().clone()))?;
+    let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
     let tools = commands::tools::chosen(all, &what.tools)?;
     let prompts = loaded.as_ref().map(|loaded| loaded.prompts().clone()).unwrap_or_default();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.settings().sandboxed);
     let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
-    let sandbox = if needs_sandbox { sandboxes::open(&place).await? } else { None };
+    let sandbox = if needs_sandbox { sandboxes::try_open(&place).await? } else { None };
     let configured = |tools: Toolset| -> anyhow::Result<RunBuilder> {
-        let policy = commands::ask::policy(what.policy.as_deref())?;
-        let mut builder = Run::builder(tools).policy(policy).approver(ClientApprover);
-        if let Some(loaded) = loaded.as_ref().filter(|_| what.policy.is_none()) {
-            builder = files::apply(loaded, builder)?;
-        }
+        let builder = Run::builder(tools).approver(ClientApprover);
+        let builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
         Ok(match &sandbox {
             Some(sandbox) => builder.sandbox("default", sandbox.clone()),
             None => builder,

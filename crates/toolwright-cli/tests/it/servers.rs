@@ -78,6 +78,24 @@ fn servers_that_are_missing_or_broken_are_told() {
 }
 
 #[test]
+fn a_lock_decides_what_is_imported() {
+    let text = "tools: [{import_tools: 'mcp:demo', prefix: '', filter: [add, word_count]}]\n";
+    let folder = folder(US, &["serve"], text);
+    let lock = ["mcp", "lock", "--name", "demo", "--", US, "serve"];
+    assert!(show(folder.path(), &lock).contains("--- exit 0"));
+    let listed = show(folder.path(), &["tools", "toolwright.yaml"]);
+    assert!(listed.contains("\nadd ") && listed.contains("\nword_count "), "{listed}");
+    let path = folder.path().join("tools.lock");
+    let text = std::fs::read_to_string(&path).unwrap().replace("Adds two numbers.", "Adds numbers.");
+    std::fs::write(&path, text).unwrap();
+    let listed = show(folder.path(), &["tools", "toolwright.yaml"]);
+    assert!(!listed.contains("\nadd ") && listed.contains("\nword_count "), "{listed}");
+    assert!(listed.contains("`add` of the server `demo` is not what tools.lock approved"), "{listed}");
+    std::fs::write(&path, "{").unwrap();
+    assert!(show(folder.path(), &["tools", "toolwright.yaml"]).ends_with("--- exit 2\n"));
+}
+
+#[test]
 fn a_server_that_others_wrote_is_imported() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let python = root.join("target/peers/mcp/bin/python");
