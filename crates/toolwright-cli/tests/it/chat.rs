@@ -129,6 +129,7 @@ fn rewinding_gives_the_input_back_and_a_session_is_resumed() {
     terminal.wait("#3");
     terminal.send("third\r");
     terminal.wait("One.");
+    terminal.wait("#4");
     insta::assert_snapshot!("chat_resumed", calm(&terminal));
     terminal.send("\x04");
     assert_eq!(terminal.end(), 0);

@@ -69,9 +69,11 @@ impl Terminal {
         self.parser.lock().unwrap().screen().contents().trim_end().to_owned()
     }
 
-    /// Waits until a text is on the screen.
+    /// Waits until a text is on the screen; for the heading of an input (`#2`), until the input can be typed below it.
     pub fn wait(&mut self, text: &str) {
-        self.wait_for(&format!("`{text}`"), |screen| screen.contains(text));
+        let prompt = |screen: &str| screen.lines().last().is_some_and(|line| line.starts_with('>'));
+        let ready = |screen: &str| !text.starts_with('#') || prompt(screen);
+        self.wait_for(&format!("`{text}`"), |screen| screen.contains(text) && ready(screen));
     }
 
     pub fn wait_for(&mut self, what: &str, there: impl Fn(&str) -> bool) {
