@@ -17,6 +17,8 @@ use crate::policy::Layer;
 const START_PATIENCE: Duration = Duration::from_secs(60);
 /// How often a command whose output is held open by somebody else is looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long a new command waits for the end of what earlier ones left behind.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(10);
 /// How many orders may wait.
 const WAITING: usize = 4096;
 
@@ -145,6 +147,11 @@ impl Clerk {
                 return;
             }
         }
+    }
+
+    /// Waits until what was left behind so far is gone, but not for ever: a new command must not be taken for a part of it.
+    pub(super) async fn settle(&self) {
+        let _ = tokio::time::timeout(SETTLE_PATIENCE, self.ask(What::Alive { root: 1 })).await;
     }
 
     /// Gives an order and waits for the answer; a clerk that is gone has no container left either.

@@ -25,7 +25,7 @@ use self::clerk::Clerk;
 use self::entered::Entered;
 use self::running::Running;
 use super::exec::{self, Each, Finish};
-use super::shared::{FILE_PATIENCE, Seat, look_up};
+use super::shared::{FILE_PATIENCE, Seat, ignore, look_up};
 use crate::env;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Job, Mode, Setup};
@@ -40,6 +40,8 @@ const ENTER: &str = include_str!("enter.sh");
 const READ: &str = include_str!("read.sh");
 const WRITE: &str = include_str!("write.sh");
 
+/// How long a container may take to end by itself.
+const END_PATIENCE: Duration = Duration::from_secs(3);
 /// How many milliseconds an engine without a daemon may take to clear up after a container or a command: the processes
 /// that do it are descendants of its client.
 const GRACE: u64 = 5_000;
@@ -246,6 +248,22 @@ impl Inner {
     }
 }
 
+impl Drop for Inner {
+    /// The container ends with its input. One that does not, because what runs in it keeps its first process busy, is
+    /// removed.
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let words = self.client_words(["rm", "--force", &self.name]);
+        let Ok(job) = self.client.job(&ExecRequest::new(words), look_up) else { return };
+        let session = self.client.session.clone();
+        runtime.spawn(async move {
+            tokio::time::sleep(END_PATIENCE).await;
+            let deadline = Some(tokio::time::Instant::now() + FILE_PATIENCE);
+            let _ = exec::run(&session, &job, None, deadline, ignore(), ignore()).await;
+        });
+    }
+}
+
 impl EngineSandbox {
     async fn run(
         &self,
@@ -253,6 +271,7 @@ impl EngineSandbox {
         sink: Option<&dyn OutputSink>,
     ) -> Result<ExecResult, ToolError> {
         let inner = &self.inner;
+        inner.clerk.settle().await;
         let running = Running::new(inner, request.user.clone());
         let input: &[&str] = if request.input.is_some() { &["--interactive"] } else { &[] };
         let (job, folder) = inner.command(&running, &request, input, (0, 0))?;
@@ -286,6 +305,7 @@ impl EngineSandbox {
             return Err(ToolError::invalid("a path cannot be empty or contain a NUL byte"));
         }
         let inner = &self.inner;
+        inner.clerk.settle().await;
         let running = Running::new(inner, None);
         let full = inner.workspace.join(path).to_string_lossy().into_owned();
         let words = [script, "sh", &running.word, &full, &size.to_string()].map(str::to_owned);

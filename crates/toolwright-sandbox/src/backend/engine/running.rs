@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use tokio::time::timeout;
 use toolwright_core::ExecRequest;
 
 use super::super::exec;
@@ -16,6 +17,8 @@ pub(super) const SWEEP: &str = include_str!("sweep.sh");
 
 /// How long the end of what a command left behind is waited for.
 const SWEEP_PATIENCE: Duration = Duration::from_millis(450);
+/// How long it is waited for when nobody waits for the command any more.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// When a command that may not have started yet is looked for again.
 const SECOND_LOOKS: [Duration; 3] =
     [Duration::from_millis(150), Duration::from_millis(800), Duration::from_secs(3)];
@@ -71,7 +74,7 @@ impl Running {
 
     pub(super) async fn sweep(&self) {
         let sweep = sweep(self.inner.clone(), self.mark, self.root(), self.user.clone());
-        let _ = tokio::time::timeout(SWEEP_PATIENCE, sweep).await;
+        let _ = timeout(SWEEP_PATIENCE, sweep).await;
     }
 }
 
@@ -85,10 +88,12 @@ impl Drop for Running {
         // Without a runtime to run this on, the client goes as well, and the container with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                sweep(inner.clone(), mark, root, user.clone()).await;
+                // A container that does not answer must not be kept for it.
+                let sweep = || timeout(LAST_PATIENCE, sweep(inner.clone(), mark, root, user.clone()));
+                let _ = sweep().await;
                 for wait in SECOND_LOOKS.into_iter().filter(|_| root == 0) {
                     tokio::time::sleep(wait).await;
-                    sweep(inner.clone(), mark, root, user.clone()).await;
+                    let _ = sweep().await;
                 }
             });
         }

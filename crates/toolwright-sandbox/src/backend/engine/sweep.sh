@@ -6,8 +6,8 @@ sweep() {
     next=$1 mark=$2 root=$3 live=" $4 "
     for signal in STOP KILL; do
         tries=0 found=1
-        while [ -n "$found" ] && [ "$tries" -lt 100 ]; do
-            tries=$((tries + 1)) found=
+        while [ "$found" -gt 0 ] && [ "$tries" -lt 100 ]; do
+            tries=$((tries + 1)) found=0
             for entry in /proc/[0-9]*; do
                 pid=${entry#/proc/}
                 [ "$pid" = 1 ] || [ "$pid" = "$$" ] && continue
@@ -31,7 +31,14 @@ sweep() {
                         case "$live" in *" $job "*) continue ;; esac
                     fi
                 fi
-                kill -s "$signal" "$pid" 2>/dev/null && found=1
+                kill -s "$signal" "$pid" 2>/dev/null && found=$((found + 1))
+                # Processes that come and go faster than they can be looked at end only all at once. Others that run
+                # here go with them, but only when nothing else has helped.
+                if [ "$found" -gt 100 ] && { [ -z "${4# }" ] || [ "$tries" -gt 4 ]; }; then
+                    kill -s KILL -- -1 2>/dev/null
+                    kill -s KILL -- -1 2>/dev/null
+                    return
+                fi
             done
         done
     done
