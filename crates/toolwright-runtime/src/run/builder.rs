@@ -109,7 +109,7 @@ impl RunBuilder {
         self
     }
 
-    /// Gives tools access to a value; see [`ToolContext::state`].
+    /// Gives tools access to a value; see [`ToolContext::state`](toolwright_core::ToolContext::state).
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(mut self, state: impl Into<Arc<T>>) -> Self {
         self.scope = self.scope.with_state(state);
