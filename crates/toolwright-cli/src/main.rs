@@ -2,6 +2,13 @@
 //!
 //! Data goes to stdout, everything else to stderr. Exit 0: done; 1: it ended without success; 2: usage or configuration.
 
+/// Says something on stderr. That nobody listens there is no reason to stop, or to fail.
+macro_rules! eprintln {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($words)*)));
+    }};
+}
+
 mod args;
 mod chat;
 mod commands;

@@ -72,3 +72,22 @@ fn models_of_a_file_are_asked_by_their_names() {
     std::fs::write(folder.path().join("bad.yaml"), "models: {a: {modle: x/y}}\ntools: []\n").unwrap();
     insta::assert_snapshot!(show_in(folder.path(), &["check", "bad.yaml"], ""));
 }
+
+/// A reader of stderr that goes away changes neither the work nor how it ends.
+#[test]
+fn problems_are_told_to_nobody_without_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.yaml"), "tools: [{name: t, do: {eval: '${who}'}}]\n").unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["check", "bad.yaml"])
+        .current_dir(folder.path())
+        .env_clear()
+        .env("HOME", folder.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(writer)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(2));
+}
