@@ -47,6 +47,9 @@ pub fn run(rest: &[&str]) -> Result<()> {
     if let Err(error) = chromium() {
         eprintln!("the tests that need a browser will be skipped by name: {error:#}");
     }
+    if let Err(error) = sixel() {
+        eprintln!("the test that needs `sixel2png` will be skipped by name: {error:#}");
+    }
     if let Err(error) = npm::install("mcp-npm", MCP_PEERS) {
         eprintln!("the tests that need `mcp-npm` will be skipped by name: {error:#}");
     }
@@ -87,6 +90,14 @@ fn chromium() -> Result<()> {
         return Ok(());
     }
     check(Command::new("apt-get").args(["install", "--yes", "--quiet", "chromium"]))
+}
+
+/// A program that reads sixels, for the tests of pictures in the terminal.
+fn sixel() -> Result<()> {
+    if Command::new("sixel2png").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return Ok(());
+    }
+    check(Command::new("apt-get").args(["install", "--yes", "--quiet", "libsixel-bin"]))
 }
 
 /// Runs the attacks on files and expressions as they meet users: optimised, where the bounds on time hold too.

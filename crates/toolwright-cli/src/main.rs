@@ -2,10 +2,10 @@
 //!
 //! Data goes to stdout, everything else to stderr. Exit 0: done; 1: it ended without success; 2: usage or configuration.
 
-/// Says something on stderr. That nobody listens there is no reason to stop, or to fail.
+/// Says something on stderr.
 macro_rules! eprintln {
     ($($words:tt)*) => {{
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($words)*)));
+        $crate::lines::say(&format!($($words)*));
     }};
 }
 
@@ -14,6 +14,7 @@ mod chat;
 mod commands;
 mod demo;
 mod files;
+mod lines;
 mod models;
 mod programs;
 mod prompt;

@@ -32,9 +32,9 @@ const DEMO: &str =
     "no key and no local model were found, so the built-in demo answers: a script, not an intelligence";
 
 const NO_MODEL: &str = "\
-name one with --model or TOOLWRIGHT_MODEL, set a vendor's key (such as ANTHROPIC_API_KEY), or start a local server
-(`ollama serve`, `llama-server -m MODEL.gguf --jinja`). --model scripted/FILE plays the replies in a file. The built-in
-demo has tools of its own: `toolwright ask 'What can you do?'` in a folder without toolwright.yaml";
+name one with --model or TOOLWRIGHT_MODEL, set a vendor's key (such as ANTHROPIC_API_KEY), or start a local server \
+(`ollama serve`, `llama-server -m MODEL.gguf --jinja`). --model scripted/FILE plays the replies in a file, and --model \
+demo is the built-in demo, which has tools of its own";
 
 /// The models of a file, by name.
 pub type Named = BTreeMap<String, ModelConfig>;

@@ -95,6 +95,11 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<Usage>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
+/// The way out of an error, if there is one.
+pub fn hint_of(error: &anyhow::Error) -> Option<String> {
+    info(error).hint
+}
+
 fn info(error: &anyhow::Error) -> ErrorInfo {
     if let Some(Failed(info)) = error.downcast_ref::<Failed>() {
         return info.clone();

@@ -8,8 +8,8 @@ use clap::{Subcommand, ValueEnum};
 use super::{RecordArgs, SandboxArgs, duration};
 
 pub(super) const SERVE_HELP: &str = "\
-Tools that change nothing, or that work in the sandbox, are approved. About all others the person at the client is asked, where the client can do that;
-where it cannot, they are refused unless a policy approves them. Every call is validated, approved, bounded and recorded
+Tools that change nothing, or that work in the sandbox, are approved. About all others the person at the client is asked, where the client can do that; \
+where it cannot, they are refused unless a policy approves them. Every call is validated, approved, bounded and recorded \
 like a model's; over HTTP it is recorded with --transcript only.
 
 A file may also offer `prompts`, and `resources`: files that clients can read.
@@ -17,7 +17,7 @@ A file may also offer `prompts`, and `resources`: files that clients can read.
 A client is told to start `toolwright serve` (`toolwright mcp install` writes that for many of them):
   {\"mcpServers\": {\"toolwright\": {\"command\": \"toolwright\", \"args\": [\"serve\"]}}}
 
-Over HTTP the endpoint is /mcp, and /health says whether the server is up. Requests for other host names, and from pages
+Over HTTP the endpoint is /mcp, and /health says whether the server is up. Requests for other host names, and from pages \
 of other sites, are refused. An address that other machines can reach needs a token.
 
 Examples:
@@ -143,7 +143,7 @@ pub enum McpClient {
 }
 
 pub(super) const LOCK_HELP: &str = "\
-The lock keeps the definition of every tool: name, description, schemas, annotations, and the server's command. With
+The lock keeps the definition of every tool: name, description, schemas, annotations, and the server's command. With \
 --check nothing is written: a tool that differs from the lock is shown with the difference, and the exit code is 1.
 
 Examples:

@@ -144,6 +144,22 @@ mod tests {
         }
     }
 
+    /// A paragraph of help is one line: how long it may be is the terminal's affair.
+    #[test]
+    fn help_is_wrapped_by_the_terminal() {
+        use clap::CommandFactory as _;
+        let mut open = vec![Args::command()];
+        while let Some(command) = open.pop() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for (line, next) in help.lines().zip(help.lines().skip(1)) {
+                let flows = |line: &str| !line.is_empty() && !line.starts_with(' ');
+                let both = flows(line) && flows(next) && !line.ends_with(':');
+                assert!(!both, "{}: two lines of one paragraph:\n{line}\n{next}", command.get_name());
+            }
+            open.extend(command.get_subcommands().cloned());
+        }
+    }
+
     #[test]
     fn the_command_line_is_consistent() {
         use clap::CommandFactory as _;

@@ -18,7 +18,7 @@ pub struct RecordArgs {
 pub(super) const RUNS_EXAMPLES: &str = "\
 A run is named by `last`, `last~1` (the one before), a part of its id, or the path of a transcript.
 
-Runs are kept in $XDG_DATA_HOME/toolwright/runs (~/.local/share/toolwright/runs), readable by you alone, without your
+Runs are kept in $XDG_DATA_HOME/toolwright/runs (~/.local/share/toolwright/runs), readable by you alone, without your \
 keys; TOOLWRIGHT_RUNS names another folder. The newest 1000 are kept; TOOLWRIGHT_KEEP_RUNS sets another number.
 
 Examples:
@@ -29,7 +29,7 @@ Examples:
   toolwright runs remove last~3";
 
 pub(super) const VIEW_HELP: &str = "\
-Prints the address of a page on this machine: runs, a timeline of messages and calls, arguments, results, pictures,
+Prints the address of a page on this machine: runs, a timeline of messages and calls, arguments, results, pictures, \
 errors, approvals, tokens and cost. Nobody else can reach it: it listens on 127.0.0.1, and the address holds a random word.
 
 Examples:
@@ -47,8 +47,8 @@ pub struct View {
 }
 
 pub(super) const REPLAY_HELP: &str = "\
-Nothing is run and nobody is asked: every call goes through today's tools, schemas and policy, and where it would be
-run, the recorded answer is given. So a replay shows what a change of a tool, a file or a policy would have done to a
+Nothing is run and nobody is asked: every call goes through today's tools, schemas and policy, and where it would be \
+run, the recorded answer is given. So a replay shows what a change of a tool, a file or a policy would have done to a \
 run that happened. The exit code is 0 when nothing differs and 1 when something does.
 
 Examples:

@@ -55,7 +55,7 @@ pub struct UsingArgs {
 }
 
 pub(super) const STEP_HELP: &str = "\
-Messages come in on stdin, as a JSON list or one message a line; the next one goes out on stdout, on one line, so that a
+Messages come in on stdin, as a JSON list or one message a line; the next one goes out on stdout, on one line, so that a \
 conversation is a file that grows:
 
   echo '{\"role\": \"user\", \"content\": \"What is 1 + 2?\"}' > talk.jsonl
@@ -63,10 +63,10 @@ conversation is a file that grows:
   toolwright step --call < talk.jsonl >> talk.jsonl   the calls it asked for are made: their results
   toolwright step < talk.jsonl >> talk.jsonl          and the model goes on
 
-Between the steps you may look at the calls, change them, or write the results yourself. With --state the conversation,
+Between the steps you may look at the calls, change them, or write the results yourself. With --state the conversation, \
 the pending calls and what was spent are kept in a file, and stdin only holds what is new.
 
-With --format anthropic-tools the messages have the roles user, assistant, tool_inputs and tool_outputs, and the model
+With --format anthropic-tools the messages have the roles user, assistant, tool_inputs and tool_outputs, and the model \
 is told about the tools in its prompt. A call it got wrong comes out as {\"status\": \"ERROR\", \"error_message\": TEXT}.";
 
 #[derive(clap::Args)]
@@ -99,8 +99,8 @@ pub enum StepFormat {
 }
 
 pub(super) const CHAT_HELP: &str = "\
-Enter sends, Alt+Enter or Ctrl+J begins a new line, Tab completes /commands and @files, Ctrl-C stops an answer and keeps
-the conversation. /help lists the commands. Calls that change something outside the sandbox are asked about. The session is kept when you
+Enter sends, Alt+Enter or Ctrl+J begins a new line, Tab completes /commands and @files, Ctrl-C stops an answer and keeps \
+the conversation. /help lists the commands. Calls that change something outside the sandbox are asked about. The session is kept when you \
 leave, and --resume takes it up. Without a terminal, every line of stdin is an input and answers go to stdout.
 
 Examples:

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::{RecordArgs, SandboxArgs, duration};
 
 pub(super) const CALL_EXAMPLES: &str = "\
-Arguments are name=value; the tool's schema says whether a value is text, a number, a list or an object. With
+Arguments are name=value; the tool's schema says whether a value is text, a number, a list or an object. With \
 name:=JSON the value is JSON whatever the schema says.
 
 Examples:

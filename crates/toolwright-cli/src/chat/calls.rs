@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use toolwright::{CallNote, EventKind, ToolCall, call_text, text};
 
-use super::text::{DIM, GREEN, Line, PLAIN, RED, YELLOW, cut};
 use crate::commands::runs::span;
+use crate::lines::{DIM, GREEN, Line, PLAIN, RED, YELLOW, cut};
 use crate::prompt::printable;
 use crate::report::counted;
 

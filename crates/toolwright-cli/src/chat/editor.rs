@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::text::{DIM, Line, PLAIN, width};
+use crate::lines::{DIM, Line, PLAIN, width};
 use crate::prompt::printable;
 
 /// What a key led to.
@@ -153,7 +153,7 @@ impl Editor {
             .collect();
         if !self.choices.is_empty() {
             let all = self.choices.join("  ");
-            lines.push(Line::new(DIM, super::text::cut(&all, columns)));
+            lines.push(Line::new(DIM, crate::lines::cut(&all, columns)));
         }
         (lines, (cursor.0, cursor.1 + width(prompt)))
     }

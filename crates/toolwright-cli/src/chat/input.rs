@@ -5,6 +5,9 @@ use std::io::{BufRead as _, IsTerminal as _};
 use crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use tokio::sync::mpsc;
 
+use super::asked;
+use super::picture::Protocol;
+
 /// One thing that came.
 #[derive(Debug)]
 pub enum Input {
@@ -20,6 +23,8 @@ pub enum Input {
 /// Where input comes from. A terminal is in raw mode for as long as this lives.
 pub struct Inputs {
     pub interactive: bool,
+    /// How the terminal shows pictures.
+    pub pictures: Option<Protocol>,
     receiver: mpsc::Receiver<Input>,
     raw: bool,
 }
@@ -28,6 +33,7 @@ impl Inputs {
     pub fn open() -> anyhow::Result<Self> {
         let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let (sender, receiver) = mpsc::channel(256);
+        let mut pictures = None;
         if interactive {
             crossterm::terminal::enable_raw_mode()?;
             crossterm::execute!(std::io::stdout(), event::EnableBracketedPaste)?;
@@ -36,12 +42,14 @@ impl Inputs {
                 restore();
                 before(panic);
             }));
+            let (protocol, typed) = asked::pictures();
+            pictures = protocol;
             // Reading keys blocks, so it has a thread of its own, which ends with the program.
-            std::thread::spawn(move || keys(&sender));
+            std::thread::spawn(move || keys(&sender, typed));
         } else {
             std::thread::spawn(move || lines(&sender));
         }
-        Ok(Inputs { interactive, receiver, raw: interactive })
+        Ok(Inputs { interactive, pictures, receiver, raw: interactive })
     }
 
     pub async fn next(&mut self) -> Input {
@@ -52,6 +60,17 @@ impl Inputs {
             biased;
             _ = tokio::signal::ctrl_c() => Input::Interrupt,
             input = self.receiver.recv() => input.unwrap_or(Input::End),
+        }
+    }
+
+    /// What comes while the model answers. The next lines of a pipe wait, and so does its end.
+    pub async fn meanwhile(&mut self) -> Input {
+        if self.interactive {
+            return self.next().await;
+        }
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Input::Interrupt,
+            Err(_) => std::future::pending().await,
         }
     }
 
@@ -75,7 +94,10 @@ fn restore() {
     let _ = crossterm::terminal::disable_raw_mode();
 }
 
-fn keys(sender: &mpsc::Sender<Input>) {
+fn keys(sender: &mpsc::Sender<Input>, typed: Vec<KeyEvent>) {
+    for key in typed {
+        let _ = sender.blocking_send(Input::Key(key));
+    }
     while let Ok(event) = event::read() {
         let input = match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => Input::Key(key),

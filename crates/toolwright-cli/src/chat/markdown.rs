@@ -1,6 +1,6 @@
 //! Markdown as it comes: every finished line of an answer becomes a styled line at once; a table waits for its end.
 
-use super::text::{BOLD, CYAN, DIM, Line, PLAIN, Style, width};
+use crate::lines::{BOLD, CYAN, DIM, Line, PLAIN, Style};
 use crate::prompt::printable;
 
 /// What a model says, line by line.
@@ -8,6 +8,8 @@ use crate::prompt::printable;
 pub struct Markdown {
     /// Whether to style at all.
     plain: bool,
+    /// How wide a table may be.
+    pub columns: Option<usize>,
     partial: String,
     in_code: bool,
     table: Vec<String>,
@@ -77,25 +79,20 @@ impl Markdown {
         lines.push(styled(&text));
     }
 
-    /// The rows of a table, in columns of one width.
+    /// The rows of a table, in columns of one width; where there is no room, cells take several rows.
     fn end_table(&mut self) -> Vec<Line> {
-        let rows: Vec<Vec<String>> = std::mem::take(&mut self.table)
-            .iter()
-            .map(|row| {
-                let inner = row.trim().trim_start_matches('|').trim_end_matches('|');
-                inner.split('|').map(|cell| cell.trim().to_owned()).collect()
-            })
-            .collect();
-        let rule = |row: &Vec<String>| {
+        let rows: Vec<Vec<String>> = std::mem::take(&mut self.table).iter().map(|row| cells(row)).collect();
+        let rule = |row: &[String]| {
             row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| "-: ".contains(c)))
         };
-        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns)
-            .map(|at| {
-                let cells = rows.iter().filter(|row| !rule(row)).filter_map(|row| row.get(at));
-                cells.map(|cell| width(cell)).max().unwrap_or(0)
-            })
-            .collect();
+        let styled =
+            |number: usize, cell: &str| inline(Line::default(), cell, if number == 0 { BOLD } else { PLAIN });
+        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widest = |at: usize| {
+            let cells = rows.iter().filter(|row| !rule(row)).filter_map(|row| row.get(at));
+            cells.map(|cell| styled(0, cell).width()).max().unwrap_or(0)
+        };
+        let widths = fitting((0..count).map(widest).collect(), self.columns);
         let mut lines = Vec::new();
         for (number, row) in rows.iter().enumerate() {
             if rule(row) {
@@ -103,15 +100,48 @@ impl Markdown {
                 lines.push(Line::new(DIM, bars.join("  ")));
                 continue;
             }
-            let mut line = Line::default();
-            for (cell, wide) in row.iter().zip(&widths) {
-                let style = if number == 0 { BOLD } else { PLAIN };
-                line = line.and(style, format!("{cell}{}  ", " ".repeat(wide.saturating_sub(width(cell)))));
+            let cells: Vec<Vec<Line>> = row
+                .iter()
+                .zip(&widths)
+                .map(|(cell, wide)| styled(number, cell).wrap((*wide).max(2)))
+                .collect();
+            for place in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
+                let (mut line, mut room) = (Line::default(), 0);
+                for (cell, wide) in cells.iter().zip(&widths) {
+                    let part = cell.get(place).cloned().unwrap_or_default();
+                    line = line.and(PLAIN, " ".repeat(std::mem::take(&mut room)));
+                    room = wide.saturating_sub(part.width()) + 2;
+                    line = line.then(part);
+                }
+                lines.push(line);
             }
-            lines.push(line);
         }
         lines
     }
+}
+
+/// The cells of a row of a table. `\\|` is a sign, not a border.
+fn cells(row: &str) -> Vec<String> {
+    let row = row.trim().replace("\\|", "\0");
+    let inner = row.strip_prefix('|').unwrap_or(&row);
+    let inner = inner.strip_suffix('|').unwrap_or(inner);
+    inner.split('|').map(|cell| cell.trim().replace('\0', "|")).collect()
+}
+
+/// Widths of columns made smaller, the widest first, until a row fits. Very many columns do not.
+fn fitting(mut widths: Vec<usize>, columns: Option<usize>) -> Vec<usize> {
+    const LEAST: usize = 6;
+    let Some(room) = columns.map(|columns| columns.saturating_sub(2 * widths.len().saturating_sub(1))) else {
+        return widths;
+    };
+    widths.iter_mut().for_each(|width| *width = (*width).min(room.max(LEAST)));
+    while widths.iter().sum::<usize>() > room {
+        match widths.iter_mut().max().filter(|width| **width > LEAST) {
+            Some(width) => *width -= 1,
+            None => break,
+        }
+    }
+    widths
 }
 
 /// One line outside of code and tables.
@@ -203,6 +233,26 @@ mod tests {
         let text = "# Title #\nSome **bold**, *soft* and `code`, 2 * 3 * 4.\n- one\n  - two\n1. three\n> said\n---\n\
                     ```rust\nlet **x** = 1;\n```\n[a](http://b) [x] y\n| a | long |\n|---|:--|\n| 1 | 2 |\nend";
         insta::assert_snapshot!(shown(text));
+    }
+
+    #[test]
+    fn a_wide_table_fits_into_a_narrow_terminal() {
+        let mut markdown = Markdown { columns: Some(29), ..Markdown::default() };
+        let mut lines = markdown.push(
+            "| what | a remark |\n|---|---|\n| notes \\| all | **long** enough for three rows of it |\n",
+        );
+        lines.extend(markdown.finish());
+        let shown: Vec<String> = lines.iter().map(|line| line.text().trim_end().to_owned()).collect();
+        assert_eq!(
+            shown,
+            [
+                "what         a remark",
+                "───────────  ────────────────",
+                "notes | all  long enough for",
+                "             three rows of it"
+            ]
+        );
+        assert!(lines.iter().all(|line| line.text().trim_end().chars().count() <= 29));
     }
 
     #[test]

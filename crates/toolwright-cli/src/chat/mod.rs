@@ -3,6 +3,7 @@
 //! `mod.rs` holds the conversation and carries out what is typed; `ui.rs` shows what happens while the model works.
 
 mod approval;
+mod asked;
 mod calls;
 mod changes;
 mod display;
@@ -13,7 +14,7 @@ mod markdown;
 mod picture;
 mod screen;
 mod session;
-mod text;
+mod sixel;
 mod ui;
 mod words;
 
@@ -27,15 +28,15 @@ use toolwright::{Conversation, Event, Message, Model, ModelDelta, Run, RunEnd, S
 
 use crate::args::Chat;
 use crate::prompt::printable;
-use crate::report::Usage;
+use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::{demo, files, models, sandboxes, toolbox};
 
+use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use approval::Asker;
 use changes::Files;
 use input::Inputs;
 use session::Session;
-use text::{BOLD, DIM, Line, PLAIN, RED};
 use ui::{News, Ui};
 use words::{Command, WORDS};
 
@@ -54,9 +55,14 @@ struct Talk {
     recorded: Option<String>,
     /// The demo begins anew each time, so it leaves no session.
     demo: bool,
+    /// Where the program was started; the demo works elsewhere.
+    folder: PathBuf,
+    /// True when an answer could not be given.
+    failed: bool,
 }
 
 pub async fn run(mut what: Chat) -> anyhow::Result<()> {
+    let folder = std::env::current_dir().unwrap_or_default();
     let (session, mut file) = sources(&what)?;
     let demo = file.is_none() && models::demo_answers(what.model.as_deref());
     if demo {
@@ -101,12 +107,25 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
             };
         })
         .build()?;
-    let ui = Ui::new(inputs.interactive);
+    let ui = Ui::new(inputs.interactive, inputs.pictures);
     let conversation = Conversation::new(&run);
     let system = chat.and_then(|chat| chat.system_message.clone());
     let script_name = file.as_ref().map(|file| file.display().to_string());
-    let mut talk =
-        Talk { conversation, run, model, names, ui, inputs, news, script_name, system, recorded, demo };
+    let mut talk = Talk {
+        conversation,
+        run,
+        model,
+        names,
+        ui,
+        inputs,
+        news,
+        script_name,
+        system,
+        recorded,
+        demo,
+        folder,
+        failed: false,
+    };
     talk.begin();
     if let Some(banner) = chat.and_then(|chat| chat.user_banner.as_deref()) {
         talk.ui.say_markdown(banner);
@@ -153,7 +172,7 @@ impl Talk {
         self.ui.known =
             session.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         session.messages.into_iter().for_each(|message| self.conversation.push(message));
-        self.ui.say(DIM, format!("taking up a conversation of {count} inputs"));
+        self.ui.say(DIM, format!("taking up a conversation of {}", counted(count as u64, "input")));
         let shown = self.said().last().copied().unwrap_or(0);
         self.show_from(shown);
     }
@@ -181,11 +200,10 @@ impl Talk {
             let number = self.said().len() + 1;
             if number > 1 && self.ui.display.show_token_usage && !self.ui.spending.is_empty() {
                 let line = self.ui.spending.line();
-                self.ui.aside(DIM, line);
+                self.ui.say(DIM, line);
             }
-            let heading =
-                format!("#{number}  {}  /help for commands, Alt+Enter for a new line", self.model.name());
-            self.ui.heading(&heading);
+            let name = self.model.name().to_owned();
+            self.ui.heading(&format!("#{number}  {name}"), "  /help for commands, Alt+Enter for a new line");
             let models: Vec<String> = self.names.keys().cloned().collect();
             let Some(line) = self.ui.read(&mut self.inputs, &std::mem::take(&mut prefill), &models).await
             else {
@@ -199,7 +217,12 @@ impl Talk {
                     Ok((Command::Exit, _)) => return Ok(()),
                     Ok((command, rest)) => match self.command(command, rest) {
                         Ok(text) => prefill = text.unwrap_or_default(),
-                        Err(error) => self.ui.say(RED, printable(&format!("{error:#}"))),
+                        Err(error) => {
+                            self.ui.say(RED, printable(&format!("{error:#}")));
+                            if let Some(hint) = hint_of(&error) {
+                                self.ui.say(DIM, printable(&hint));
+                            }
+                        }
                     },
                     Err(word) => {
                         self.ui.say(RED, format!("Unknown command: /{}.", printable(&word)));
@@ -213,7 +236,7 @@ impl Talk {
             let before = self.ui.display.show_changed_files.then(|| Files::of(&folder));
             let end = self.answer().await;
             for line in before.map(|before| Files::of(&folder).since(&before)).unwrap_or_default() {
-                self.ui.aside(DIM, line);
+                self.ui.say(DIM, line);
             }
             if let Some(end) = end {
                 self.ui.say(RED, format!("the conversation is over: {}", crate::runs::story::end_text(&end)));
@@ -235,7 +258,7 @@ impl Talk {
                 biased;
                 outcome = &mut work => break outcome,
                 Some(news) = news.recv() => ui.news(news),
-                input = inputs.next() => {
+                input = inputs.meanwhile() => {
                     if ui.key(input) {
                         stopper.stop();
                     }
@@ -258,6 +281,7 @@ impl Talk {
             Err(error) => {
                 let cause =
                     std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+                self.failed = true;
                 self.ui.say(RED, printable(&format!("{error}{cause}")));
                 self.ui.say(DIM, "the conversation goes on; /rewind to change the last input");
                 None
@@ -280,7 +304,7 @@ impl Talk {
                 text.lines().for_each(|line| self.ui.say(PLAIN, line));
             }
             Command::Export => {
-                let path = named(rest, ".md")?;
+                let path = self.named(rest, ".md")?;
                 let text = session::markdown(self.conversation.messages());
                 std::fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
                 self.ui.say(DIM, format!("wrote {}", path.display()));
@@ -290,7 +314,7 @@ impl Talk {
                 self.ui.say(DIM, "a new conversation");
             }
             Command::Save => {
-                let path = named(rest, ".chat.yaml")?;
+                let path = self.named(rest, ".chat.yaml")?;
                 self.session().save(&path)?;
                 self.ui.say(
                     DIM,
@@ -357,6 +381,13 @@ impl Talk {
         Ok(())
     }
 
+    /// A file for a command, with its ending. In the demo it stands where the program was started.
+    fn named(&self, name: &str, ending: &str) -> anyhow::Result<PathBuf> {
+        anyhow::ensure!(!name.is_empty(), "write a name after the command");
+        let name = toolwright::text::with_ending(name, ending);
+        Ok(if self.demo { self.folder.join(name) } else { PathBuf::from(name) })
+    }
+
     fn session(&self) -> Session {
         Session { script_name: self.script_name.clone(), messages: self.conversation.messages().to_vec() }
     }
@@ -379,12 +410,9 @@ impl Talk {
             eprintln!("recorded as {id}: `toolwright view` shows it");
         }
         self.run.finish(RunEnd::Done)?;
-        outcome
+        outcome?;
+        // A person saw it and went on; a program reads the exit code.
+        anyhow::ensure!(self.inputs.interactive || !self.failed, "not every input was answered");
+        Ok(())
     }
-}
-
-/// A file name for a command, with its ending.
-fn named(name: &str, ending: &str) -> anyhow::Result<PathBuf> {
-    anyhow::ensure!(!name.is_empty(), "write a name after the command");
-    Ok(PathBuf::from(toolwright::text::with_ending(name, ending)))
 }

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use super::text::Line;
+use crate::lines::Line;
 
 /// Where a conversation is shown.
 pub struct Screen {
@@ -13,8 +13,9 @@ pub struct Screen {
     terminal: bool,
     /// Widths of the live rows on the screen.
     drawn: Vec<usize>,
-    /// The live row the cursor is in.
+    /// The live row the cursor is in, and its column there.
     row: usize,
+    column: usize,
 }
 
 impl Screen {
@@ -24,7 +25,8 @@ impl Screen {
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
             && std::io::stdout().is_terminal();
-        let mut screen = Screen { width: 80, height: 24, colours, terminal, drawn: Vec::new(), row: 0 };
+        let mut screen =
+            Screen { width: 80, height: 24, colours, terminal, drawn: Vec::new(), row: 0, column: 0 };
         screen.resize(width, height);
         screen
     }
@@ -69,6 +71,7 @@ impl Screen {
         }
         self.drawn = rows.iter().map(|row| row.width()).collect();
         self.row = self.drawn.len().saturating_sub(1);
+        self.column = self.drawn.last().copied().unwrap_or_default();
         match cursor.map(|(row, column)| (row.saturating_sub(skip), column)) {
             Some((row, column)) => {
                 let up = self.row.saturating_sub(row);
@@ -79,7 +82,7 @@ impl Screen {
                 if column > 0 {
                     out.push_str(&format!("\x1b[{column}C"));
                 }
-                self.row = row;
+                (self.row, self.column) = (row, column);
                 out.push_str("\x1b[?25h");
             }
             None => out.push_str("\x1b[?25l"),
@@ -102,6 +105,16 @@ impl Screen {
         }
     }
 
+    /// How many pixels a picture may have: three quarters of the window, so that the words around it are seen too.
+    pub fn pixels(&self) -> (usize, usize) {
+        let said = crossterm::terminal::window_size().ok().filter(|said| said.width > 0 && said.height > 0);
+        // A terminal that does not say has signs of about this size.
+        let (width, height) = said.map_or((self.width * 8, self.height * 16), |said| {
+            (usize::from(said.width), usize::from(said.height))
+        });
+        (width, height * 3 / 4)
+    }
+
     /// Sends bytes that are no text, such as a picture.
     pub fn raw(&mut self, bytes: &str) {
         let out = self.erased() + bytes + self.end_of_line();
@@ -115,6 +128,8 @@ impl Screen {
         }
         let real = self.width + 1;
         let above: usize = self.drawn.iter().take(self.row).map(|width| width.div_ceil(real).max(1)).sum();
+        // A cursor behind the last sign of a full row still stands in that row.
+        let above = above + self.column.saturating_sub(1) / real;
         self.drawn.clear();
         self.row = 0;
         let up = if above > 0 { format!("\x1b[{above}A") } else { String::new() };

@@ -13,10 +13,10 @@ use super::editor::{Done, Editor};
 use super::history;
 use super::input::{Input, Inputs};
 use super::markdown::Markdown;
-use super::picture;
+use super::picture::{self, Protocol};
 use super::screen::Screen;
-use super::text::{BOLD, DIM, Line, PLAIN, Style, YELLOW};
 use super::words;
+use crate::lines::{BOLD, DIM, Line, PLAIN, Style, YELLOW, width};
 use crate::prompt::printable;
 
 /// What happens while the model works.
@@ -42,6 +42,7 @@ pub struct Ui {
     pub spending: Spending,
     screen: Screen,
     interactive: bool,
+    pictures: Option<Protocol>,
     editor: Editor,
     answer: Markdown,
     reasoning: Markdown,
@@ -59,7 +60,7 @@ pub struct Ui {
 }
 
 impl Ui {
-    pub fn new(interactive: bool) -> Self {
+    pub fn new(interactive: bool, pictures: Option<Protocol>) -> Self {
         let mut editor = Editor::default();
         if interactive {
             history::read().iter().for_each(|input| editor.remember(input));
@@ -69,6 +70,7 @@ impl Ui {
             spending: Spending::default(),
             screen: Screen::new(interactive),
             interactive,
+            pictures,
             editor,
             answer: Markdown::default(),
             reasoning: Markdown::new(true),
@@ -90,29 +92,34 @@ impl Ui {
 
     // ---- between answers
 
+    /// Something beside the conversation: with a pipe it goes to stderr.
     pub fn line(&mut self, line: Line) {
-        self.screen.commit(&[line]);
+        if self.interactive { self.screen.commit(&[line]) } else { eprintln!("{}", line.text()) }
     }
 
     pub fn say(&mut self, style: Style, text: impl Into<String>) {
         self.line(Line::new(style, text));
     }
 
-    /// Something beside the conversation: with a pipe it goes to stderr.
-    pub fn aside(&mut self, style: Style, text: String) {
-        if self.interactive { self.say(style, text) } else { eprintln!("{text}") }
-    }
-
     pub fn say_markdown(&mut self, text: &str) {
+        // A pipe gets answers, not what was said before.
+        if !self.interactive {
+            return;
+        }
         let mut markdown = Markdown::new(!self.styled());
+        markdown.columns = Some(self.screen.width);
         let mut lines = markdown.push(text);
         lines.extend(markdown.finish());
         self.screen.commit(&lines);
     }
 
-    pub fn heading(&mut self, text: &str) {
+    /// Stands above an input; what helps is left out where there is no room.
+    pub fn heading(&mut self, text: &str, help: &str) {
         if self.interactive {
-            self.screen.commit(&[Line::default(), Line::new(DIM, printable(text))]);
+            let text = printable(text);
+            let fits = width(&text) + width(help) <= self.screen.width;
+            let line = Line::new(DIM, text).and(DIM, if fits { help } else { "" });
+            self.screen.commit(&[Line::default(), line]);
         }
     }
 
@@ -162,13 +169,16 @@ impl Ui {
 
     /// Shows an input of earlier, as it was typed.
     pub fn said(&mut self, text: &str) {
-        self.screen.commit(&typed(text));
+        if self.interactive {
+            self.screen.commit(&typed(text));
+        }
     }
 
     // ---- while the model answers
 
     pub fn begin_answer(&mut self) {
         self.answer = Markdown::new(!self.styled());
+        self.answer.columns = Some(self.screen.width);
         self.since = Some(Instant::now());
         self.heard = false;
     }
@@ -255,18 +265,20 @@ impl Ui {
 
     /// Shows the pictures of a result, or saves them.
     fn pictures(&mut self, result: &ToolResult) {
-        let protocol = picture::protocol(|name| std::env::var(name).ok()).filter(|_| self.interactive);
+        let window = self.screen.pixels();
         for block in &result.content {
             let Content::Image(media) = block else { continue };
-            if let Some(sequence) = protocol.and_then(|protocol| picture::sequence(protocol, media)) {
+            if let Some(sequence) =
+                self.pictures.and_then(|protocol| picture::sequence(protocol, media, window))
+            {
                 self.screen.raw(&sequence);
                 continue;
             }
             let name: String =
                 result.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
             match picture::save(media, &name) {
-                Ok(path) => self.aside(DIM, format!("  a picture: {}", path.display())),
-                Err(error) => self.aside(DIM, format!("  a picture that cannot be saved: {error:#}")),
+                Ok(path) => self.say(DIM, format!("  a picture: {}", path.display())),
+                Err(error) => self.say(DIM, format!("  a picture that cannot be saved: {error:#}")),
             }
         }
     }
@@ -308,11 +320,17 @@ impl Ui {
                 Asking::Choice => None,
                 Asking::Editing(editor, problem) => {
                     rows.extend(
-                        problem.as_ref().map(|problem| Line::new(YELLOW, super::text::cut(problem, width))),
+                        problem.as_ref().map(|problem| Line::new(YELLOW, crate::lines::cut(problem, width))),
                     );
+                    rows.push(Line::new(
+                        DIM,
+                        crate::lines::cut("Enter takes them, Alt+Enter is a new line, Esc goes back", width),
+                    ));
                     Some(editor.rows("arguments: ", width))
                 }
-                Asking::Reason(editor) => Some(editor.rows("why not (Enter for no reason): ", width)),
+                Asking::Reason(editor) => {
+                    Some(editor.rows("why not (Enter for no reason, Esc to go back): ", width))
+                }
             };
             match editor {
                 None => rows.extend(Line::new(BOLD, "Allow it? ").and(PLAIN, CHOICES).wrap(width)),
@@ -328,7 +346,10 @@ impl Ui {
     /// Takes input while the model works. True when the answer is to be stopped.
     pub fn key(&mut self, input: Input) -> bool {
         match input {
-            Input::Resize(width, height) => self.screen.resize(width, height),
+            Input::Resize(width, height) => {
+                self.screen.resize(width, height);
+                self.answer.columns = Some(self.screen.width);
+            }
             Input::Interrupt | Input::End => return true,
             Input::Key(key) => {
                 let control_c =
@@ -351,6 +372,10 @@ impl Ui {
 
     fn question_key(&mut self, key: crossterm::event::KeyEvent) {
         let none = |_: &str| None;
+        if key.code == KeyCode::Esc {
+            self.asking = Asking::Choice;
+            return;
+        }
         match &mut self.asking {
             Asking::Choice => match key.code {
                 KeyCode::Char('y' | 'Y') => self.decide(Decision::Approve, "yes"),

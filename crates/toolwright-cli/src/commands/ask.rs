@@ -1,19 +1,20 @@
 //! `toolwright ask`: a model works with the tools until it has an answer.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::tools::AtHand;
 use toolwright::{
-    Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, Policy, Run, RunBuilder, RunEnd,
-    RunError, Secret, ToolCall, call_text, completion, text,
+    CallNote, Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, Policy, Run, RunBuilder,
+    RunEnd, RunError, Secret, ToolCall, call_text, completion, text,
 };
 
 use crate::args::{Ask, PromptWay, UsingArgs};
+use crate::lines::{self, Flow};
 use crate::prompt::{Terminal, printable};
 use crate::report::Usage;
 use crate::runs::record::{About, record};
@@ -37,14 +38,13 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     let builder = builder.limits(Limits { turns: Some(turns), ..limits }).model(model.clone());
     let about = About { command: "ask", file: what.using.file.as_deref() };
     let (mut builder, recorded) = record(builder, &what.record, &about, secrets)?;
-    let screen = Screen { streams: !json && std::io::stdout().is_terminal(), ..Screen::default() };
-    let screen = Arc::new(screen);
+    let screen = Arc::new(Screen::new(json));
     if !json {
         eprintln!("model: {}", model.name());
         let shown = screen.clone();
         builder = builder.on_event(move |event: &Event| shown.event(&event.kind));
     }
-    if screen.streams {
+    if screen.streams() {
         let shown = screen.clone();
         builder = builder.on_delta(move |delta| shown.piece(delta));
     }
@@ -79,7 +79,7 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
             "answer": completion(&messages), "end": end, "spent": run.spent(), "messages": messages
         });
         writeln!(out, "{answer}")?;
-    } else if !screen.streams {
+    } else if !screen.streams() {
         writeln!(out, "{}", completion(&messages))?;
     }
     if let Some(id) = recorded.filter(|_| !json) {
@@ -143,68 +143,107 @@ pub fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
 }
 
 /// The run as it happens: the model's words on stdout while they come, when that is a terminal; all else on stderr.
-#[derive(Default)]
 struct Screen {
-    streams: bool,
-    /// True in the middle of a line of the model's words.
-    in_line: AtomicBool,
+    /// The model's words on their way to a terminal.
+    words: Option<Mutex<Flow>>,
+    calls: Mutex<Calls>,
 }
 
 impl Screen {
+    fn new(json: bool) -> Self {
+        let columns = if json { None } else { lines::columns(&std::io::stdout()) };
+        Screen { words: columns.map(|columns| Mutex::new(Flow::new(columns))), calls: Mutex::default() }
+    }
+
+    fn streams(&self) -> bool {
+        self.words.is_some()
+    }
+
     fn piece(&self, delta: ModelDelta<'_>) {
+        let Some(Ok(mut words)) = self.words.as_ref().map(Mutex::lock) else { return };
         if let ModelDelta::Text(text) = delta {
-            let mut out = std::io::stdout().lock();
+            let (mut shown, mut out) = (String::new(), std::io::stdout().lock());
+            words.push(&printable(text), &mut shown);
             // A terminal that went away is noticed when the run writes its end.
-            let _ = write!(out, "{}", printable(text)).and_then(|()| out.flush());
-            self.in_line.store(!text.ends_with('\n'), Ordering::Relaxed);
+            let _ = write!(out, "{shown}").and_then(|()| out.flush());
         }
     }
 
     /// Ends the line of the model's words, if there is one.
     fn end_line(&self) {
-        if self.in_line.swap(false, Ordering::Relaxed) {
-            println!();
+        let Some(Ok(mut words)) = self.words.as_ref().map(Mutex::lock) else { return };
+        let (mut rest, mut out) = (String::new(), std::io::stdout().lock());
+        if words.end(&mut rest) {
+            let _ = writeln!(out, "{rest}").and_then(|()| out.flush());
         }
     }
 
     fn event(&self, event: &EventKind) {
         if !matches!(event, EventKind::MessageAdded { .. }) {
             self.end_line();
-        } else if self.streams {
+        } else if self.streams() {
             return;
         }
-        show(event);
+        if let Ok(mut calls) = self.calls.lock() {
+            calls.show(event);
+        }
     }
 }
 
-fn show(event: &EventKind) {
-    match event {
-        EventKind::MessageAdded { message: Message::Assistant(message) }
-            if !message.tool_calls.is_empty() =>
-        {
-            let said = message.text();
-            if !said.is_empty() {
-                eprintln!("\n{}", printable(&said));
+/// The calls under way: how deep each is, and its tool.
+#[derive(Default)]
+struct Calls(BTreeMap<u64, (usize, Arc<str>)>);
+
+impl Calls {
+    fn show(&mut self, event: &EventKind) {
+        match event {
+            EventKind::MessageAdded { message: Message::Assistant(message) }
+                if !message.tool_calls.is_empty() =>
+            {
+                let said = message.text();
+                if !said.is_empty() {
+                    eprintln!("\n{}", printable(&said));
+                }
             }
+            EventKind::CallStarted { span, call_id, tool, arguments, parent } => {
+                let depth = parent.and_then(|parent| self.0.get(&parent)).map_or(1, |(depth, _)| depth + 1);
+                self.0.insert(*span, (depth, tool.clone()));
+                let call = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
+                tell(depth, "⏺", &call_text(&call));
+            }
+            EventKind::CallNoted { span, note: CallNote::Hint { text } } if !text.is_empty() => {
+                if let Some((depth, _)) = self.0.get(span) {
+                    tell(depth + 1, "", text);
+                }
+            }
+            EventKind::CallDecided { span, decision, reason, .. } if decision != "approve" => {
+                let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                tell(self.0.get(span).map_or(2, |(depth, _)| depth + 1), "", &format!("{decision}{reason}"));
+            }
+            EventKind::CallFinished { span, result, error, .. } => {
+                let (depth, tool) = self.0.remove(span).unwrap_or((1, "".into()));
+                let line = match (error, result) {
+                    (Some(error), _) => format!("{}: {}", error.kind, error.message),
+                    (None, Some(result)) => result.to_text(),
+                    (None, None) => "no result".to_owned(),
+                };
+                // Of several calls at a time it is said which one this is.
+                let among = self.0.values().any(|(other, _)| *other == depth);
+                let whose = if among { format!("{tool}: ") } else { String::new() };
+                tell(depth + 1, "└", &format!("{whose}{line}"));
+            }
+            EventKind::LimitHit { limit } => eprintln!("{limit}"),
+            _ => {}
         }
-        EventKind::CallStarted { call_id, tool, arguments, parent, .. } => {
-            let indent = if parent.is_some() { "    " } else { "  " };
-            let call = call_text(&ToolCall::new(call_id.clone(), tool.clone(), arguments.clone()));
-            eprintln!("{indent}⏺ {}", printable(&text::clip(&call, 200)));
-        }
-        EventKind::CallDecided { decision, reason, .. } if decision != "approve" => {
-            let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            eprintln!("    {decision}{}", printable(&reason));
-        }
-        EventKind::CallFinished { result, error, .. } => {
-            let line = match (error, result) {
-                (Some(error), _) => format!("{}: {}", error.kind, error.message.replace('\n', " ")),
-                (None, Some(result)) => result.to_text().replace('\n', " "),
-                (None, None) => "no result".to_owned(),
-            };
-            eprintln!("    └ {}", printable(&text::clip(&line, 200)));
-        }
-        EventKind::LimitHit { limit } => eprintln!("{limit}"),
-        _ => {}
+    }
+}
+
+/// Says something about a call on one line, which a terminal gets cut to its width.
+fn tell(depth: usize, mark: &str, words: &str) {
+    let words = printable(&text::clip(&words.replace('\n', " "), 200));
+    let line = format!("{}{mark}{}{words}", "  ".repeat(depth), if mark.is_empty() { "" } else { " " });
+    match lines::columns(&std::io::stderr()) {
+        Some(columns) => eprintln!("{}", lines::cut(&line, columns)),
+        None => eprintln!("{line}"),
     }
 }

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 use toolwright::vendor::VENDORS;
 
-use crate::{models, runs, toolbox};
+use crate::{lines, models, runs, toolbox};
 
 /// One thing that was looked at.
 #[derive(serde::Serialize)]
@@ -32,12 +32,21 @@ pub async fn run(json: bool) -> anyhow::Result<()> {
         std::env::consts::OS,
         std::env::consts::ARCH
     )?;
+    let columns = lines::columns(&out);
     for finding in &findings {
         let mark = if finding.works { "ok     " } else { "missing" };
-        writeln!(out, "{mark} {:<18} {}", finding.what, finding.found)?;
-        if let Some(fix) = &finding.fix {
-            writeln!(out, "        {:<18} {fix}", "")?;
+        let mut told = format!("{mark} {:<18} {}", finding.what, finding.found);
+        if let Some(columns) = columns {
+            told = lines::wrapped(&told, columns, 27);
         }
+        if let Some(fix) = &finding.fix {
+            let fix = format!("{:27}{fix}", "");
+            told = format!(
+                "{told}\n{}",
+                columns.map_or(fix.clone(), |columns| lines::wrapped(&fix, columns, 0))
+            );
+        }
+        writeln!(out, "{told}")?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use toolwright::{CallNote, EventKind, ToolCall, call_text, text};
 
 use crate::args::{Runs, RunsWhat};
+use crate::lines;
 use crate::prompt::printable;
 use crate::report::{self, counted};
 use crate::runs::index::{Index, Item, Kind, State};
@@ -98,7 +99,7 @@ fn line(path: &Path, index: &Index) -> String {
     };
     let errors = if index.errors > 0 { format!(", {} failed", index.errors) } else { String::new() };
     let line = format!(
-        "{}  {}  {command:<4}  {:<8} {:>8}  {}{errors}  {}",
+        "{}  {}  {command:<4}  {:<8} {:>10}  {}{errors}  {}",
         runs::id_of(path),
         day_and_time(index.started),
         index.state(),
@@ -117,6 +118,7 @@ fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
         std::io::copy(&mut file, &mut out)?;
         return Ok(());
     }
+    let columns = lines::columns(&out);
     let source = Source::open(path)?;
     let index = &source.index;
     let command = index.labels.get("command").map_or("run", String::as_str);
@@ -134,7 +136,9 @@ fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
                 continue;
             }
         };
-        writeln!(out, "{}", printable(&shown(index, item, &whole, full)).trim_end())?;
+        let told = printable(&shown(index, item, &whole, full));
+        let told = columns.map_or_else(|| told.clone(), |columns| lines::wrapped(&told, columns, 2));
+        writeln!(out, "{}", told.trim_end())?;
     }
     if index.broken_lines > 0 {
         writeln!(out, "\n{} of the file cannot be read as events", counted(index.broken_lines, "line"))?;
@@ -170,7 +174,10 @@ fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
         let figures = reply.map_or(String::new(), |reply| {
             let usage = &reply.usage;
             let time = span(reply.duration_us);
-            format!("  ({time}, {} in, {} out)", usage.input_tokens, usage.output_tokens)
+            match usage.total() {
+                0 => format!("  ({time})"),
+                _ => format!("  ({time}, {} in, {} out)", usage.input_tokens, usage.output_tokens),
+            }
         });
         let said = text::clip(&message.text(), most(2000)).replace('\n', "\n  ");
         let said = if said.is_empty() { said } else { format!("\n  {said}") };

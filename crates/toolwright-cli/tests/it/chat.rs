@@ -206,9 +206,7 @@ fn reasoning_is_shown_dimmed_and_on_request_and_spending_in_money() {
     terminal.wait("#3");
     insta::assert_snapshot!("chat_reasoning", calm(&terminal));
     // Dim and italic; the answer is neither.
-    let written: Vec<u8> =
-        terminal.record.lock().unwrap().iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-    let written = String::from_utf8_lossy(&written).into_owned();
+    let written = terminal.written();
     assert!(written.contains(&format!("\x1b[2;3m{THOUGHT}")), "{written:?}");
 }
 
@@ -236,9 +234,7 @@ fn colours_can_be_turned_off() {
     terminal.wait("#1");
     terminal.send("go\r");
     terminal.wait("Allow it?");
-    let written: Vec<u8> =
-        terminal.record.lock().unwrap().iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-    let written = String::from_utf8_lossy(&written).into_owned();
+    let written = terminal.written();
     let colour = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
     assert!(!colour.is_match(&written), "{written:?}");
 }
@@ -252,6 +248,82 @@ fn a_pipe_gets_answers_and_nothing_else() {
     let shown =
         regex::Regex::new(r"\d+(\.\d+)? (µs|ms|s)\b").unwrap().replace_all(&shown, "[span]").into_owned();
     insta::assert_snapshot!(shown);
+}
+
+/// The next inputs of a pipe wait for an answer, and so does its end.
+#[test]
+fn a_pipe_loses_no_input_while_a_tool_works() {
+    let slow = "- calls: [{tool: countdown, arguments: {seconds: 1}}]\n";
+    let folder = folder(&format!("{slow}- text: One.\n{slow}- text: Two.\n"));
+    let shown = show_in(folder.path(), &[CHAT, &["--no-record"]].concat(), "first\nsecond\n/cost\n");
+    let (_, stdout) = shown.split_once("--- stdout\n").unwrap();
+    assert!(stdout.starts_with("One.\nTwo.\n--- stderr\n") && stdout.ends_with("--- exit 0\n"), "{shown}");
+    assert!(!stdout.contains("cancelled") && stdout.contains("Per-Model"), "{shown}");
+}
+
+#[test]
+fn a_pipe_whose_inputs_were_not_all_answered_ends_with_1() {
+    let folder = folder("- text: One.\n");
+    insta::assert_snapshot!(show_in(
+        folder.path(),
+        &[CHAT, &["--no-record"]].concat(),
+        "a\nb\n/model nope\n"
+    ));
+}
+
+/// What the chat writes, and shows, when a tool gives a picture.
+fn drawn(variables: &[(&str, &str)], attributes: &'static str) -> (String, String) {
+    let folder = folder("- calls: [{tool: chart, arguments: {values: [1, 2]}}]\n- text: Seen.\n");
+    let mut terminal = Terminal::start_as(folder.path(), CHAT, 80, 24, variables, attributes);
+    terminal.wait("#1");
+    terminal.send("draw\r");
+    terminal.wait("Seen.");
+    terminal.wait("#2");
+    (terminal.written(), terminal.screen())
+}
+
+#[test]
+fn pictures_are_shown_in_the_terminals_own_way() {
+    // Forty pixels by a hundred, one colour; the second bar alone reaches the top.
+    let sixel = "\x1bP0;1;0q\"1;1;40;100#0;2;20;40;80#0!22?!16~??-";
+    let (written, screen) = drawn(&[], "\x1b[?62;4;22c");
+    assert!(written.contains(sixel) && !screen.contains("a picture"), "{screen}\n{written:?}");
+    let (written, _) = drawn(&[], "\x1b_Gi=31;OK\x1b\\\x1b[?62;c");
+    assert!(written.contains("\x1b_Gf=100,a=T,q=2,m=0;iVBOR"), "{written:?}");
+    let (written, _) = drawn(&[("TERM_PROGRAM", "iTerm.app")], "");
+    assert!(written.contains("\x1b]1337;File=inline=1;size=") && !written.contains("\x1b[c"), "{written:?}");
+    // Where none is shown, it is saved, and said where.
+    let (written, screen) = drawn(&[], "\x1b[?62;22c");
+    assert!(!written.contains(sixel) && screen.contains("a picture: /"), "{screen}");
+}
+
+/// In a demo the program works elsewhere; what is saved stands where it was started.
+#[test]
+fn the_demo_saves_where_it_was_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut terminal = Terminal::start(folder.path(), &["chat", "--model", "demo"], 160, 40, &[]);
+    terminal.wait("#1");
+    terminal.send("/export talk\r");
+    terminal.wait("talk.md");
+    terminal.send("/save talk\r");
+    terminal.wait("goes on");
+    assert!(folder.path().join("talk.md").exists() && folder.path().join("talk.chat.yaml").exists());
+}
+
+#[test]
+fn esc_leaves_the_editor_of_a_question() {
+    let folder = folder("- calls: [{tool: remember, arguments: {note: one}}]\n- text: Kept.\n");
+    let mut terminal = start(&folder, 80, 40);
+    terminal.send("a\r");
+    for key in ["e", "n"] {
+        terminal.wait("Allow it?");
+        terminal.send(key);
+        terminal.wait("Esc ");
+        terminal.send("\x1b");
+    }
+    terminal.wait("Allow it?");
+    terminal.send("y");
+    terminal.wait("Kept.");
 }
 
 #[test]

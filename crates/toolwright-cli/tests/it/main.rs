@@ -124,8 +124,8 @@ fn arguments_can_come_from_stdin() {
 fn pictures_are_saved_and_never_overwrite_a_file() {
     let folder = tempfile::tempdir().unwrap();
     insta::assert_snapshot!(show_in(folder.path(), &["call", "chart", "values=[1,2]"], ""));
-    let svg = std::fs::read_to_string(folder.path().join("chart-2.svg")).unwrap();
-    assert!(svg.starts_with("<svg"));
+    let png = std::fs::read(folder.path().join("chart-2.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG\r\n"));
     insta::assert_snapshot!(show_in(folder.path(), &["call", "chart", "values=[1,2]"], ""));
 }
 

@@ -13,7 +13,7 @@ pub type Recording = Vec<(Duration, Vec<u8>)>;
 pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
-    writer: Box<dyn std::io::Write + Send>,
+    writer: Arc<Mutex<Box<dyn std::io::Write + Send>>>,
     parser: Arc<Mutex<vt100::Parser>>,
     /// Everything the program wrote, with the time it came.
     pub record: Arc<Mutex<Recording>>,
@@ -28,6 +28,18 @@ impl Terminal {
         rows: u16,
         variables: &[(&str, &str)],
     ) -> Terminal {
+        Terminal::start_as(folder, args, columns, rows, variables, "\x1b[?62;22c")
+    }
+
+    /// The same in a terminal that says of its attributes what is given.
+    pub fn start_as(
+        folder: &Path,
+        args: &[&str],
+        columns: u16,
+        rows: u16,
+        variables: &[(&str, &str)],
+        attributes: &'static str,
+    ) -> Terminal {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_toolwright"));
@@ -40,13 +52,16 @@ impl Terminal {
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let mut reader = pair.master.try_clone_reader().unwrap();
-        let writer = pair.master.take_writer().unwrap();
+        let writer = Arc::new(Mutex::new(pair.master.take_writer().unwrap()));
         let parser = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 1000)));
         let record = Arc::new(Mutex::new(Vec::new()));
-        let (seen, kept, start) = (parser.clone(), record.clone(), Instant::now());
+        let (seen, kept, replies, start) = (parser.clone(), record.clone(), writer.clone(), Instant::now());
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = reader.read(&mut buffer) {
+                if String::from_utf8_lossy(&buffer[..read]).contains("\x1b[c") {
+                    let _ = replies.lock().unwrap().write_all(attributes.as_bytes());
+                }
                 seen.lock().unwrap().process(&buffer[..read]);
                 kept.lock().unwrap().push((start.elapsed(), buffer[..read].to_vec()));
             }
@@ -55,13 +70,20 @@ impl Terminal {
     }
 
     pub fn send(&mut self, keys: &str) {
-        self.writer.write_all(keys.as_bytes()).unwrap();
-        self.writer.flush().unwrap();
+        let mut writer = self.writer.lock().unwrap();
+        writer.write_all(keys.as_bytes()).and_then(|()| writer.flush()).unwrap();
     }
 
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.parser.lock().unwrap().screen_mut().set_size(rows, columns);
         self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
+    }
+
+    /// Everything the program wrote.
+    pub fn written(&self) -> String {
+        let bytes: Vec<u8> =
+            self.record.lock().unwrap().iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// The screen as it is, without the blank rows at its end.

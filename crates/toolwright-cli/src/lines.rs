@@ -1,4 +1,6 @@
-//! Styled text: lines of spans, wrapped to a width, written with or without colours.
+//! Text for a terminal: styled lines, wrapped to a width, written with or without colours.
+
+use std::io::{IsTerminal, Write as _};
 
 use unicode_width::UnicodeWidthChar as _;
 
@@ -44,6 +46,13 @@ impl Line {
     #[must_use]
     pub fn hanging(mut self, hang: usize) -> Self {
         self.hang = hang;
+        self
+    }
+
+    /// The line with another one behind it.
+    #[must_use]
+    pub fn then(mut self, other: Line) -> Self {
+        self.spans.extend(other.spans);
         self
     }
 
@@ -142,22 +151,127 @@ pub fn cut(text: &str, most: usize) -> String {
     out
 }
 
+/// How many columns the terminal has that a stream goes to; `None` when it goes elsewhere.
+pub fn columns(stream: &impl IsTerminal) -> Option<usize> {
+    let (columns, _) = stream.is_terminal().then(|| crossterm::terminal::size().ok()).flatten()?;
+    // One is left free, as terminals disagree about what follows a full row.
+    Some(usize::from(columns).saturating_sub(1).max(20))
+}
+
+/// Says something on stderr. That nobody listens there is no reason to stop, or to fail.
+pub fn say(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let text = columns(&out).map_or_else(|| text.to_owned(), |columns| wrapped(text, columns, 0));
+    let _ = writeln!(out, "{text}");
+}
+
+/// Text whose lines fit into so many columns. A word that does not fit stays whole, so that it can be copied; further
+/// rows of a line are moved in like its first, and by `hang` more.
+pub fn wrapped(text: &str, columns: usize, hang: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let further = if indent + hang < columns / 2 { indent + hang } else { 0 };
+        let mut flow = Flow { columns, used: 0, word: String::new(), further };
+        out.push_str(line.get(..indent).unwrap_or_default());
+        flow.used = indent;
+        flow.push(line.get(indent..).unwrap_or_default(), &mut out);
+        flow.end(&mut out);
+    }
+    out
+}
+
+/// Text that comes piece by piece and is wrapped between words.
+#[derive(Debug, Default)]
+pub struct Flow {
+    pub columns: usize,
+    /// How far rows after the first are moved in.
+    further: usize,
+    used: usize,
+    /// The word that is not complete yet.
+    word: String,
+}
+
+impl Flow {
+    pub fn new(columns: usize) -> Self {
+        Flow { columns, ..Flow::default() }
+    }
+
+    /// Takes a piece, and writes what is sure.
+    pub fn push(&mut self, piece: &str, out: &mut String) {
+        for c in piece.chars() {
+            match c {
+                ' ' | '\n' => {
+                    self.end_word(out);
+                    // Spaces at the end of a full row are its end.
+                    if c == '\n' || self.used < self.columns {
+                        out.push(c);
+                        self.used = if c == '\n' { 0 } else { self.used + 1 };
+                    }
+                }
+                c => self.word.push(c),
+            }
+        }
+    }
+
+    /// Writes the last word. True in the middle of a row.
+    pub fn end(&mut self, out: &mut String) -> bool {
+        self.end_word(out);
+        std::mem::take(&mut self.used) > 0
+    }
+
+    fn end_word(&mut self, out: &mut String) {
+        let word = std::mem::take(&mut self.word);
+        let wide = width(&word);
+        if self.used > self.further && self.used + wide > self.columns {
+            out.truncate(out.trim_end_matches(' ').len());
+            out.push('\n');
+            out.push_str(&" ".repeat(self.further));
+            self.used = self.further;
+        }
+        out.push_str(&word);
+        self.used += wide;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wrapped(text: &str, width: usize, hang: usize) -> Vec<String> {
+    fn rows(text: &str, width: usize, hang: usize) -> Vec<String> {
         Line::new(PLAIN, text).hanging(hang).wrap(width).iter().map(Line::text).collect()
     }
 
     #[test]
     fn words_stay_whole_and_long_ones_break() {
-        assert_eq!(wrapped("one two three", 8, 0), ["one two ", "three"]);
-        assert_eq!(wrapped("one two a new", 9, 0), ["one two a", "new"]);
-        assert_eq!(wrapped("- one two three", 8, 2), ["- one ", "  two ", "  three"]);
-        assert_eq!(wrapped("abcdefghij", 4, 0), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrapped("日本語日本語", 5, 0), ["日本", "語日", "本語"]);
-        assert_eq!(wrapped("", 4, 0), [""]);
+        assert_eq!(rows("one two three", 8, 0), ["one two ", "three"]);
+        assert_eq!(rows("one two a new", 9, 0), ["one two a", "new"]);
+        assert_eq!(rows("- one two three", 8, 2), ["- one ", "  two ", "  three"]);
+        assert_eq!(rows("abcdefghij", 4, 0), ["abcd", "efgh", "ij"]);
+        assert_eq!(rows("日本語日本語", 5, 0), ["日本", "語日", "本語"]);
+        assert_eq!(rows("", 4, 0), [""]);
+    }
+
+    #[test]
+    fn text_is_wrapped_between_words_and_words_stay_whole() {
+        assert_eq!(wrapped("one two three four", 9, 0), "one two\nthree\nfour");
+        assert_eq!(wrapped("  one two three\n\nx", 9, 0), "  one two\n  three\n\nx");
+        assert_eq!(wrapped("- one two three", 9, 2), "- one two\n  three");
+        assert_eq!(wrapped("see /a/very/long/path now", 9, 0), "see\n/a/very/long/path\nnow");
+        assert_eq!(wrapped("a    b", 40, 0), "a    b");
+    }
+
+    #[test]
+    fn a_stream_is_wrapped_as_it_comes() {
+        let (mut flow, mut out) = (Flow::new(10), String::new());
+        for piece in ["one t", "wo thr", "ee\nfo", "ur"] {
+            flow.push(piece, &mut out);
+        }
+        assert!(flow.end(&mut out));
+        assert_eq!(out, "one two \nthree\nfour".replace(" \n", "\n"));
     }
 
     #[test]
