@@ -12,7 +12,8 @@ use toolwright::mcp::{
     HttpTarget, LockFile, LockedServer, McpServer, Pinning, ServerCommand, ServerStatus, Suspension, Target,
 };
 use toolwright::{
-    ExecRequest, Limits, Policy, RunBuilder, Secret, Tool, ToolError, ToolSource as _, Toolset,
+    ApprovalRequest, Approver, BoxFuture, Decision, ExecRequest, Limits, Policy, RunBuilder, Secret, Tool,
+    ToolError, ToolSource as _, Toolset,
 };
 
 use crate::report::Usage;
@@ -109,7 +110,24 @@ pub fn apply(loaded: &Loaded, mut builder: RunBuilder) -> anyhow::Result<RunBuil
     apply_limits(loaded, builder)
 }
 
-/// What it says about runs a person started, whose calls are approved: its limits.
+/// A run that a person started, so that its calls are approved, also those that wait for a person's word.
+pub fn started_by_a_person(builder: RunBuilder) -> RunBuilder {
+    builder.policy(Policy::approve_all()).approver(Person)
+}
+
+struct Person;
+
+impl Approver for Person {
+    fn name(&self) -> &str {
+        "person"
+    }
+
+    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(async { Decision::Approve })
+    }
+}
+
+/// What a file says about runs a person started: its limits.
 pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> anyhow::Result<RunBuilder> {
     Ok(builder.limits(limits(loaded)?))
 }

@@ -222,6 +222,10 @@ impl Sandbox for Inside {
         self.sandbox.kind()
     }
 
+    fn isolates(&self) -> bool {
+        self.sandbox.isolates()
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         self.sandbox.exec(self.here(command))
     }

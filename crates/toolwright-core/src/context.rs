@@ -263,7 +263,7 @@ pub struct RunScope {
     pub run_id: Arc<str>,
     /// State that tools keep between calls.
     pub store: Store,
-    /// The sandboxes by name; the first is the default.
+    /// The sandboxes by name. The one named `default` is the default, else the first.
     pub sandboxes: indexmap::IndexMap<String, Arc<dyn Sandbox>>,
     /// The model that tools may ask.
     pub model: Option<Arc<dyn Model>>,
@@ -289,11 +289,11 @@ impl RunScope {
         found.ok_or_else(|| {
             let name = std::any::type_name::<T>();
             ToolError::fatal(format!("the run has no state of type `{name}`"))
-                .hint("add it when building the run: `.state(Arc::new(...))`")
+                .hint(format!("add it when building the run: `.state::<{name}>(...)`"))
         })
     }
 
-    /// The sandbox of that name, or the first one.
+    /// The sandbox of that name; without one, the default.
     pub fn sandbox(&self, name: Option<&str>) -> Result<Arc<dyn Sandbox>, ToolError> {
         let found = match name {
             None | Some("default") if !self.sandboxes.contains_key("default") => {

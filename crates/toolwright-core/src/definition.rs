@@ -94,11 +94,10 @@ impl ToolDef {
         R: IntoToolOutput,
     {
         let code = Arc::new(code);
-        let def = Self::from_fn(spec, move |context, arguments| {
+        Self::from_fn(spec, move |context, arguments| {
             let (code, context) = (code.clone(), context.clone());
             Box::pin(run_blocking(move || code(context, arguments).into_tool_output()))
-        });
-        def.edit(|_, settings| settings.blocking = true)
+        })
     }
 
     /// The most general form, which the others and `#[tool]` build on.

@@ -288,7 +288,6 @@ impl From<std::io::Error> for ToolError {
             ErrorKind::Permission => "permission denied".to_owned(),
             ErrorKind::IsADirectory => "this is a folder, not a file".to_owned(),
             ErrorKind::Timeout => "the operation timed out".to_owned(),
-            ErrorKind::UnicodeDecode => "the data is not valid UTF-8 text".to_owned(),
             _ => error.to_string(),
         };
         ToolError::of(kind, message).with_source(error)

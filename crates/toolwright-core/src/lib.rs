@@ -55,7 +55,9 @@ pub use model::{
     StopReason, ToolChoice, Usage,
 };
 pub use nearest::nearest;
-pub use output::{Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, ToolOutput};
+pub use output::{
+    Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, ToolOutput, json_size,
+};
 pub use sandbox::{
     Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
     ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,

@@ -209,7 +209,7 @@ impl Content {
         }
     }
 
-    /// How many bytes the block takes, near enough to bound it.
+    /// How many bytes the block takes: what it is bounded by.
     pub fn size(&self) -> usize {
         match self {
             Content::Text { text, .. } | Content::Reasoning { text, .. } => text.len(),
@@ -227,18 +227,29 @@ impl Content {
     }
 }
 
-/// The length of the compact JSON text of `value`, without building it (escapes are not counted).
-fn json_size(value: &Value) -> usize {
+/// The length of the compact JSON text of `value`, without building it.
+pub fn json_size(value: &Value) -> usize {
+    let commas = |items: usize| items.saturating_sub(1);
     match value {
         Value::Null | Value::Bool(true) => 4,
         Value::Bool(false) => 5,
         Value::Number(number) => number.as_str_len(),
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(|item| json_size(item) + 1).sum::<usize>() + 1,
+        Value::String(text) => quoted_size(text),
+        Value::Array(items) => 2 + commas(items.len()) + items.iter().map(json_size).sum::<usize>(),
         Value::Object(map) => {
-            map.iter().map(|(key, item)| key.len() + json_size(item) + 4).sum::<usize>() + 1
+            let entries = map.iter().map(|(key, item)| quoted_size(key) + 1 + json_size(item));
+            2 + commas(map.len()) + entries.sum::<usize>()
         }
     }
+}
+
+fn quoted_size(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0..=0x1f => 6,
+        _ => 1,
+    };
+    2 + text.bytes().map(escaped).sum::<usize>()
 }
 
 trait NumberLength {
@@ -459,11 +470,15 @@ mod tests {
 
     #[test]
     fn the_size_of_json_is_that_of_its_text() {
-        for value in
-            [serde_json::json!({"a": [1, 22, null], "b": "x"}), serde_json::json!([]), serde_json::json!({})]
-        {
-            let slack = json_size(&value).abs_diff(value.to_string().len());
-            assert!(slack <= 2, "{value}");
+        let odd: String = (0..=0x2f_u8).map(char::from).chain("\u{7f}\u{2028}ä😀\\".chars()).collect();
+        for value in [
+            serde_json::json!({"a": [1, 22, null], "b": "x"}),
+            serde_json::json!([]),
+            serde_json::json!({}),
+            serde_json::json!([[true, false], -7, 9, 10, 1.5e300, u64::MAX, {"": ""}]),
+            serde_json::json!({odd.clone(): odd}),
+        ] {
+            assert_eq!(json_size(&value), value.to_string().len(), "{value}");
         }
     }
 

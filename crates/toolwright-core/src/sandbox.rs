@@ -25,9 +25,7 @@ pub trait Sandbox: Send + Sync {
 
     /// Whether what runs inside is kept from harming the machine. A backend that isolates nothing says no, and a policy
     /// that approves sandboxed tools then does not count tools as sandboxed.
-    fn isolates(&self) -> bool {
-        self.kind() != "local"
-    }
+    fn isolates(&self) -> bool;
 
     /// Runs a command to its end. A non-zero exit is a result, not an error.
     ///

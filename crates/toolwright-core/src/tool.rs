@@ -97,9 +97,7 @@ impl ToolSpec {
 
     /// A hash of everything above: it changes when, and only when, the definition does.
     pub fn fingerprint(&self) -> Fingerprint {
-        let canonical = canonical_json(&serde_json::to_value(self).unwrap_or(Value::Null));
-        let digest = Sha256::digest(canonical.as_bytes());
-        Fingerprint(digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>().into())
+        Fingerprint::of(&serde_json::to_value(self).unwrap_or(Value::Null))
     }
 }
 
@@ -111,6 +109,14 @@ pub fn empty_parameters() -> Value {
 /// A short hash that identifies a tool's definition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fingerprint(pub Arc<str>);
+
+impl Fingerprint {
+    /// The hash of a value, whatever the order of its keys.
+    pub fn of(value: &Value) -> Self {
+        let digest = Sha256::digest(canonical_json(value).as_bytes());
+        Fingerprint(digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>().into())
+    }
+}
 
 /// Compact JSON with sorted keys, so that equal values give equal text.
 ///
@@ -202,8 +208,6 @@ pub struct ToolSettings {
     /// Whether a person must confirm each call, even one that a policy approves; `None` leaves it to the tool's
     /// [`words`](Self::words) and the policy.
     pub require_confirmation: Option<bool>,
-    /// The work is done without yielding; the runtime moves it off its own threads.
-    pub blocking: bool,
     /// Reads arguments before they are checked, for tools with rules of their own about what fits.
     pub reader: Option<Reader>,
     /// Shows a call to an approver.
@@ -227,7 +231,6 @@ static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
     return_direct: false,
     confidential: false,
     require_confirmation: None,
-    blocking: false,
     reader: None,
     viewer: None,
     words: None,
@@ -267,7 +270,6 @@ impl std::fmt::Debug for ToolSettings {
             .field("max_output", &self.max_output)
             .field("category", &self.category)
             .field("sandboxed", &self.sandboxed)
-            .field("blocking", &self.blocking)
             .finish_non_exhaustive()
     }
 }

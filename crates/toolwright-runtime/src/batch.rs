@@ -68,17 +68,21 @@ pub(crate) async fn run_into(
     for stage in stages(&tools, calls, fail_fast) {
         let first = place;
         place += stage.len();
-        let [call] = stage.as_slice() else {
-            run_stage(results, first, run, &tools, stage, cancel).await?;
-            continue;
+        let call = match <[ToolCall; 1]>::try_from(stage) {
+            Ok([call]) => call,
+            Err(stage) => {
+                run_stage(results, first, run, &tools, stage, cancel).await?;
+                continue;
+            }
         };
         if failed.contains(&call.name) {
-            results.set(first, skipped(call));
+            results.set(first, skipped(&call));
             continue;
         }
-        let result = run_call(run, call.clone(), Some(&tools), cancel).await?;
-        if result.is_error() && fail_fast.iter().any(|name| **name == *call.name) {
-            failed.push(call.name.clone());
+        let name = call.name.clone();
+        let result = run_call(run, call, Some(&tools), cancel).await?;
+        if result.is_error() && fail_fast.iter().any(|known| **known == *name) {
+            failed.push(name);
         }
         results.set(first, result);
     }

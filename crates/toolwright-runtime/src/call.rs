@@ -158,7 +158,7 @@ async fn attempt(
         deadline_ms: deadline.map(epoch_ms),
         policy: run.approvals.policy.as_ref().map(|policy| policy.id.clone()),
         idempotency_key: run.executor.is_remote().then(|| format!("{}/{span}", run.scope.run_id).into()),
-        trace: std::collections::BTreeMap::new(),
+        trace: run.trace.clone(),
     };
     let _active = Active::enter(run, span, &context);
     let outcome = guard::run(run, tools, envelope, &context, permit, settings.timeout).await;

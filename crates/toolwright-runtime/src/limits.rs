@@ -225,7 +225,7 @@ impl LimitScope {
 
     /// Admits one call that may itself take no longer than `timeout`.
     pub(crate) fn admit_call(&self, timeout: Option<Duration>) -> Result<Permit, LimitReached> {
-        let own_end = timeout.map(|timeout| Instant::now() + timeout);
+        let own_end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let deadline = self.deadline(own_end)?;
         self.count(LimitKind::ToolCalls, |scope| (&scope.tool_calls, scope.limits.tool_calls))?;
         Ok(Permit { own_end, deadline })
@@ -371,7 +371,7 @@ impl Waits {
     }
 
     fn announce(&mut self, now: Instant, time: Duration) {
-        let (from, to) = (self.until.map_or(now, |until| until.max(now)), now + time);
+        let (from, to) = (self.until.map_or(now, |until| until.max(now)), now + time.min(FOREVER));
         self.booked += to.saturating_duration_since(from);
         self.until = Some(from.max(to));
     }
@@ -451,8 +451,11 @@ pub(crate) fn reached(limit: LimitKind, max: f64, value: f64) -> LimitReached {
     LimitReached { limit, max, value }
 }
 
+/// Longer than anything lasts, and still a time that can be added to a clock.
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 fn seconds(value: f64) -> Duration {
-    Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(Duration::MAX / 4)
+    Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(FOREVER).min(FOREVER)
 }
 
 #[expect(

@@ -4,7 +4,7 @@
 //! small ones stay whole and large ones give way. Media are bounded apart, because a picture cut in half is nothing.
 
 use toolwright_core::{
-    Content, Media, MediaSource, ToolCall, ToolError, ToolOutput, ToolResult, Truncation, text,
+    Content, Media, MediaSource, ToolCall, ToolError, ToolOutput, ToolResult, Truncation, json_size, text,
 };
 
 /// The most bytes of text a model is given for one call, unless the run or the tool says otherwise.
@@ -57,8 +57,7 @@ fn bound(result: &mut ToolResult, limit: usize) {
             cut(block, share, &result.name);
         }
     }
-    let too_large =
-        result.structured.as_ref().is_some_and(|value| Content::json(value.clone()).size() > limit);
+    let too_large = result.structured.as_ref().is_some_and(|value| json_size(value) > limit);
     if too_large {
         result.structured = None;
     }
@@ -86,25 +85,6 @@ fn bound_words(result: &mut ToolResult, limit: usize) -> bool {
         }
     }
     any
-}
-
-/// How long a value is, as JSON.
-fn json_size(value: &serde_json::Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    match serde_json::to_writer(&mut count, value) {
-        Ok(()) => count.0,
-        Err(_) => usize::MAX,
-    }
 }
 
 fn is_text(block: &Content) -> bool {

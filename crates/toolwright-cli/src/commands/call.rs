@@ -36,7 +36,7 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
     let arguments = arguments(what.args.as_deref(), &what.arguments)?;
     let sandboxed = toolbox::needs_sandbox(&tools, &what.tool);
-    let mut builder = Run::builder(tools).max_output(what.max_output);
+    let mut builder = files::started_by_a_person(Run::builder(tools)).max_output(what.max_output);
     if let Some(loaded) = &loaded {
         builder = files::apply_limits(loaded, builder)?;
     }

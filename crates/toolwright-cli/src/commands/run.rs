@@ -18,8 +18,8 @@ pub async fn run(what: RunFile) -> anyhow::Result<()> {
         return Err(error.hint("add one: `cli: {process_input: one_by_one, do: {eval: '${input}'}}`").into());
     };
     let tools = loaded.tools().clone().with(cli.tool())?;
-    let builder =
-        files::apply_limits(&loaded, Run::builder(tools))?.on_event(|event: &Event| show(&event.kind));
+    let builder = files::apply_limits(&loaded, files::started_by_a_person(Run::builder(tools)))?
+        .on_event(|event: &Event| show(&event.kind));
     let builder = sandboxes::lend(&what.sandbox, Some(&loaded), builder).await?;
     let about = About { command: "run", file: Some(&what.file) };
     let (builder, _) = record(builder, &what.record, &about, loaded.secrets().to_vec())?;

@@ -293,9 +293,6 @@ impl Definition<'_> {
     fn settings(&self) -> Option<TokenStream> {
         let (core, options) = (self.core, &self.tool.options);
         let mut changes = Vec::new();
-        if self.tool.signature.asyncness.is_none() {
-            changes.push(quote! { __settings.blocking = true; });
-        }
         if let Some(parallel) = &options.parallel {
             changes.push(quote! { __settings.parallel = ::core::option::Option::Some(#parallel); });
         }

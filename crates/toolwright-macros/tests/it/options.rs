@@ -45,7 +45,7 @@ fn options_become_annotations_and_settings() {
     assert_eq!(settings.timeout, Some(Duration::from_millis(1500)));
     assert_eq!(settings.max_output, Some(4096));
     assert_eq!(settings.category.as_deref(), Some("tests"));
-    assert!(settings.sandboxed && settings.return_direct && settings.confidential && !settings.blocking);
+    assert!(settings.sandboxed && settings.return_direct && settings.confidential);
 }
 
 /// Has none.

@@ -292,6 +292,10 @@ impl Sandbox for Fake {
         "fake"
     }
 
+    fn isolates(&self) -> bool {
+        false
+    }
+
     fn exec<'a>(&'a self, _: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         Box::pin(async { Err(ToolError::new("no commands")) })
     }

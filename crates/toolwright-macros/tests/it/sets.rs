@@ -123,7 +123,6 @@ fn options_of_the_set_hold_for_tools_that_say_nothing() {
     let tools = Accounts::new(0).into_tools().unwrap();
     assert_eq!(tools.categories(), ["money".into(), "risky".into()]);
     let take = &tools.get("bank_take").unwrap().tool;
-    assert!(take.settings().blocking);
     assert_eq!(take.spec().parameters["properties"]["fee"]["default"], json!(1));
     assert_eq!(take.spec().parameters["required"], json!(["amount"]));
     let deposit = &tools.get("bank_deposit").unwrap().tool;

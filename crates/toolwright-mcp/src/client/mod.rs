@@ -231,14 +231,15 @@ impl Client {
     /// Makes a request, and answers what the server asks before it gives a result.
     async fn ask_in_rounds(&self, ask: Ask<'_>) -> Result<Value, McpError> {
         let Ask { method, params, timeout, progress, headers } = ask;
-        let until = tokio::time::Instant::now() + timeout;
+        let until = tokio::time::Instant::now().checked_add(timeout);
         let mut more = Map::new();
         for _ in 0..MAX_ROUNDS {
             let mut params = params.clone();
             if let Value::Object(members) = &mut params {
                 members.extend(std::mem::take(&mut more));
             }
-            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let left =
+                until.map_or(timeout, |until| until.saturating_duration_since(tokio::time::Instant::now()));
             let ask =
                 Ask { method, params, timeout: left, progress: progress.clone(), headers: headers.clone() };
             let result = self.request(ask).await?;

@@ -1,7 +1,8 @@
 //! Deciding about calls before they run.
 //!
 //! A [`Policy`] picks the rules that match a call; the strictest wins. What no rule decides is asked, and when there is
-//! nobody to ask, the call is refused. A run without a policy approves everything.
+//! nobody to ask, the call is refused. A run without a policy approves everything but the calls of tools that wait for a
+//! person's word.
 
 mod call_text;
 mod policy;
@@ -48,11 +49,20 @@ impl Approvals {
         call: &mut ToolCall,
         cancel: &CancelToken,
     ) -> Result<Approved, ToolError> {
-        let Some(policy) = &self.policy else {
-            return Ok(Approved { arguments: call.arguments.take(), changed: false });
+        let settings = entry.tool.settings();
+        // Without rules every call is approved, unless the tool was told to wait for a person's word.
+        let all;
+        let policy = match &self.policy {
+            Some(policy) => policy.as_ref(),
+            None if settings.require_confirmation != Some(true) => {
+                return Ok(Approved { arguments: call.arguments.take(), changed: false });
+            }
+            None => {
+                all = Policy::approve_all();
+                &all
+            }
         };
         in_declared_order(entry.tool.spec(), &mut call.arguments);
-        let settings = entry.tool.settings();
         // A tool that works in a sandbox is no safer than the sandbox it is given.
         let exposed = settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates());
         let mut ruling = if exposed {
@@ -142,10 +152,10 @@ fn in_declared_order(spec: &ToolSpec, arguments: &mut Value) {
     let Value::Object(given) = arguments else { return };
     let declared = spec.parameters.get("properties").and_then(Value::as_object);
     let place = |name: &str| declared.and_then(|all| all.keys().position(|known| known == name));
-    let key = |name: &str| (place(name).unwrap_or(usize::MAX), name.to_owned());
-    if !given.keys().map(|name| key(name)).is_sorted() {
+    let place = |name: &str| place(name).unwrap_or(usize::MAX);
+    if !given.keys().map(|name| (place(name), name)).is_sorted() {
         let mut entries: Vec<_> = std::mem::take(given).into_iter().collect();
-        entries.sort_by_cached_key(|(name, _)| key(name));
+        entries.sort_by_cached_key(|(name, _)| (place(name), name.clone()));
         given.extend(entries);
     }
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_core::{ToolCall, ToolSettings, ToolSpec};
+use toolwright_core::{Fingerprint, ToolCall, ToolSettings, ToolSpec};
 
 use super::rule::{CompiledRule, Rule, RuleDecision};
 
 /// Rules about calls. The strictest matching rule wins; a call no rule matches is asked about.
 #[derive(Debug)]
 pub struct Policy {
-    /// Identifies the policy in envelopes.
+    /// Identifies the policy in envelopes: a name, or a hash of its rules.
     pub(crate) id: Arc<str>,
     rules: Vec<CompiledRule>,
     order: Order,
@@ -54,8 +54,9 @@ impl Policy {
         rules: impl IntoIterator<Item = Result<Rule, String>>,
         order: Order,
     ) -> Result<Self, PolicyError> {
-        let (mut compiled, mut problems) = (Vec::new(), Vec::new());
+        let (mut compiled, mut problems, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for (index, rule) in rules.into_iter().enumerate() {
+            told.extend(rule.as_ref().ok().and_then(|rule| serde_json::to_value(rule).ok()));
             match rule.and_then(CompiledRule::new) {
                 Ok(rule) => compiled.push(rule),
                 Err(problem) => problems.push(format!("rule {}: {problem}", index + 1)),
@@ -64,7 +65,8 @@ impl Policy {
         if !problems.is_empty() {
             return Err(PolicyError { problems });
         }
-        Ok(Policy { id: "policy".into(), rules: compiled, order })
+        let id = Fingerprint::of(&serde_json::json!([format!("{order:?}"), told])).0;
+        Ok(Policy { id, rules: compiled, order })
     }
 
     /// A policy from YAML or JSON: a list of rules, or a map with `approvers` as Inspect writes them.

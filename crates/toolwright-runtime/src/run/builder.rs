@@ -33,6 +33,7 @@ pub struct RunBuilder {
     sinks: Vec<Arc<dyn EventSink>>,
     deltas: Vec<DeltaListener>,
     labels: BTreeMap<String, String>,
+    trace: BTreeMap<String, String>,
     transcript: Option<TranscriptWriter>,
     cancel: CancelToken,
     strictness: Strictness,
@@ -54,6 +55,7 @@ impl RunBuilder {
             sinks: Vec::new(),
             deltas: Vec::new(),
             labels: BTreeMap::new(),
+            trace: BTreeMap::new(),
             transcript: None,
             cancel: CancelToken::new(),
             strictness: Strictness::default(),
@@ -116,7 +118,7 @@ impl RunBuilder {
         self
     }
 
-    /// Adds a sandbox; the first is the default.
+    /// Adds a sandbox. The one named `default` is the default, else the first.
     #[must_use]
     pub fn sandbox(mut self, name: impl Into<String>, sandbox: Arc<dyn Sandbox>) -> Self {
         self.scope.sandboxes.insert(name.into(), sandbox);
@@ -156,6 +158,13 @@ impl RunBuilder {
     #[must_use]
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sends a trace header such as `traceparent` with each call that is done elsewhere; see [`Executor`].
+    #[must_use]
+    pub fn trace(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.trace.insert(name.into(), value.into());
         self
     }
 
@@ -229,6 +238,7 @@ impl RunBuilder {
             approvals,
             limits,
             executor: self.executor,
+            trace: self.trace,
             events: Arc::new(Events::new(sinks, self.deltas, first_seq, first_span)),
             cancel: self.cancel,
             strictness: self.strictness,

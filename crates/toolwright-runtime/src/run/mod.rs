@@ -4,7 +4,7 @@
 mod builder;
 mod dispatch;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,8 @@ pub(crate) struct RunInner {
     pub(crate) approvals: Approvals,
     pub(crate) limits: LimitScope,
     pub(crate) executor: Arc<dyn Executor>,
+    /// What goes with each call to where it is done.
+    pub(crate) trace: BTreeMap<String, String>,
     pub(crate) events: Arc<Events>,
     pub(crate) cancel: CancelToken,
     pub(crate) strictness: Strictness,
@@ -190,6 +192,7 @@ impl Run {
             approvals: outer.approvals.clone(),
             limits: outer.limits.nested(limits),
             executor: outer.executor.clone(),
+            trace: outer.trace.clone(),
             events: outer.events.clone(),
             cancel,
             strictness: outer.strictness,

@@ -394,14 +394,19 @@ async fn a_call_travels_as_data_and_a_changed_definition_does_not_run() {
             let arrived: Envelope = serde_json::from_str(&text).unwrap();
             assert_eq!(arrived, envelope);
             assert!(arrived.idempotency_key.as_ref().is_some_and(|key| key.ends_with("/0")), "{arrived:?}");
-            assert_eq!(arrived.policy.as_deref(), Some("approve_all"));
+            assert!(arrived.policy.as_ref().is_some_and(|id| id.len() == 32), "{arrived:?}");
+            assert_eq!(arrived.trace["traceparent"], "00-1-2-01");
             assert!(arrived.deadline_ms.is_some());
             LocalExecutor.execute(tools, arrived, context)
         }
     }
     let add = add().with_timeout(Duration::from_secs(5));
-    let policy = toolwright_runtime::Policy::approve_all();
-    let run = Run::builder(tools([add.clone()])).executor(Elsewhere).policy(policy).build().unwrap();
+    let policy = toolwright_runtime::Policy::from_yaml("- {tools: add, decision: approve}").unwrap();
+    let run = Run::builder(tools([add.clone()]))
+        .executor(Elsewhere)
+        .policy(policy)
+        .trace("traceparent", "00-1-2-01");
+    let run = run.build().unwrap();
     assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
 
     let set = tools([add]);
@@ -419,6 +424,15 @@ async fn a_call_travels_as_data_and_a_changed_definition_does_not_run() {
     let context = ToolContext::detached();
     let refused = LocalExecutor.execute(&set, envelope, &context).await.unwrap_err();
     assert!(refused.is_fatal() && refused.message().contains("changed after it was approved"));
+}
+
+#[tokio::test]
+async fn a_time_out_beyond_the_clock_is_none() {
+    let run = Run::builder(tools([add().with_timeout(Duration::MAX)])).build().unwrap();
+    assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
+    let limits = toolwright_runtime::Limits { wall_time: Some(1e19), ..Default::default() };
+    let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
+    assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
 }
 
 #[tokio::test]

@@ -198,11 +198,15 @@ async fn waiting_for_approval_ends_on_cancel_and_on_the_clock_but_is_not_working
     ears.check();
 }
 
-/// A sandbox that runs nothing, of any kind.
-struct Named(&'static str);
+/// A sandbox that runs nothing, and says whether it isolates.
+struct Named(bool);
 
 impl toolwright_core::Sandbox for Named {
     fn kind(&self) -> &str {
+        "named"
+    }
+
+    fn isolates(&self) -> bool {
         self.0
     }
 
@@ -231,16 +235,16 @@ impl toolwright_core::Sandbox for Named {
 
 #[tokio::test]
 async fn a_tool_is_no_safer_than_the_sandbox_it_is_given() {
-    for (kind, approved) in [("process", true), ("local", false)] {
+    for isolates in [true, false] {
         let tool = crate::support::plain("shell", |_| async { Ok("ran".to_owned()) }).with_sandboxed(true);
         let run = Run::builder(crate::support::tools([tool]))
             .policy(Policy::cautious())
-            .sandbox("default", std::sync::Arc::new(Named(kind)))
+            .sandbox("default", std::sync::Arc::new(Named(isolates)))
             .build()
             .unwrap();
         let result =
             run.call(toolwright_core::ToolCall::new("1", "shell", serde_json::json!({}))).await.unwrap();
-        assert_eq!(result.error.is_none(), approved, "{kind}");
+        assert_eq!(result.error.is_none(), isolates);
     }
 }
 
@@ -253,6 +257,13 @@ async fn a_tool_that_asks_for_confirmation_is_asked_about_even_when_a_policy_app
     assert!(
         alone.call(call("add", arguments.clone())).await.unwrap().is_error(),
         "nobody is there to confirm"
+    );
+    let without = Run::builder(tools([careful.clone()])).build().unwrap();
+    let refused = without.call(call("add", arguments.clone())).await.unwrap();
+    assert_eq!(
+        refused.error.unwrap().kind,
+        ErrorKind::Approval,
+        "no rules are no leave to go without a word"
     );
     let person = Person::who_says(Decision::Approve);
     let asked = Run::builder(tools([careful])).policy(policy()).approver(person.clone()).build().unwrap();

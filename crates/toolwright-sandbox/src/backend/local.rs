@@ -74,6 +74,10 @@ impl Sandbox for LocalSandbox {
         "local"
     }
 
+    fn isolates(&self) -> bool {
+        false
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         Box::pin(self.seat.exec(command, None))
     }

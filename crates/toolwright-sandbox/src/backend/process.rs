@@ -132,6 +132,10 @@ impl Sandbox for ProcessSandbox {
         "process"
     }
 
+    fn isolates(&self) -> bool {
+        true
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         Box::pin(self.seat.exec(command, None))
     }

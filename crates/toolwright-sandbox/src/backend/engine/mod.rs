@@ -365,6 +365,10 @@ impl Sandbox for EngineSandbox {
         self.inner.engine.program()
     }
 
+    fn isolates(&self) -> bool {
+        true
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         Box::pin(self.run(command, None))
     }
