@@ -15,7 +15,7 @@ use super::Site;
 use super::answers::{
     Answer, LAST_EVENT, SESSION, accepts_events, error, events, is_json, preflight, refused, text, whole,
 };
-use super::asked::{ask, session_of};
+use super::asked::{Asked, session_of};
 use super::bearer::Bad;
 use super::body::{self, Body};
 use super::gate::{self, Refusal};
@@ -138,7 +138,9 @@ async fn post(site: &Arc<Site>, subject: Arc<str>, request: hyper::Request<Incom
     };
     drop(body);
     match message {
-        Message::Request { id, method, params } => ask(site, subject, &headers, id, method, params).await,
+        Message::Request { id, method, params } => {
+            Asked { site: site.clone(), subject, headers, id, method, params }.answer().await
+        }
         Message::Notification { method, params } => match session_of(site, &subject, &headers) {
             Ok(Some(session)) => {
                 session.session.notified(&method, &params);
