@@ -28,6 +28,7 @@ const MCP_PEERS: &[&str] = &[
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/inspector@2.12.0",
     "@modelcontextprotocol/sdk@1.32.2",
+    "@modelcontextprotocol/client@2.3.1",
 ];
 
 /// The vendors' own clients.

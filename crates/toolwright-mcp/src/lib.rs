@@ -52,7 +52,7 @@ pub use server::{
     Changes, ClientApprover, CompletionRequest, Completions, FileResources, HttpOptions, HttpServer,
     LogLevel, Peer, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Question, Reply, Resource,
     ResourceBody, ResourceContents, ResourceServer, ResourceTemplate, Resources, Role, Server, StateKey,
-    TaskSupport, ToolPrompts,
+    TaskSupport, ToolPrompts, Watching,
 };
 pub use source::{DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus};
 pub use toolwright_core::text::visible;

@@ -1,7 +1,8 @@
 //! The first words: which revision is spoken, and what the server says of itself.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolwright_core::{CancelToken, text};
@@ -17,6 +18,10 @@ use crate::protocol::{
 
 /// How long the stream for what a server says unasked may take to open before the session goes on without waiting.
 const LISTEN_TIME: Duration = Duration::from_secs(2);
+
+/// The first and the longest pause before it is opened again.
+const LISTEN_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What a server said of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -116,14 +121,32 @@ impl Client {
         }
         let mut params = json!({"notifications": {"toolsListChanged": true}});
         self.say_who(&mut params);
-        let (connection, closed) = (Arc::downgrade(&self.connection), self.connection.closed().clone());
+        let (weak, closed) = (Arc::downgrade(&self.connection), self.connection.closed().clone());
         tokio::spawn(async move {
-            let Some(connection) = connection.upgrade() else { return };
             // It is answered when the server ends it; nobody minds when it does not know it.
             let forever = Duration::from_secs(365 * 24 * 3600);
-            tokio::select! {
-                _ = connection.request(Ask::new("subscriptions/listen", params, forever)) => {}
-                () = closed.cancelled() => {}
+            let mut pause = LISTEN_PAUSE;
+            loop {
+                let Some(connection) = weak.upgrade() else { return };
+                let since = Instant::now();
+                let ended = tokio::select! {
+                    ended = connection.request(Ask::new("subscriptions/listen", params.clone(), forever)) => ended,
+                    () = closed.cancelled() => return,
+                };
+                if ended.is_err_and(|error| error.kind() != McpErrorKind::Closed) {
+                    return;
+                }
+                // A stream that breaks off is begun again. Nobody knows what changed in between.
+                drop(connection);
+                pause = if since.elapsed() > LONGEST_PAUSE { LISTEN_PAUSE } else { pause };
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = closed.cancelled() => return,
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                if let Some(connection) = weak.upgrade() {
+                    connection.tools_changed.store(true, Ordering::Release);
+                }
             }
         });
     }

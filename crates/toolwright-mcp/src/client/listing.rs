@@ -1,6 +1,7 @@
 //! What a server offers, page by page, with every list bounded.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -37,6 +38,11 @@ impl Client {
         *self.mirrored.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
             Mirrored::of(&listing.tools);
         Ok(listing)
+    }
+
+    /// Has [`tools_changed`](Self::tools_changed) say so.
+    pub(crate) fn note_tools_changed(&self) {
+        self.connection.tools_changed.store(true, Ordering::Release);
     }
 
     /// Lists the resources.

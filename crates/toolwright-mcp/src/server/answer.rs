@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolwright_core::{ToolError, text};
+use toolwright_core::{ErrorKind, ToolError, text};
 
 use super::rounds::Rounds;
-use super::{CompletionRequest, Era, Inner, LogLevel, Outcome, Peer, Request, call, hub};
+use super::{CompletionRequest, Era, Inner, LogLevel, Outcome, Peer, Request, Watching, call, hub};
 use crate::jsonrpc::{
     INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError, UNSUPPORTED_VERSION,
 };
@@ -50,8 +50,8 @@ impl Inner {
     pub(super) fn capabilities(&self, era: Era) -> Value {
         let mut can = Map::from_iter([("tools".to_owned(), json!({"listChanged": true}))]);
         if self.resources.is_some() {
-            let watched = self.watched_resources();
-            can.insert("resources".to_owned(), json!({"listChanged": watched, "subscribe": watched}));
+            let (told, subscribe) = (self.watching() == Watching::Told, self.watching() != Watching::No);
+            can.insert("resources".to_owned(), json!({"listChanged": told, "subscribe": subscribe}));
         }
         if self.prompts.is_some() {
             can.insert("prompts".to_owned(), json!({"listChanged": true}));
@@ -91,7 +91,12 @@ impl Inner {
                 None => Err(no_method(&method)),
             },
             "resources/list" => match &self.resources {
-                Some(known) => self.page("resources", &known.list(), Clone::clone, &params, stateless),
+                Some(known) => {
+                    // Looking through folders may take a while.
+                    let known = known.clone();
+                    let listed = tokio::task::spawn_blocking(move || known.list()).await.unwrap_or_default();
+                    self.page("resources", &listed, Clone::clone, &params, stateless)
+                }
                 None => Err(no_method(&method)),
             },
             "resources/templates/list" => match &self.resources {
@@ -126,8 +131,8 @@ impl Inner {
                 let unknown = || RpcError::new(INVALID_PARAMS, "`level` is not one of the protocol's words");
                 session.set_log_level(level.ok_or_else(unknown)?);
             }
-            "resources/subscribe" if self.watched_resources() => session.watch(uri()?)?,
-            "resources/unsubscribe" if self.watched_resources() => session.unwatch(uri()?),
+            "resources/subscribe" if self.watching() != Watching::No => session.watch(self, uri()?)?,
+            "resources/unsubscribe" if self.watching() != Watching::No => session.unwatch(uri()?),
             _ => return Err(no_method(method)),
         }
         Ok(json!({}))
@@ -266,11 +271,15 @@ impl Inner {
 
     /// A tool's error says itself what a client may know; what is fatal is for the log only.
     pub(super) fn failed(&self, what: &str, error: &ToolError) -> RpcError {
-        if error.kind() == toolwright_core::ErrorKind::Fatal {
+        if error.kind() == ErrorKind::Fatal {
             self.log(&format!("{what} failed: {error}"));
             return RpcError::new(INTERNAL_ERROR, format!("{what} failed; the server's log says why"));
         }
-        RpcError::new(INTERNAL_ERROR, error.message())
+        let code = match error.kind() {
+            ErrorKind::Parsing => INVALID_PARAMS,
+            _ => INTERNAL_ERROR,
+        };
+        RpcError::new(code, error.message())
     }
 
     /// What every result of the stateless revision says besides.

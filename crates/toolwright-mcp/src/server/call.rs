@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolwright_core::{CallNote, CancelToken, ToolCall, ToolResult, ToolSpec, Watch, text};
 
 use super::rounds::Rounds;
-use super::tasks::{TaskSupport, needs_extension};
+use super::tasks::{self, TaskSupport, needs_extension};
 use super::{CANCEL_GRACE, Era, Inner, Outcome, Outlet, Peer, Request};
 use crate::bridge;
 use crate::jsonrpc::{self, BUSY, INTERNAL_ERROR, INVALID_PARAMS, RpcError};
@@ -77,25 +77,35 @@ impl Ready {
         if !matches!(support, TaskSupport::After(_)) {
             peer.goes_on_as(task.clone());
         }
-        let (cancel, running) = (task.cancel.clone(), task.clone());
-        let (told, outcome) = tokio::sync::oneshot::channel();
-        let work = tokio::spawn(async move {
-            let outcome = self.run(cancel).await;
-            running.ended(outcome.clone());
-            let _ = told.send(outcome);
-        });
+        let cancel = task.cancel.clone();
+        let mut work = tokio::spawn(async move { self.run(cancel).await });
         if let TaskSupport::After(patience) = support {
             tokio::select! {
                 biased;
-                outcome = outcome => return outcome.unwrap_or_default(),
+                outcome = &mut work => {
+                    server.tasks.forget(&task);
+                    return outcome.unwrap_or_default();
+                }
                 () = request.cancel.cancelled() => {
                     task.cancel.cancel();
                     let _ = work.await;
+                    server.tasks.forget(&task);
                     return None;
                 }
                 () = tokio::time::sleep(patience) => peer.goes_on_as(task.clone()),
             }
         }
+        let (kept, running) = (server.tasks.clone(), task.clone());
+        tokio::spawn(async move {
+            let outcome = match tokio::time::timeout(tasks::LIFETIME, &mut work).await {
+                Ok(outcome) => outcome,
+                Err(_) => {
+                    running.cancel.cancel();
+                    work.await
+                }
+            };
+            kept.ended(&running, outcome.unwrap_or_default());
+        });
         Some(Ok(server.finish(task.created(), request.era)))
     }
 

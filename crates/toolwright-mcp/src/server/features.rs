@@ -17,9 +17,15 @@ pub trait Resources: Send + Sync {
         Vec::new()
     }
 
-    /// Whether [`Changes::resource`](super::Changes::resource) is told when one changes: only then can clients watch them.
-    fn tells_changes(&self) -> bool {
-        true
+    /// How clients learn that one changed.
+    fn watching(&self) -> Watching {
+        Watching::Told
+    }
+
+    /// For [`Watching::Looked`]: a number that differs when the content does; `None` when there is no such resource.
+    fn mark(&self, uri: &str) -> Option<u64> {
+        let _ = uri;
+        None
     }
 
     /// Reads one; `None` when there is no such resource.
@@ -28,6 +34,17 @@ pub trait Resources: Send + Sync {
         peer: &'a Peer,
         uri: &'a str,
     ) -> BoxFuture<'a, Result<Option<Vec<ResourceContents>>, ToolError>>;
+}
+
+/// How clients learn that a resource changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watching {
+    /// Not at all, so they cannot ask for it.
+    No,
+    /// The program says so: [`Changes::resource`](super::Changes::resource).
+    Told,
+    /// The server looks at [`Resources::mark`] once a second, as long as a client watches the resource.
+    Looked,
 }
 
 /// A thing that can be read.

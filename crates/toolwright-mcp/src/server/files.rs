@@ -4,6 +4,7 @@
 //! step by step without following links, so neither `..` nor a link that appears in between leads anywhere else.
 
 use std::fs::File;
+use std::hash::{Hash as _, Hasher as _};
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -11,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolwright_core::{BoxFuture, ErrorKind, ToolError, glob_match};
 
-use super::{Peer, Resource, ResourceBody, ResourceContents, Resources};
+use super::{Peer, Resource, ResourceBody, ResourceContents, Resources, Watching};
 
 /// How many files are listed, how many entries are looked at for them, and how deep.
 const MAX_FILES: usize = 1000;
@@ -167,9 +168,21 @@ impl Resources for FileResources {
         self.find()
     }
 
-    /// Nobody watches the files.
-    fn tells_changes(&self) -> bool {
-        false
+    fn watching(&self) -> Watching {
+        Watching::Looked
+    }
+
+    fn mark(&self, uri: &str) -> Option<u64> {
+        let path = uri.strip_prefix(SCHEME).and_then(decode).filter(|path| self.offers(path))?;
+        let about = open_below(&self.folder, &path)?.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let mut mark = std::hash::DefaultHasher::new();
+        (about.len(), about.modified().ok()).hash(&mut mark);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            (about.ino(), about.ctime(), about.ctime_nsec()).hash(&mut mark);
+        }
+        Some(mark.finish())
     }
 
     fn read<'a>(

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
 use super::session::Session;
-use super::{Inner, Outcome, Request};
+use super::watch::Watch;
+use super::{Inner, Outcome, Request, Watching};
 use crate::jsonrpc::{self, INVALID_PARAMS, RpcError};
 use crate::protocol::SUBSCRIPTION_KEY;
 
@@ -76,12 +77,16 @@ impl Change {
     }
 }
 
-/// Waits for the next changes. A client that fell behind is told that every list changed.
-async fn next(changes: &mut broadcast::Receiver<Change>) -> Option<Vec<Change>> {
+/// Waits for the next changes. A client that fell behind is told that every list changed, and all it watches.
+async fn next(
+    changes: &mut broadcast::Receiver<Change>,
+    watched: impl FnOnce() -> Vec<String>,
+) -> Option<Vec<Change>> {
     match changes.recv().await {
         Ok(change) => Some(vec![change]),
         Err(broadcast::error::RecvError::Lagged(_)) => {
-            Some(vec![Change::Tools, Change::Prompts, Change::Resources])
+            let lists = [Change::Tools, Change::Prompts, Change::Resources];
+            Some(lists.into_iter().chain(watched().into_iter().map(Change::Resource)).collect())
         }
         Err(broadcast::error::RecvError::Closed) => None,
     }
@@ -95,7 +100,7 @@ pub(super) async fn tell_session(
 ) {
     loop {
         let changed = tokio::select! {
-            changed = next(&mut changes) => changed,
+            changed = next(&mut changes, || session.all_watched()) => changed,
             () = session.ended.cancelled() => None,
             () = out.closed() => None,
         };
@@ -121,6 +126,7 @@ struct Filter {
     prompts: bool,
     resources: bool,
     watched: Vec<String>,
+    _watches: Vec<Watch>,
 }
 
 impl Filter {
@@ -139,12 +145,17 @@ impl Filter {
                     RpcError::new(INVALID_PARAMS, message)
                 })?,
         };
-        let resources = server.resources.is_some();
+        // What cannot be watched is left out, and the client is told what was not.
+        let watched = if server.watching() == Watching::No { Vec::new() } else { watched };
+        let watched =
+            watched.into_iter().filter_map(|uri| server.watch(&uri, true).ok().map(|watch| (uri, watch)));
+        let (watched, watches) = watched.unzip();
         Ok(Filter {
             tools: says("toolsListChanged"),
             prompts: says("promptsListChanged") && server.prompts.is_some(),
-            resources: says("resourcesListChanged") && resources,
-            watched: if resources { watched } else { Vec::new() },
+            resources: says("resourcesListChanged") && server.watching() == Watching::Told,
+            watched,
+            _watches: watches,
         })
     }
 
@@ -198,7 +209,7 @@ pub(super) async fn listen(server: &Inner, request: &Request, params: &Value) ->
     }
     loop {
         let changed = tokio::select! {
-            changed = next(&mut changes) => changed,
+            changed = next(&mut changes, || filter.watched.clone()) => changed,
             () = request.cancel.cancelled() => return None,
             () = out.closed() => return None,
         };

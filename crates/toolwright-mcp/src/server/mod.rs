@@ -17,6 +17,7 @@ mod rounds;
 mod session;
 mod standard_streams;
 mod tasks;
+mod watch;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -26,7 +27,7 @@ use toolwright_core::{CancelToken, Dispatch, Patterns, ToolSpec};
 
 pub use self::features::{
     CompletionRequest, Completions, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Resource,
-    ResourceBody, ResourceContents, ResourceTemplate, Resources, Role,
+    ResourceBody, ResourceContents, ResourceTemplate, Resources, Role, Watching,
 };
 pub use self::files::FileResources;
 pub use self::http::{HttpOptions, HttpServer, ResourceServer};
@@ -39,6 +40,7 @@ pub use self::tasks::TaskSupport;
 use self::hub::Hub;
 use self::session::Session;
 use self::tasks::Tasks;
+use self::watch::Watches;
 use crate::client::OnLog;
 use crate::jsonrpc::{Id, RpcError};
 use crate::protocol::{Implementation, STATELESS_VERSION};
@@ -67,6 +69,7 @@ struct Inner {
     completions: Option<Arc<dyn Completions>>,
     task_support: Vec<(Patterns, TaskSupport)>,
     hub: Hub,
+    watches: Watches,
     tasks: Tasks,
     state_key: StateKey,
 }
@@ -90,6 +93,7 @@ impl Server {
                 completions: None,
                 task_support: Vec::new(),
                 hub: Hub::new(),
+                watches: Watches::default(),
                 tasks: Tasks::default(),
                 state_key: StateKey::random(),
             }),
@@ -216,7 +220,7 @@ impl Inner {
     fn refreshed_tools(&self) -> Arc<Vec<ToolSpec>> {
         let now = self.dispatch.specs();
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
-        let same = tools.len() == now.len() && tools.iter().zip(&now).all(|(old, new)| old.name == new.name);
+        let same = **tools == now;
         *tools = Arc::new(now);
         let tools = tools.clone();
         if !same {
@@ -236,9 +240,9 @@ impl Inner {
         place(&fresh).map(|at| (fresh, at))
     }
 
-    /// The resources, when clients can watch them.
-    fn watched_resources(&self) -> bool {
-        self.resources.as_ref().is_some_and(|resources| resources.tells_changes())
+    /// How clients learn that a resource changed.
+    fn watching(&self) -> Watching {
+        self.resources.as_ref().map_or(Watching::No, |resources| resources.watching())
     }
 
     fn task_support(&self, tool: &str) -> Option<TaskSupport> {

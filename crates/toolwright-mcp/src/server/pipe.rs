@@ -40,7 +40,8 @@ pub(super) async fn serve(
             let _ = tokio::time::timeout(CANCEL_GRACE * 2, session.idle()).await;
         }
         session.ended.cancel();
-        let _ = telling.await;
+        // It may be in the middle of telling a client that does not read.
+        telling.abort();
         drop(pipe);
     };
     tokio::select! {

@@ -1,6 +1,6 @@
 //! One client in the era of sessions: what was agreed on, what is under way, and what the server asked it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use toolwright_core::CancelToken;
 
+use super::watch::Watch;
 use super::{Inner, LogLevel, Outlet};
 use crate::jsonrpc::{self, INVALID_PARAMS, INVALID_REQUEST, Id, RpcError};
 use crate::protocol::{LATEST_SESSION_VERSION, SESSION_VERSIONS};
@@ -24,7 +25,7 @@ pub(super) struct Session {
     asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, RpcError>>>>,
     next_question: AtomicI64,
     log_level: AtomicU8,
-    watched: Mutex<HashSet<String>>,
+    watched: Mutex<HashMap<String, Watch>>,
 }
 
 /// What `initialize` settled.
@@ -82,24 +83,36 @@ impl Session {
     }
 
     /// Begins to watch a resource; an error when there are too many.
-    pub(super) fn watch(&self, uri: &str) -> Result<(), RpcError> {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains(uri) {
+    pub(super) fn watch(&self, server: &Inner, uri: &str) -> Result<(), RpcError> {
+        let mut watched = self.watched();
+        if watched.contains_key(uri) {
+            return Ok(());
+        }
+        if watched.len() >= MAX_SUBSCRIPTIONS {
             return Err(RpcError::new(
                 INVALID_PARAMS,
                 format!("at most {MAX_SUBSCRIPTIONS} resources can be watched"),
             ));
         }
-        watched.insert(uri.to_owned());
+        watched.insert(uri.to_owned(), server.watch(uri, false)?);
         Ok(())
     }
 
     pub(super) fn unwatch(&self, uri: &str) {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+        self.watched().remove(uri);
     }
 
     pub(super) fn watches(&self, uri: &str) -> bool {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).contains(uri)
+        self.watched().contains_key(uri)
+    }
+
+    /// Everything the client watches.
+    pub(super) fn all_watched(&self) -> Vec<String> {
+        self.watched().keys().cloned().collect()
+    }
+
+    fn watched(&self) -> MutexGuard<'_, HashMap<String, Watch>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn calls(&self) -> MutexGuard<'_, HashMap<Id, CancelToken>> {

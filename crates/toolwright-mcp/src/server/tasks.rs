@@ -18,13 +18,17 @@ use crate::protocol::TASKS_EXTENSION;
 use crate::random::random_name;
 
 /// How long a task is kept.
-const LIFETIME: Duration = Duration::from_secs(3600);
+pub(super) const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// How often a client should look.
 const POLL: Duration = Duration::from_millis(500);
 
-/// How many tasks are kept at once.
+/// How many tasks are kept at once, and how many of one client.
 const MAX_TASKS: usize = 1000;
+const MAX_TASKS_EACH: usize = 250;
+
+/// How many bytes of results are kept; the oldest go first.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// When the call of a tool goes on as a task, for clients that know tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +57,8 @@ struct State {
     status: Status,
     updated: SystemTime,
     questions: Vec<Waiting>,
+    /// How large the result is.
+    bytes: usize,
 }
 
 enum Status {
@@ -71,18 +77,12 @@ impl Tasks {
     /// A new task, known to its owner before anybody is told of it; `None` when there are too many.
     pub(super) fn create(&self, request: &Request) -> Option<Arc<Task>> {
         let mut tasks = self.tasks();
-        tasks.retain(|_, task| {
-            let lives = task.created.1.elapsed() < LIFETIME;
-            if !lives && !task.is_over() {
-                // The client was told how long it may take.
-                task.stop();
-            }
-            lives
-        });
+        let of_owner = |task: &Arc<Task>| task.owner == request.subject;
+        if tasks.values().filter(|task| of_owner(task)).count() >= MAX_TASKS_EACH {
+            drop_oldest(&mut tasks, of_owner)?;
+        }
         if tasks.len() >= MAX_TASKS {
-            let oldest = tasks.values().filter(|task| task.is_over()).min_by_key(|task| task.created.1);
-            let oldest = oldest.map(|task| task.id.clone())?;
-            tasks.remove(&oldest);
+            drop_oldest(&mut tasks, |_| true)?;
         }
         let task = Arc::new(Task {
             id: random_name(),
@@ -93,14 +93,40 @@ impl Tasks {
                 status: Status::Working,
                 updated: SystemTime::now(),
                 questions: Vec::new(),
+                bytes: 0,
             }),
         });
         tasks.insert(task.id.clone(), task.clone());
         Some(task)
     }
 
+    /// Forgets a task nobody was told of, because its call was answered directly.
+    pub(super) fn forget(&self, task: &Task) {
+        self.tasks().remove(&task.id);
+    }
+
+    /// Notes how the work of a task ended, and drops the oldest results when there are too many bytes of them.
+    pub(super) fn ended(&self, task: &Task, outcome: Outcome) {
+        task.ended(outcome);
+        let mut tasks = self.tasks();
+        let mut kept: usize = tasks.values().map(|task| task.bytes()).sum();
+        while kept > MAX_BYTES {
+            let Some(gone) = drop_oldest(&mut tasks, |other| other.id != task.id) else { break };
+            kept -= gone.bytes();
+        }
+    }
+
+    /// The tasks that are not too old. Those that are end: their clients were told how long they may take.
     fn tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<Task>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|_, task| {
+            let lives = task.created.1.elapsed() < LIFETIME;
+            if !lives {
+                task.stop();
+            }
+            lives
+        });
+        tasks
     }
 
     /// Answers `tasks/get`, `tasks/update` and `tasks/cancel`.
@@ -129,6 +155,13 @@ impl Tasks {
     }
 }
 
+/// Drops the oldest of these tasks that is over; `None` when none is.
+fn drop_oldest(tasks: &mut HashMap<String, Arc<Task>>, of: impl Fn(&Arc<Task>) -> bool) -> Option<Arc<Task>> {
+    let over = tasks.values().filter(|task| task.is_over() && of(task));
+    let oldest = over.min_by_key(|task| task.created.1).map(|task| task.id.clone())?;
+    tasks.remove(&oldest)
+}
+
 /// The error for clients that do not know tasks.
 pub(super) fn needs_extension() -> RpcError {
     let mut error = RpcError::new(MISSING_CAPABILITY, "this needs a client that knows the tasks extension");
@@ -143,6 +176,10 @@ impl Task {
 
     fn is_over(&self) -> bool {
         !matches!(self.state().status, Status::Working)
+    }
+
+    fn bytes(&self) -> usize {
+        self.state().bytes
     }
 
     /// The answer to the request that made the task.
@@ -194,9 +231,14 @@ impl Task {
     }
 
     /// Notes how the work ended. What was cancelled stays so.
-    pub(super) fn ended(&self, outcome: Outcome) {
+    fn ended(&self, outcome: Outcome) {
+        let bytes = match &outcome {
+            Some(Ok(result)) => result.to_string().len(),
+            _ => 0,
+        };
         let mut state = self.state();
         if let Status::Working = state.status {
+            state.bytes = bytes;
             state.status = outcome.map_or(Status::Cancelled, Status::Done);
             state.updated = SystemTime::now();
             state.questions.clear();

@@ -277,7 +277,8 @@ impl Inner {
             let Some(why) = client.closed() else {
                 let rested = live.listed.is_none_or(|at| at.elapsed() >= LIST_PAUSE);
                 if rested && client.take_tools_changed() {
-                    self.list(&mut live, &client).await?;
+                    // Still to be listed, when listing them fails.
+                    self.list(&mut live, &client).await.inspect_err(|_| client.note_tools_changed())?;
                 }
                 return Ok(client);
             };
@@ -325,12 +326,15 @@ impl Inner {
             live.retry_at = Some(Instant::now() + doubled.min(MAX_PAUSE));
         }
         live.failures += 1;
+        let told = format!("{}: {why}", self.name);
         let mut seen = self.seen();
         seen.client = None;
-        if let Some(on_log) = &self.options.on_log {
-            on_log(&format!("{}: {why}", self.name));
-        }
         seen.failure = Some(why);
+        drop(seen);
+        // Whoever is told may want to look at the state.
+        if let Some(on_log) = &self.options.on_log {
+            on_log(&told);
+        }
     }
 
     async fn list(self: &Arc<Self>, live: &mut Live, client: &Client) -> Result<(), McpError> {

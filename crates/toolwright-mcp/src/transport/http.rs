@@ -4,8 +4,9 @@
 //! The older transport, with one stream of events for everything, is spoken too.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -33,6 +34,10 @@ const MAX_TOKENS: u32 = 3;
 
 /// How long to wait before a stream is taken up again, when the server does not say.
 const RESUME_PAUSE: Duration = Duration::from_millis(500);
+
+/// The shortest and the longest pause, whatever the server says: it may not have us knock without end, nor never again.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 * 1024;
@@ -125,6 +130,8 @@ impl Link {
     pub(crate) fn send(self: &Arc<Self>, connection: &Arc<Connection>, outgoing: Outgoing) {
         let (link, connection) = (self.clone(), connection.clone());
         let id = outgoing.id;
+        // Held until the task is on the list, so that a task that is done at once finds itself there.
+        let mut under_way = self.under_way();
         let task = tokio::spawn(async move {
             let outcome = link.exchange(&connection, &outgoing).await;
             if let Some(id) = outgoing.id {
@@ -136,7 +143,7 @@ impl Link {
             }
         });
         if let Some(id) = id {
-            self.under_way().insert(id, task.abort_handle());
+            under_way.insert(id, task.abort_handle());
         }
     }
 
@@ -332,6 +339,7 @@ impl Link {
         let mut place = Place::default();
         let mut resumes = 0;
         loop {
+            let before = place.last_id.clone();
             let broke = match response.take() {
                 Some(response) => self.follow(connection, response, &mut place, Some(id)).await.err(),
                 None => None,
@@ -347,12 +355,12 @@ impl Link {
             let closed =
                 || McpError::new(McpErrorKind::Closed, "the server closed the stream before it answered");
             let last = place.last_id.clone().filter(|_| !self.is_stateless()).ok_or_else(closed)?;
-            resumes += 1;
+            // A server may close the stream of a long call as often as it likes, as long as it gets on.
+            resumes = if before == place.last_id { resumes + 1 } else { 1 };
             if resumes > MAX_RESUMES {
                 return Err(closed());
             }
-            tokio::time::sleep(place.retry.unwrap_or(RESUME_PAUSE).saturating_mul(1 << (resumes - 1).min(4)))
-                .await;
+            tokio::time::sleep(place.pause(resumes - 1)).await;
             let answered = self.listen_request(Some(&last)).await.send().await;
             response = answered.ok().filter(|response| response.status() == StatusCode::OK);
         }
@@ -412,7 +420,9 @@ impl Link {
     /// Listens for what the server says unasked, until the session is over. Most servers have nothing to say. `opened` is
     /// told once the server has answered for the first time: what is asked before might be missed.
     pub(crate) async fn listen(self: Arc<Self>, connection: Weak<Connection>, opened: CancelToken) {
-        let (mut place, mut pause) = (Place::default(), RESUME_PAUSE);
+        // How many streams, or attempts at one, brought nothing.
+        let (mut place, mut in_vain) = (Place::default(), 0);
+        let mut connected_before = false;
         let _opened = opened.clone().drop_guard();
         loop {
             let response = self.listen_request(place.last_id.as_deref()).await.send().await;
@@ -421,11 +431,19 @@ impl Link {
             let closed = live.closed().clone();
             match response {
                 Ok(response) if response.status() == StatusCode::OK => {
-                    pause = RESUME_PAUSE;
+                    if connected_before && place.last_id.is_none() {
+                        // Nobody knows what was said in between.
+                        live.tools_changed.store(true, Ordering::Release);
+                    }
+                    let (heard, since) = (live.heard(), Instant::now());
                     tokio::select! {
                         _ = self.follow(&live, response, &mut place, None) => {}
                         () = closed.cancelled() => return,
                     }
+                    if live.heard() != heard || since.elapsed() >= LONGEST_PAUSE {
+                        in_vain = 0;
+                    }
+                    connected_before = true;
                 }
                 // The server has no such stream.
                 Ok(_) => return,
@@ -433,10 +451,10 @@ impl Link {
             }
             drop(live);
             tokio::select! {
-                () = tokio::time::sleep(place.retry.unwrap_or(pause)) => {}
+                () = tokio::time::sleep(place.pause(in_vain)) => {}
                 () = closed.cancelled() => return,
             }
-            pause = (pause * 2).min(Duration::from_secs(30));
+            in_vain += 1;
         }
     }
 
@@ -447,7 +465,10 @@ impl Link {
         time: Duration,
     ) -> Result<(), McpError> {
         let start = |message: String| McpError::new(McpErrorKind::Start, message);
-        let response = self.listen_request(None).await.send().await.map_err(|cause| unreachable(&cause))?;
+        let asked = async { self.listen_request(None).await.send().await };
+        let response = tokio::time::timeout(time, asked).await;
+        let response = response.map_err(|_| start(format!("the server did not answer within {time:?}")))?;
+        let response = response.map_err(|cause| unreachable(&cause))?;
         if response.status() != StatusCode::OK {
             return Err(start(format!("the server answered {}", response.status().as_u16())));
         }
@@ -486,6 +507,15 @@ impl Link {
 struct Place {
     last_id: Option<String>,
     retry: Option<Duration>,
+}
+
+impl Place {
+    /// How long to wait before the stream is taken up again: what the server says, doubled each time it was in vain, within
+    /// bounds of our own.
+    fn pause(&self, in_vain: u32) -> Duration {
+        let said = self.retry.unwrap_or(RESUME_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        said.saturating_mul(1 << in_vain.min(16)).min(LONGEST_PAUSE)
+    }
 }
 
 fn take(connection: &Arc<Connection>, message: &[u8]) -> Result<(), McpError> {
@@ -542,7 +572,18 @@ pub(crate) fn encoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::encoded;
+    use super::*;
+
+    #[test]
+    fn pauses_are_the_servers_within_our_bounds_and_grow() {
+        let pause = |retry: Option<u64>, in_vain| {
+            Place { retry: retry.map(Duration::from_millis), ..Place::default() }.pause(in_vain).as_millis()
+        };
+        assert_eq!((pause(None, 0), pause(None, 1), pause(None, 2)), (500, 1000, 2000));
+        assert_eq!((pause(Some(700), 0), pause(Some(700), 1)), (700, 1400));
+        assert_eq!((pause(Some(0), 0), pause(Some(0), 3)), (100, 800));
+        assert_eq!((pause(Some(u64::MAX), 0), pause(Some(0), u32::MAX)), (30_000, 30_000));
+    }
 
     #[test]
     fn values_that_are_not_safe_in_a_header_are_encoded() {

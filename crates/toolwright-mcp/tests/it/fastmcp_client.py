@@ -5,7 +5,7 @@ import asyncio, json, sys
 from fastmcp import Client
 
 
-async def main(url):
+async def main(url, witness):
     seen = {"progress": []}
 
     async def on_progress(done, total, message):
@@ -21,7 +21,7 @@ async def main(url):
         seen["error"] = failed.is_error
         await client.call_tool("test_tool_with_progress", {}, progress_handler=on_progress)
         try:
-            await client.call_tool("wait", {"seconds": 600}, timeout=0.3)
+            await client.call_tool("wait", {"seconds": 600, "witness": witness}, timeout=2)
             seen["cancel"] = False
         except Exception:
             seen["cancel"] = True
@@ -31,4 +31,4 @@ async def main(url):
     print(json.dumps(seen))
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(*sys.argv[1:]))

@@ -11,8 +11,9 @@ use tokio::process::{Child, Command};
 use crate::support::{eventually, example};
 
 pub(crate) struct Served {
-    child: Child,
-    address: String,
+    /// The process, when it is not this one.
+    child: Option<Child>,
+    pub(crate) address: String,
 }
 
 /// The example server, over HTTP.
@@ -26,18 +27,18 @@ pub(crate) async fn serve(token: Option<&str>) -> Served {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
     let address = line.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap();
-    Served { child, address: address.to_owned() }
+    Served { child: Some(child), address: address.to_owned() }
 }
 
 /// An answer: its status, its head, its body.
-struct Reply {
-    status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
     }
 
@@ -48,17 +49,22 @@ impl Reply {
         })
     }
 
-    fn code(&self) -> i64 {
+    pub(crate) fn code(&self) -> i64 {
         self.json()["error"]["code"].as_i64().unwrap()
     }
 }
 
 impl Served {
+    /// A server of this process.
+    pub(crate) fn at(address: std::net::SocketAddr) -> Self {
+        Served { child: None, address: address.to_string() }
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    async fn raw(&self, request: &[u8]) -> Reply {
+    pub(crate) async fn raw(&self, request: &[u8]) -> Reply {
         let mut connection = TcpStream::connect(&self.address).await.unwrap();
         // A server that has read enough may close before everything was written.
         let _ = connection.write_all(request).await;
@@ -71,7 +77,7 @@ impl Served {
         Reply { status, head: head.to_owned(), body: unchunked(head, body) }
     }
 
-    async fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) async fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut request =
             format!("{method} /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
@@ -83,20 +89,20 @@ impl Served {
         self.raw(format!("{request}\r\n{body}").as_bytes()).await
     }
 
-    async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Reply {
+    pub(crate) async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Reply {
         let json = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
         self.send("POST", &[&json, headers].concat(), &message.to_string()).await
     }
 
     /// Begins a session and says which.
-    async fn session(&self, headers: &[(&str, &str)]) -> String {
+    pub(crate) async fn session(&self, headers: &[(&str, &str)]) -> String {
         let greeting = self.post(headers, &initialize()).await;
         assert_eq!(greeting.status, 200, "{}", greeting.body);
         greeting.header("mcp-session-id").unwrap().to_owned()
     }
 
     /// A request of the revision without sessions, with the headers it needs.
-    async fn alone(&self, headers: &[(&str, &str)], method: &str, mut params: Value) -> Reply {
+    pub(crate) async fn alone(&self, headers: &[(&str, &str)], method: &str, mut params: Value) -> Reply {
         let name = params["name"].as_str().unwrap_or_default().to_owned();
         params["_meta"] = meta();
         let own =
@@ -129,16 +135,16 @@ fn unchunked(head: &str, body: &str) -> String {
     whole
 }
 
-fn request(method: &str, params: Value) -> Value {
+pub(crate) fn request(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-fn initialize() -> Value {
+pub(crate) fn initialize() -> Value {
     let client = json!({"name": "t", "version": "0"});
     request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}))
 }
 
-fn meta() -> Value {
+pub(crate) fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}
@@ -169,12 +175,10 @@ async fn other_host_names_and_origins_are_refused() {
 #[tokio::test]
 async fn two_hosts_or_none_are_refused() {
     let server = serve(None).await;
-    let both =
-        "GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example.com\r\nConnection: close\r\n\r\n";
+    let both = "GET /mcp HTTP/1.1\r\nHost: localhost\r\nHost: evil.example.com\r\nConnection: close\r\n\r\n";
     assert!([400, 403].contains(&server.raw(both.as_bytes()).await.status));
-    assert!(
-        [400, 403].contains(&server.raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n").await.status)
-    );
+    let none = "GET /mcp HTTP/1.1\r\nConnection: close\r\n\r\n";
+    assert!([400, 403].contains(&server.raw(none.as_bytes()).await.status));
 }
 
 #[tokio::test]
@@ -372,14 +376,15 @@ async fn who_hangs_up_cancels_the_call() {
 async fn requests_to_end_are_answered_before_the_end() {
     let mut server = serve(None).await;
     let call = json!({"name": "wait", "arguments": {"seconds": 1.0}});
-    let pid = server.child.id().unwrap();
+    let mut child = server.child.take().unwrap();
+    let pid = child.id().unwrap();
     let (answer, ()) = tokio::join!(server.alone(&[], "tools/call", call), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     });
     assert_eq!(answer.json()["result"]["content"][0]["text"], "waited");
-    let ended = tokio::time::timeout(Duration::from_secs(20), server.child.wait()).await.expect("an end");
+    let ended = tokio::time::timeout(Duration::from_secs(60), child.wait()).await.expect("an end");
     assert!(ended.unwrap().success());
 }
 

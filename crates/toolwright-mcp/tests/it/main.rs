@@ -13,7 +13,10 @@
 mod hostile;
 mod hostile_words;
 mod http;
+mod http_bounds;
 mod http_client;
+mod http_client_streams;
+mod misbehaving;
 mod peers;
 mod peers_npm;
 mod pinning;
@@ -21,4 +24,5 @@ mod pipes;
 mod renewing;
 mod resource_server;
 mod support;
+mod watching;
 mod wire;

@@ -14,6 +14,7 @@ use toolwright_mcp::{Client, ClientOptions, HttpTarget, ServerCommand};
 
 use crate::http::serve;
 use crate::peers::{beside, python};
+use crate::support::eventually;
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -166,22 +167,38 @@ fn expected() -> Value {
     })
 }
 
+async fn check_typescript_client(test: &str, revision: Option<&str>) {
+    let Some(home) = home(test) else { return };
+    let server = serve(None).await;
+    let folder = tempfile::tempdir().unwrap();
+    let witness = folder.path().join("witness");
+    let mut command = Command::new(node(&home));
+    command.arg(beside("sdk_client.mjs")).arg(&home).arg(server.url()).arg(&witness).args(revision);
+    assert_eq!(printed(command).await, expected());
+    eventually("the cancelled call was stopped", || witness.exists()).await;
+}
+
 #[tokio::test]
 async fn the_typescript_client_uses_our_server() {
-    let Some(home) = home("the_typescript_client_uses_our_server") else { return };
-    let server = serve(None).await;
-    let mut command = Command::new(node(&home));
-    command.arg(beside("sdk_client.mjs")).arg(&home).arg(server.url());
-    assert_eq!(printed(command).await, expected());
+    check_typescript_client("the_typescript_client_uses_our_server", None).await;
+}
+
+#[tokio::test]
+async fn the_newer_typescript_client_uses_our_server_without_a_session() {
+    let test = "the_newer_typescript_client_uses_our_server_without_a_session";
+    check_typescript_client(test, Some("2026-07-28")).await;
 }
 
 #[tokio::test]
 async fn the_fastmcp_client_uses_our_server_over_http() {
     let Some(python) = python("the_fastmcp_client_uses_our_server_over_http") else { return };
     let server = serve(None).await;
+    let folder = tempfile::tempdir().unwrap();
+    let witness = folder.path().join("witness");
     let mut command = Command::new(python);
-    command.arg(beside("fastmcp_client.py")).arg(server.url());
+    command.arg(beside("fastmcp_client.py")).arg(server.url()).arg(&witness);
     let mut seen = printed(command).await;
+    eventually("the cancelled call was stopped", || witness.exists()).await;
     let progress: Vec<f64> = serde_json::from_value(seen["progress"].take()).unwrap();
     assert_eq!(progress, [0.0, 50.0, 100.0]);
     seen["progress"] = json!([0, 50, 100]);

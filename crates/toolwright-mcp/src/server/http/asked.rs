@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::answers::{Answer, SESSION, VERSION, accepts_events, error, events, text, whole};
 use super::body::Body;
+use super::crowd::Inside;
 use super::exchange::{Begun, Exchange};
 use super::sessions::HttpSession;
 use super::{Site, mirror};
@@ -17,6 +18,9 @@ use crate::protocol::{SESSION_VERSIONS, STATELESS_VERSION, VERSION_KEY};
 use crate::server::answer::{Introduction, introduction};
 use crate::server::session::Session;
 use crate::server::{Era, Outlet, Request};
+
+/// A place among the calls a client may have under way.
+type Place = Inside<Arc<str>>;
 
 /// A JSON-RPC request that came with POST.
 pub(super) struct Asked {
@@ -31,17 +35,23 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) async fn answer(self) -> Answer {
+        // However a client spreads its calls over sessions and connections, it has so many at once.
+        let Some(place) = self.site.asking.enter(&self.subject) else {
+            let most = self.site.server.max_calls;
+            let problem = RpcError::new(BUSY, format!("at most {most} calls may run at once"));
+            return self.refused(StatusCode::SERVICE_UNAVAILABLE, problem);
+        };
         let version = text(&self.headers, &VERSION);
         let said = self.said_version();
         let known = version.is_some_and(|version| SESSION_VERSIONS.contains(&version));
         if said.is_some() || version.is_some_and(|_| !known) {
-            return self.answer_alone().await;
+            return self.answer_alone(place).await;
         }
         if self.method == "initialize" {
             return self.initialize();
         }
         match session_of(&self.site, &self.subject, &self.headers) {
-            Ok(Some(session)) => self.answer_in(&session).await,
+            Ok(Some(session)) => self.answer_in(&session, place).await,
             Ok(None) => {
                 let problem = "begin a session with `initialize`, or say the revision in `_meta`";
                 self.refused(StatusCode::BAD_REQUEST, RpcError::new(INVALID_REQUEST, problem))
@@ -60,7 +70,7 @@ impl Asked {
     }
 
     /// Answers a request that stands for itself.
-    async fn answer_alone(self) -> Answer {
+    async fn answer_alone(self, place: Place) -> Answer {
         let said = match self.checked() {
             Ok(said) => said,
             Err(problem) => return self.refused(StatusCode::BAD_REQUEST, problem),
@@ -69,7 +79,8 @@ impl Asked {
         let (messages, written) = mpsc::channel(256);
         let outlet = Outlet::new(messages);
         // Whoever closes the connection wants no answer any more.
-        let cancel = site.stop.child_token();
+        let never_ends = method == "subscriptions/listen";
+        let cancel = if never_ends { site.closing.child_token() } else { site.stop.child_token() };
         let request = Request {
             id: id.clone(),
             era: Era::STATELESS,
@@ -81,8 +92,13 @@ impl Asked {
             subject,
         };
         let work = site.server.clone().answer(request, method, params);
+        let work = async move {
+            let _place = place;
+            work.await
+        };
         let gone = cancel.drop_guard();
-        let exchange = Exchange { id, written, outlet, keep: None, may_stream: accepts_events(&headers) };
+        let (stop, may_stream) = (site.stop.clone(), accepts_events(&headers));
+        let exchange = Exchange { id, written, outlet, keep: None, may_stream, stop };
         match exchange.begin(work).await {
             Begun::Answer(answer) => answer,
             Begun::Stream(mut exchange, outcome, first) => {
@@ -138,13 +154,16 @@ impl Asked {
         answer
     }
 
-    async fn answer_in(self, session: &Arc<HttpSession>) -> Answer {
+    async fn answer_in(self, session: &Arc<HttpSession>, place: Place) -> Answer {
         let Some(agreed) = session.session.agreed() else {
             let problem = RpcError::new(INVALID_REQUEST, "the session begins with `initialize`");
             return self.refused(StatusCode::BAD_REQUEST, problem);
         };
         let under_way = match session.session.enter(&self.id, self.site.server.max_calls) {
             Ok(under_way) => under_way,
+            Err(problem) if problem.code == BUSY => {
+                return self.refused(StatusCode::SERVICE_UNAVAILABLE, problem);
+            }
             Err(problem) => return self.refused(StatusCode::BAD_REQUEST, problem),
         };
         let Asked { site, subject, headers, id, method, params } = self;
@@ -162,7 +181,7 @@ impl Asked {
         };
         let work = site.server.clone().answer(request, method, params);
         let work = async move {
-            let _under_way = under_way;
+            let (_under_way, _place) = (under_way, place);
             work.await
         };
         let exchange = Exchange {
@@ -171,6 +190,7 @@ impl Asked {
             outlet: outlet.clone(),
             keep: Some(session.clone()),
             may_stream: accepts_events(&headers),
+            stop: site.stop.clone(),
         };
         match exchange.begin(work).await {
             Begun::Answer(answer) => answer,

@@ -73,6 +73,9 @@ struct Head {
     alg: String,
     #[serde(default)]
     kid: Option<String>,
+    /// What must be understood to believe the token; nothing is.
+    #[serde(default)]
+    crit: Option<Value>,
 }
 
 /// Why a token is not good.
@@ -91,6 +94,11 @@ impl Bearer {
         let local = crate::oauth::is_local(&url);
         if url.scheme() != "https" && !local {
             return Err(bad("the issuer must be an https address"));
+        }
+        if !Url::parse(&about.audience).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+            return Err(bad(
+                "the audience must be the public address of this server, such as https://tools.example.com/mcp",
+            ));
         }
         let time = Duration::from_secs(10);
         let http = toolwright_net::client(url.scheme() == "https", time, time)
@@ -129,6 +137,9 @@ impl Bearer {
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Bad::Token);
         let head: Head = serde_json::from_slice(&decode(head)?).map_err(|_| Bad::Token)?;
         let claims: Value = serde_json::from_slice(&decode(claims)?).map_err(|_| Bad::Token)?;
+        if head.crit.is_some() {
+            return Err(Bad::Token);
+        }
         let signature = decode(signature)?;
         if !self.signed(&head, text.as_bytes(), &signature).await? {
             return Err(Bad::Token);

@@ -23,9 +23,17 @@ use super::stream::{SIGN_OF_LIFE, parse_event_id};
 use crate::jsonrpc::{self, INVALID_REQUEST, Malformed, Message, PARSE_ERROR, RpcError};
 use crate::server::hub;
 
+/// Says whether the server is up.
+const HEALTH: &str = "/health";
+
 /// Answers one HTTP request.
 pub(super) async fn respond(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>) -> Answer {
-    let origin = match site.gate.check_place(request.headers()) {
+    let checked = match request.uri().path() {
+        // Whoever watches over instances asks each by an address of its own.
+        HEALTH => site.gate.check_origin(request.headers(), ""),
+        _ => site.gate.check_place(request.headers()),
+    };
+    let origin = match checked {
         Ok(origin) => origin,
         Err(refusal) => return refused(&refusal),
     };
@@ -41,7 +49,7 @@ pub(super) async fn respond(site: &Arc<Site>, from: IpAddr, request: hyper::Requ
 
 async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>) -> Answer {
     let path = request.uri().path();
-    if path == "/health" {
+    if path == HEALTH {
         return whole(StatusCode::OK, "application/json", r#"{"status":"ok"}"#);
     }
     if let Some(bearer) = &site.bearer
@@ -65,8 +73,7 @@ async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>
         Ok(subject) => subject,
         Err(refusal) => {
             // Guesses count too, so that tokens cannot be tried one after the other.
-            let stranger: Arc<str> = "".into();
-            let refusal = site.gate.check_rate(&stranger, from).err().unwrap_or(refusal);
+            let refusal = site.gate.count_guess(from).err().unwrap_or(refusal);
             return site.challenged(&refusal, refused(&refusal));
         }
     };
@@ -87,6 +94,7 @@ async fn route(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>
 
 /// Who asks, as far as a token says.
 async fn who(site: &Site, headers: &HeaderMap, from: IpAddr) -> Result<Arc<str>, Refusal> {
+    site.gate.check_guesses(from)?;
     let Some(bearer) = &site.bearer else { return site.gate.check_token(headers, from) };
     bearer.check(gate::bearer(headers)?).await.map_err(|bad| match bad {
         Bad::Token => Refusal::WrongToken,
@@ -212,7 +220,7 @@ fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
     let (lines, mut written) = mpsc::channel::<Vec<u8>>(64);
     let (frames, read) = mpsc::channel(16);
     let changes = site.server.hub.subscribe();
-    let closing = session.closing.clone();
+    let closing = session.listen();
     tokio::spawn({
         let closing = closing.clone();
         let session = session.session.clone();

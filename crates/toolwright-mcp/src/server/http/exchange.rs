@@ -10,12 +10,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::StatusCode;
 use tokio::sync::{mpsc, oneshot};
+use toolwright_core::CancelToken;
 
-use super::answers::{Answer, events, status_of, whole};
+use super::answers::{Answer, error, events, status_of, whole};
 use super::body::{self, Body};
 use super::sessions::HttpSession;
 use super::stream::{SIGN_OF_LIFE, Stream};
-use crate::jsonrpc::Id;
+use crate::jsonrpc::{BUSY, Id, RpcError};
 use crate::server::pipe::reply;
 use crate::server::{Outcome, Outlet};
 
@@ -31,6 +32,8 @@ pub(super) struct Exchange {
     /// Holds the session open while its request is worked on.
     pub(super) keep: Option<Arc<HttpSession>>,
     pub(super) may_stream: bool,
+    /// Fires when the server ends without waiting for the answer.
+    pub(super) stop: CancelToken,
 }
 
 pub(super) enum Begun {
@@ -73,7 +76,12 @@ impl Exchange {
     fn answer_now(&mut self, outcome: Outcome) -> Answer {
         let status = status_of(&outcome);
         let Some(last) = reply(&self.id, outcome) else {
-            return whole(StatusCode::OK, "application/json", "");
+            if self.stop.is_cancelled() {
+                let problem = RpcError::new(BUSY, "the server ended before the call did; try again");
+                return error(StatusCode::SERVICE_UNAVAILABLE, Some(&self.id), problem);
+            }
+            // Who cancelled the call wants no answer; there must be one all the same, and this one has nothing to read.
+            return whole(StatusCode::ACCEPTED, "text/plain", "");
         };
         let mut said: Vec<u8> = Vec::new();
         while let Ok(message) = self.written.try_recv() {

@@ -23,6 +23,8 @@ pub(super) struct Gate {
     origins: Vec<String>,
     token: Option<Token>,
     rate: Option<f64>,
+    /// Whether tokens say who a client is.
+    named: bool,
     spent: Mutex<HashMap<Arc<str>, Bucket>>,
 }
 
@@ -37,6 +39,14 @@ struct Token {
 struct Bucket {
     left: f64,
     at: Instant,
+}
+
+impl Bucket {
+    /// The same bucket later: it fills up again, to twice the rate.
+    fn at(self, now: Instant, rate: f64) -> Bucket {
+        let rested = now.duration_since(self.at).as_secs_f64();
+        Bucket { left: (self.left + rested * rate).min(rate * 2.0), at: now }
+    }
 }
 
 /// Why a request is not let in.
@@ -68,7 +78,8 @@ impl Gate {
             Token { key, mark }
         });
         let rate = options.rate.map(|rate| f64::from(rate.max(1)));
-        Gate { hosts, origins, token, rate, spent: Mutex::default() }
+        let named = options.resource_server.is_some();
+        Gate { hosts, origins, token, rate, named, spent: Mutex::default() }
     }
 
     /// Checks where the request thinks it goes, and which page made it. Gives the origin when it is another site's.
@@ -77,6 +88,11 @@ impl Gate {
         if !self.knows(&host) {
             return Err(Refusal::Host);
         }
+        self.check_origin(headers, &host)
+    }
+
+    /// Checks which page made the request, and takes the host for what it says.
+    pub(super) fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<String>, Refusal> {
         if !headers.contains_key(ORIGIN) {
             return Ok(None);
         }
@@ -85,7 +101,7 @@ impl Gate {
             return Ok(Some(origin));
         }
         let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        if own == Some(host.as_str()) { Ok(None) } else { Err(Refusal::Origin) }
+        if own == Some(host) { Ok(None) } else { Err(Refusal::Origin) }
     }
 
     /// A name with or without a port. An allowed name that has a port itself allows that port only.
@@ -106,10 +122,33 @@ impl Gate {
         }
     }
 
-    /// Counts a request of a client against its rate.
+    /// Counts a request against the rate of whoever makes it: those who know the one token, or need none, by their
+    /// address; those with a token of their own by that, wherever they are.
     pub(super) fn check_rate(&self, client: &Arc<str>, from: IpAddr) -> Result<(), Refusal> {
+        match self.named {
+            true => self.count(client.clone()),
+            false => self.count(place_of(from).to_string().into()),
+        }
+    }
+
+    /// Counts a request with a wrong token, or none where one is needed.
+    pub(super) fn count_guess(&self, from: IpAddr) -> Result<(), Refusal> {
+        self.count(stranger(from))
+    }
+
+    /// Whether an address has guessed too often. Then no token of it is looked at, the right one no more than others:
+    /// otherwise it could be found by trying.
+    pub(super) fn check_guesses(&self, from: IpAddr) -> Result<(), Refusal> {
         let Some(rate) = self.rate else { return Ok(()) };
-        let client: Arc<str> = format!("{client} {from}").into();
+        let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        match spent.get(&stranger(from)) {
+            Some(bucket) if bucket.at(Instant::now(), rate).left < 1.0 => Err(Refusal::TooOften),
+            _ => Ok(()),
+        }
+    }
+
+    fn count(&self, client: Arc<str>) -> Result<(), Refusal> {
+        let Some(rate) = self.rate else { return Ok(()) };
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let full = Bucket { left: rate * 2.0, at: now };
@@ -121,8 +160,7 @@ impl Gate {
             }
         }
         let bucket = spent.entry(client).or_insert(full);
-        bucket.left = (bucket.left + now.duration_since(bucket.at).as_secs_f64() * rate).min(rate * 2.0);
-        bucket.at = now;
+        *bucket = bucket.at(now, rate);
         if bucket.left < 1.0 {
             return Err(Refusal::TooOften);
         }
@@ -136,6 +174,19 @@ pub(super) fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     let given = text(headers, AUTHORIZATION).ok_or(Refusal::NoToken)?;
     let (scheme, given) = given.split_once(' ').ok_or(Refusal::NoToken)?;
     if scheme.eq_ignore_ascii_case("bearer") { Ok(given.trim()) } else { Err(Refusal::NoToken) }
+}
+
+/// Whose connection it is: one customer of a provider has a whole network of IPv6 addresses.
+pub(super) fn place_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << 64)).into()),
+        address => address,
+    }
+}
+
+/// The name under which wrong tokens of an address are counted; no client has it.
+fn stranger(from: IpAddr) -> Arc<str> {
+    format!("? {}", place_of(from)).into()
 }
 
 fn host_of(address: IpAddr) -> String {
@@ -218,5 +269,35 @@ mod tests {
         let check = |last| gate.check_rate(&"".into(), [10, 0, 0, last].into());
         assert_eq!((check(1), check(1), check(1)), (Ok(()), Ok(()), Err(Refusal::TooOften)));
         assert_eq!(check(2), Ok(()));
+        // All addresses of one network are one client.
+        let check = |address: &str| gate.check_rate(&"".into(), address.parse().unwrap());
+        assert_eq!((check("2001:db8::1"), check("2001:db8::2")), (Ok(()), Ok(())));
+        assert_eq!(check("2001:db8::3:4"), Err(Refusal::TooOften));
+        assert_eq!(check("2001:db8:0:1::1"), Ok(()));
+        // An address of the older kind may come in the clothes of the newer.
+        assert_eq!(check("::ffff:10.0.0.1"), Err(Refusal::TooOften));
+    }
+
+    #[test]
+    fn a_client_with_a_token_of_its_own_is_one_client_wherever_it_is() {
+        let gate = gate(|options| {
+            options.rate = Some(1);
+            let (issuer, audience) = ("https://as.example.com".into(), "https://rs.example.com".into());
+            options.resource_server = Some(super::super::ResourceServer { issuer, audience, scopes: vec![] });
+        });
+        let check = |who: &str, last| gate.check_rate(&who.into(), [10, 0, 0, last].into());
+        assert_eq!((check("ada", 1), check("ada", 2)), (Ok(()), Ok(())));
+        assert_eq!(check("ada", 3), Err(Refusal::TooOften));
+        assert_eq!(check("bob", 3), Ok(()));
+    }
+
+    #[test]
+    fn who_guesses_too_often_is_not_listened_to() {
+        let gate = gate(|options| options.rate = Some(1));
+        let (guesser, other) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        assert_eq!(gate.check_guesses(guesser), Ok(()));
+        assert_eq!((gate.count_guess(guesser), gate.count_guess(guesser)), (Ok(()), Ok(())));
+        assert_eq!(gate.check_guesses(guesser), Err(Refusal::TooOften));
+        assert_eq!(gate.check_guesses(other), Ok(()));
     }
 }

@@ -9,6 +9,7 @@ mod answers;
 mod asked;
 mod bearer;
 mod body;
+mod crowd;
 mod endpoint;
 mod exchange;
 mod gate;
@@ -22,18 +23,23 @@ use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use toolwright_core::{CancelToken, Secret};
 
 use self::bearer::Bearer;
 pub use self::bearer::ResourceServer;
+use self::crowd::Crowd;
 use self::gate::Gate;
 use self::sessions::Sessions;
 use super::Inner;
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// What an address that has all its connections is told.
+const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
+    Content-Type: text/plain\r\nContent-Length: 39\r\n\r\nthis address has too many connections\r\n";
 
 /// How the server behaves over HTTP.
 #[derive(Debug, Clone)]
@@ -57,6 +63,10 @@ pub struct HttpOptions {
     pub rate: Option<u32>,
     /// How many connections may be open at once.
     pub max_connections: usize,
+    /// How many of them one address may have, so that nobody takes them all. A load balancer is one address.
+    pub max_connections_each: usize,
+    /// How long a client may leave unread what it is sent before its connection is closed, where the system knows that.
+    pub unread_time: Duration,
     /// How many sessions may be open at once.
     pub max_sessions: usize,
     /// How long a request may take to arrive.
@@ -74,6 +84,8 @@ impl Default for HttpOptions {
             max_body: 4 * 1024 * 1024,
             rate: None,
             max_connections: 1024,
+            max_connections_each: 256,
+            unread_time: Duration::from_secs(60),
             max_sessions: 1000,
             body_time: Duration::from_secs(30),
         }
@@ -94,6 +106,10 @@ struct Site {
     gate: Gate,
     bearer: Option<Bearer>,
     sessions: Sessions,
+    /// The requests that each client has under way.
+    asking: Arc<Crowd<Arc<str>>>,
+    /// Fires when no more clients are let in: what would never end by itself ends now.
+    closing: CancelToken,
     /// Fires when work that is under way must stop.
     stop: CancelToken,
 }
@@ -109,7 +125,9 @@ impl HttpServer {
         let gate = Gate::new(address, &options);
         let sessions = Sessions::new(options.max_sessions);
         let bearer = options.resource_server.clone().map(Bearer::new).transpose()?;
-        let site = Site { server, options, gate, bearer, sessions, stop: CancelToken::new() };
+        let asking = Crowd::new(server.max_calls);
+        let (closing, stop) = (CancelToken::new(), CancelToken::new());
+        let site = Site { server, options, gate, bearer, sessions, asking, closing, stop };
         Ok(HttpServer { listener, address, site: Arc::new(site) })
     }
 
@@ -123,6 +141,7 @@ impl HttpServer {
         let HttpServer { listener, site, .. } = self;
         let most = u32::try_from(site.options.max_connections).unwrap_or(u32::MAX).max(1);
         let places = Arc::new(Semaphore::new(most as usize));
+        let connected = Crowd::new(site.options.max_connections_each.max(1));
         loop {
             let place = tokio::select! {
                 place = places.clone().acquire_owned() => place,
@@ -138,10 +157,15 @@ impl HttpServer {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
+            let Some(counted) = connected.enter(&gate::place_of(from.ip())) else {
+                turn_away(connection);
+                continue;
+            };
             let _ = connection.set_nodelay(true);
+            close_unread(&connection, site.options.unread_time);
             let (site, stop) = (site.clone(), stop.clone());
             tokio::spawn(async move {
-                let _place = place;
+                let (_place, _counted) = (place, counted);
                 let service = hyper::service::service_fn(|request| {
                     let site = site.clone();
                     async move {
@@ -163,6 +187,7 @@ impl HttpServer {
             });
         }
         drop(listener);
+        site.closing.cancel();
         site.sessions.end_streams();
         let all = places.acquire_many(most);
         if tokio::time::timeout(site.server.drain, all).await.is_err() {
@@ -173,6 +198,25 @@ impl HttpServer {
         site.stop.cancel();
         site.sessions.clear();
     }
+}
+
+/// Says why, as far as that fits into what the system sends by itself, and closes.
+fn turn_away(connection: TcpStream) {
+    use std::io::Write as _;
+    if let Ok(mut connection) = connection.into_std() {
+        let _ = connection.write(TOO_MANY);
+    }
+}
+
+/// Has the system close a connection whose client does not read: nothing else would.
+fn close_unread(connection: &TcpStream, time: Duration) {
+    #[cfg(target_os = "linux")]
+    {
+        let time = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(connection, time);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (connection, time);
 }
 
 impl std::fmt::Debug for HttpServer {

@@ -17,6 +17,9 @@ const IDLE: Duration = Duration::from_secs(30 * 60);
 /// How many streams of one session are kept for a client that may come back.
 const MAX_STREAMS: usize = 64;
 
+/// How many bytes of complete streams one session keeps.
+const MAX_BYTES: usize = 20 * 1024 * 1024;
+
 pub(super) struct Sessions {
     known: Mutex<HashMap<String, Arc<HttpSession>>>,
     most: usize,
@@ -30,7 +33,9 @@ pub(super) struct HttpSession {
     streams: Mutex<HashMap<u64, Arc<Stream>>>,
     next_stream: AtomicU64,
     /// Fires when the streams that never end by themselves are to be closed.
-    pub(super) closing: CancelToken,
+    closing: CancelToken,
+    /// Closes the stream the client listens on.
+    listening: Mutex<CancelToken>,
 }
 
 impl Sessions {
@@ -49,7 +54,18 @@ impl Sessions {
             known.retain(|_, session| !session.has_expired());
         }
         if known.len() >= self.most {
-            return None;
+            // Nobody can keep others out by beginning sessions: whoever has most of them loses the one that rested
+            // longest. Its client is told that it is gone, and begins a new one.
+            let resting = known.iter().filter(|(_, session)| session.is_idle());
+            let crowded =
+                |subject: &Arc<str>| known.values().filter(|other| other.subject == *subject).count();
+            let mut counts: HashMap<&Arc<str>, usize> = HashMap::new();
+            let oldest = resting.min_by_key(|(_, session)| {
+                let count = counts.entry(&session.subject).or_insert_with(|| crowded(&session.subject));
+                (std::cmp::Reverse(*count), session.last_used())
+            });
+            let id = oldest.map(|(id, _)| id.clone())?;
+            known.remove(&id).inspect(|session| session.end());
         }
         let id = random_name();
         let session = HttpSession {
@@ -59,6 +75,7 @@ impl Sessions {
             streams: Mutex::default(),
             next_stream: AtomicU64::new(1),
             closing: CancelToken::new(),
+            listening: Mutex::default(),
         };
         known.insert(id.clone(), Arc::new(session));
         Some(id)
@@ -98,9 +115,25 @@ impl HttpSession {
         self.closing.cancel();
     }
 
+    fn last_used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.session.calls().is_empty()
+    }
+
     fn has_expired(&self) -> bool {
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.elapsed() >= IDLE && self.session.calls().is_empty()
+        self.last_used().elapsed() >= IDLE && self.is_idle()
+    }
+
+    /// Begins to listen; fires when that is over. A message goes out on one stream only, so the one before is closed: its
+    /// client has lost it, or it would not ask for another.
+    pub(super) fn listen(&self) -> CancelToken {
+        let listening = self.closing.child_token();
+        let mut current = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *current, listening.clone()).cancel();
+        listening
     }
 
     /// A new stream, which a client that lost its connection finds again.
@@ -113,6 +146,13 @@ impl HttpSession {
                 streams.values().min_by_key(|stream| (!stream.is_done(), stream.id())).map(|old| old.id());
             let Some(oldest) = oldest else { break };
             streams.remove(&oldest);
+        }
+        let mut kept: usize = streams.values().map(|stream| stream.bytes()).sum();
+        while kept > MAX_BYTES {
+            let oldest = streams.values().filter(|stream| stream.is_done()).min_by_key(|stream| stream.id());
+            let Some((id, bytes)) = oldest.map(|old| (old.id(), old.bytes())) else { break };
+            streams.remove(&id);
+            kept -= bytes;
         }
         streams.insert(stream.id(), stream.clone());
         stream

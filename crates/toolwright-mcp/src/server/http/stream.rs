@@ -45,6 +45,11 @@ impl Stream {
         self.id
     }
 
+    /// How many bytes it keeps.
+    pub(super) fn bytes(&self) -> usize {
+        self.kept().bytes
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.kept().done
     }
