@@ -47,3 +47,4 @@ pub use pick::{BACKENDS, open};
 pub use policy::{EnvPolicy, Layer, Limits, MASKED, Network, PROTECTED, Policy, SYSTEM};
 pub use probe::{Explanation, LayerReport, explain, probe};
 pub use proxy::NetworkEvent;
+pub use sys::pages::release_program_pages;

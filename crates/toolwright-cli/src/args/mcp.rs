@@ -48,7 +48,7 @@ pub struct Serve {
 #[command(next_help_heading = "HTTP")]
 pub struct ServeHttp {
     /// Listen on this address instead of stdin; port 0 picks one, which is printed.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     pub http: Option<std::net::SocketAddr>,
     /// A host name under which the server is reached, beside this machine's own.
     #[arg(long, value_name = "HOST", requires = "http")]
@@ -77,9 +77,26 @@ pub struct ServeHttp {
     /// The longest request, in bytes.
     #[arg(long, value_name = "BYTES", requires = "http", default_value_t = 4 * 1024 * 1024)]
     pub max_body: usize,
+    /// How many connections may be open at once.
+    #[arg(long, value_name = "N", requires = "http", default_value_t = 1024)]
+    pub max_connections: usize,
+    /// How many of them one address may have; a load balancer is one address.
+    #[arg(long, value_name = "N", requires = "http", default_value_t = 256)]
+    pub max_connections_each: usize,
     /// The variable with the key (32 bytes or more) that instances behind one load balancer share.
     #[arg(long, value_name = "VARIABLE", requires = "http")]
     pub state_key_env: Option<String>,
+}
+
+/// An address to listen on. `localhost:3000` and `3000` are this machine.
+fn listen_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    let host = |rest: &str| format!("127.0.0.1:{rest}");
+    let whole = match text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')) {
+        Some(port) => host(port),
+        None if text.bytes().all(|byte| byte.is_ascii_digit()) => host(text),
+        None => text.to_owned(),
+    };
+    whole.parse().map_err(|_| "write an address and a port, such as 127.0.0.1:3000 or [::1]:3000".to_owned())
 }
 
 #[derive(Subcommand)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 /// Where the run is recorded. Left alone, in the user's folder of runs; `toolwright runs` lists them.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct RecordArgs {
     /// Record everything that happens in this file instead of the folder of runs.
     #[arg(long, value_name = "FILE", conflicts_with = "no_record")]

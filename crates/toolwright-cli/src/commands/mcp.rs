@@ -1,16 +1,17 @@
 //! `toolwright mcp`: look at, call and lock the tools of an MCP server.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use toolwright::mcp::{
     Answers, HttpTarget, LockFile, LoopbackBrowser, McpServer, McpServerBuilder, OAuthOptions, ServerCommand,
     ServerStatus, Target, TokenStore, visible,
 };
-use toolwright::{Event, ExecRequest, Run, Secret, ToolCall, ToolSource as _, Toolset};
+use toolwright::{ErrorInfo, ErrorKind, Event, ExecRequest, Run, Secret, ToolCall, ToolSource as _, Toolset};
 
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget};
 use crate::commands::{call, mcp_install};
@@ -28,8 +29,9 @@ pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
 }
 
 async fn list(what: McpList, json: bool) -> anyhow::Result<()> {
-    let server = server(&what.target).await?.build();
-    let tools = started(&server).await?;
+    let (server, said) = server(&what.target).await?;
+    let server = server.build();
+    let tools = started(&server, &what.target, &said).await?;
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{}", serde_json::to_string(&tools.specs())?)?;
@@ -48,8 +50,9 @@ async fn list(what: McpList, json: bool) -> anyhow::Result<()> {
 
 async fn call_tool(what: McpCall, json: bool) -> anyhow::Result<()> {
     let arguments = call::arguments(what.args.as_deref(), &what.arguments)?;
-    let server = server(&what.target).await?.timeout(what.timeout).build();
-    let tools = started(&server).await?;
+    let (server, said) = server(&what.target).await?;
+    let server = server.timeout(what.timeout).build();
+    let tools = started(&server, &what.target, &said).await?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
     let mut builder = Run::builder(Toolset::new()).source(server.clone()).max_output(0);
     if !json {
@@ -78,13 +81,18 @@ async fn call_tool(what: McpCall, json: bool) -> anyhow::Result<()> {
 }
 
 async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
-    let mut file = if what.check || what.file.exists() {
-        LockFile::load(&what.file).map_err(report::unusable)?
-    } else {
-        LockFile::default()
+    let exists = what.file.exists();
+    if what.check && !exists {
+        let problem = Usage::new(format!("there is no lock `{}`", what.file.display()));
+        return Err(problem.hint("the same command without --check writes it").into());
+    }
+    let mut file = match exists {
+        true => LockFile::load(&what.file).map_err(report::unusable)?,
+        false => LockFile::default(),
     };
-    let server = server(&what.target).await?.build();
-    started(&server).await?;
+    let (server, said) = server(&what.target).await?;
+    let server = server.build();
+    started(&server, &what.target, &said).await?;
     let now = server.lock().await.map_err(|error| anyhow::anyhow!("{error}"))?;
     server.stop().await;
     let before = file.servers.get(&what.name).cloned().unwrap_or_default();
@@ -125,7 +133,30 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
+/// What a server wrote for people last.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<VecDeque<String>>>);
+
+impl Said {
+    const LINES: usize = 10;
+
+    fn add(&self, line: &str) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= Self::LINES {
+            lines.pop_front();
+        }
+        lines.push_back(toolwright::text::clip(line, 500));
+    }
+
+    /// The lines, without the one that only repeats why it failed.
+    fn lines(&self, why: &str) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = lines.iter().filter(|line| !line.ends_with(why));
+        lines.map(|line| format!("\n    {}", printable(line))).collect()
+    }
+}
+
+async fn server(target: &McpTarget) -> anyhow::Result<(McpServerBuilder, Said)> {
     let builder = match &target.url {
         Some(url) => McpServer::builder(url.as_str(), address(url, target)?),
         None => process(target).await?,
@@ -138,15 +169,30 @@ async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
         }
         None => builder,
     };
-    Ok(if target.verbose { builder.on_log(|line| eprintln!("{}", printable(line))) } else { builder })
+    let said = Said::default();
+    let (verbose, kept) = (target.verbose, said.clone());
+    let builder = builder.on_log(move |line| {
+        if verbose {
+            eprintln!("{}", printable(line));
+        }
+        kept.add(line);
+    });
+    Ok((builder, said))
 }
 
 /// A server with an address. Tokens are kept in the user's data folder.
 fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
+    if !(url.starts_with("https://") || url.starts_with("http://")) {
+        let problem = Usage::new(format!("`{url}` is not the address of a server"));
+        return Err(problem
+            .hint("an address begins with https:// or http://; a command stands after `--`")
+            .into());
+    }
     let mut address = HttpTarget::new(url);
     for header in &target.header {
-        let (name, value) =
-            header.split_once('=').ok_or_else(|| Usage::new(format!("`{header}` is not NAME=VALUE")))?;
+        let (name, value) = header
+            .split_once('=')
+            .ok_or_else(|| Usage::new(format!("--header `{header}` is not NAME=VALUE")))?;
         let value = match value.strip_prefix('@') {
             Some(variable) => std::env::var(variable)
                 .map_err(|_| Usage::new(format!("there is no variable `{variable}`")))?,
@@ -206,16 +252,41 @@ async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
         command = command.env(name, value);
     }
     if let Some(folder) = &target.cwd {
+        if !folder.is_dir() {
+            return Err(Usage::new(format!("--cwd: there is no folder `{}`", folder.display())).into());
+        }
         command = command.folder(folder);
     }
     Ok(McpServer::builder(program.as_str(), command))
 }
 
 /// The tools of a server that must start.
-async fn started(server: &McpServer) -> anyhow::Result<Toolset> {
+async fn started(server: &McpServer, target: &McpTarget, said: &Said) -> anyhow::Result<Toolset> {
     let tools = server.tools().await?;
-    match server.state().status {
-        ServerStatus::Failed { why } => Err(anyhow::anyhow!("{}", printable(&why))),
-        ServerStatus::Configured | ServerStatus::Started { .. } => Ok(tools),
-    }
+    let ServerStatus::Failed { why } = server.state().status else { return Ok(tools) };
+    let mut error = ErrorInfo { kind: ErrorKind::Unknown, message: printable(&why), hint: None };
+    error.hint = Some(match (&target.url, target.command.first()) {
+        (Some(url), _) => {
+            // What follows may hold a secret.
+            let place = url.split(['?', '#']).next().unwrap_or_default();
+            let place = place.rsplit_once('@').map_or(place, |(_, rest)| rest);
+            error.message = format!("{}: {}", printable(place), error.message);
+            "is it running, and is this the address of its endpoint? A server of 2024-11-05 needs --sse"
+                .to_owned()
+        }
+        (None, Some(program)) if why.contains("cannot start") => {
+            format!("is `{program}` installed, and on the PATH or named by its whole path?")
+        }
+        _ => {
+            let lines = said.lines(&why);
+            match lines.is_empty() {
+                true => {
+                    "it wrote nothing on stderr; try the command by itself: an MCP server waits for input"
+                        .to_owned()
+                }
+                false => format!("what it wrote last:{lines}"),
+            }
+        }
+    });
+    Err(Failed(error).into())
 }

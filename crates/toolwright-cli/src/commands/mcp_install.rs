@@ -79,6 +79,10 @@ fn form(client: McpClient, project: bool) -> anyhow::Result<Form> {
 fn entry(form: &Form, what: &McpInstall) -> anyhow::Result<Value> {
     let mut entry = Map::new();
     if let Some(url) = &what.url {
+        if !(url.starts_with("https://") || url.starts_with("http://")) {
+            let problem = Usage::new(format!("`{url}` is not the address of a server"));
+            return Err(problem.hint("`toolwright serve --http 127.0.0.1:3000` prints its own").into());
+        }
         if form.typed {
             entry.insert("type".to_owned(), json!("http"));
         }

@@ -15,7 +15,7 @@ use toolwright::{
     Toolset,
 };
 
-use crate::args::{Serve, ServeHttp};
+use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
@@ -40,55 +40,89 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
             None => builder,
         })
     };
-    let called = Arc::new(AtomicBool::new(false));
-    let builder = configured(tools)?;
-    let (builder, recorded) = record(builder, &what, loaded.as_ref(), &called)?;
-    let run = builder.build()?;
-    let server = Server::new(run.dispatch()).on_log(|text| eprintln!("{}", printable(text)));
-    let mut server = server.tasks(["*"], TaskSupport::After(LONG));
+    let offered = Offered::new(configured(tools)?, "serve", &what.record, &what, loaded.as_ref())?;
+    let mut server = Server::new(offered.run.dispatch()).on_log(|text| eprintln!("{}", printable(text)));
+    if what.http.state_key_env.is_none() {
+        // A task lives in the instance that runs it, and another one may be asked about it.
+        server = server.tasks(["*"], TaskSupport::After(LONG));
+    }
+    let mut prompted = None;
     if !prompts.is_empty() {
-        let prompts = configured(prompts)?.approver(Picked).build()?;
-        server = server.prompts(ToolPrompts::new(prompts.dispatch()));
+        let builder = configured(prompts)?.approver(Picked);
+        let record = beside(&what.record);
+        let offered = Offered::new(builder, "serve: prompts", &record, &what, loaded.as_ref())?;
+        server = server.prompts(ToolPrompts::new(offered.run.dispatch()));
+        prompted = Some(offered);
     }
     if let (Some(loaded), Some(file)) = (&loaded, &what.file) {
         server = with_resources(server, loaded, file)?;
     }
     match what.http.http {
         Some(address) => over_http(server, address, &what.http).await?,
-        None => tokio::select! {
-            served = server.serve_stdio() => served?,
-            () = told_to_stop() => run.cancel(),
-        },
+        None => {
+            toolwright::sandbox::release_program_pages();
+            tokio::select! {
+                served = server.serve_stdio() => served?,
+                () = told_to_stop() => {
+                    offered.run.cancel();
+                    prompted.iter().for_each(|prompted| prompted.run.cancel());
+                }
+            }
+        }
     }
-    run.finish(toolwright::RunEnd::Done)?;
-    if let Some(path) = recorded.filter(|_| !called.load(Ordering::Relaxed)) {
-        // A client that only looked is not worth keeping.
-        let _ = runs::remove(&path);
-    }
-    Ok(())
+    prompted.map_or(Ok(()), Offered::finish)?;
+    offered.finish()
 }
 
-/// Records the calls of a client on stdio as a run. A server on HTTP may run for months, so it is recorded only when told
-/// where. Gives the record in the folder of runs.
-fn record(
-    builder: RunBuilder,
-    what: &Serve,
-    loaded: Option<&Loaded>,
-    called: &Arc<AtomicBool>,
-) -> anyhow::Result<(RunBuilder, Option<PathBuf>)> {
-    if what.http.http.is_some() && what.record.transcript.is_none() {
-        return Ok((builder, None));
-    }
-    let about = About { command: "serve", file: what.file.as_deref() };
-    let secrets = loaded.map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-    let (builder, id) = runs::record::record(builder, &what.record, &about, secrets)?;
-    let called = called.clone();
-    let builder = builder.on_event(move |event: &Event| {
-        if matches!(event.kind, EventKind::CallStarted { .. }) {
-            called.store(true, Ordering::Relaxed);
+/// A run that clients reach, and its record.
+struct Offered {
+    run: Run,
+    /// Where it is recorded, when that is worth nothing without a call.
+    record: Option<PathBuf>,
+    called: Arc<AtomicBool>,
+}
+
+impl Offered {
+    /// Records the calls of a client on stdio. A server on HTTP may run for months, so it is recorded only when told where.
+    fn new(
+        builder: RunBuilder,
+        command: &str,
+        record: &RecordArgs,
+        what: &Serve,
+        loaded: Option<&Loaded>,
+    ) -> anyhow::Result<Self> {
+        let called = Arc::new(AtomicBool::new(false));
+        if what.http.http.is_some() && record.transcript.is_none() {
+            return Ok(Offered { run: builder.build()?, record: None, called });
         }
-    });
-    Ok((builder, id.and_then(|id| Some(runs::folder()?.join(format!("{id}.jsonl"))))))
+        let about = About { command, file: what.file.as_deref() };
+        let secrets = loaded.map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
+        let (builder, id) = runs::record::record(builder, record, &about, secrets)?;
+        let calling = called.clone();
+        let builder = builder.on_event(move |event: &Event| {
+            if matches!(event.kind, EventKind::CallStarted { .. }) {
+                calling.store(true, Ordering::Relaxed);
+            }
+        });
+        let record = id.and_then(|id| Some(runs::folder()?.join(format!("{id}.jsonl"))));
+        Ok(Offered { run: builder.build()?, record, called })
+    }
+
+    /// Ends the run. A client that only looked is not worth keeping.
+    fn finish(self) -> anyhow::Result<()> {
+        self.run.finish(toolwright::RunEnd::Done)?;
+        if let Some(path) = self.record.filter(|_| !self.called.load(Ordering::Relaxed)) {
+            let _ = runs::remove(&path);
+        }
+        Ok(())
+    }
+}
+
+/// Where prompts are recorded: they are a run of their own, so a file that was named for the tools has one beside it,
+/// `calls.prompts.jsonl` beside `calls.jsonl`.
+fn beside(record: &RecordArgs) -> RecordArgs {
+    let transcript = record.transcript.as_ref().map(|path| path.with_extension("prompts.jsonl"));
+    RecordArgs { transcript, ..record.clone() }
 }
 
 /// A person picks a prompt, and need not be asked whether it may be made; what its flow calls is another matter.
@@ -130,8 +164,11 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> any
     let server = match &what.state_key_env {
         Some(name) => {
             let key = StateKey::from_bytes(secret(name)?.expose().as_bytes());
-            let short =
-                || Usage::new(format!("the key in `{name}` has fewer than {} bytes", StateKey::MIN_BYTES));
+            let short = || {
+                let least = StateKey::MIN_BYTES;
+                let problem = Usage::new(format!("the key in `{name}` has fewer than {least} bytes"));
+                problem.hint("make one with `openssl rand -hex 32`, and give it to every instance")
+            };
             server.state_key(key.ok_or_else(short)?)
         }
         None => server,
@@ -146,9 +183,19 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> any
     }
     options.rate = what.rate;
     options.max_body = what.max_body;
+    options.max_connections = what.max_connections;
+    options.max_connections_each = what.max_connections_each;
     let listening = server.listen(address, options).await;
-    let listening = listening.map_err(|error| anyhow::anyhow!("cannot listen on {address}: {error}"))?;
+    let listening = listening.map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => Usage::new(format!("--oauth: {error}")).into(),
+        std::io::ErrorKind::AddrInUse => anyhow::Error::from(
+            Usage::new(format!("cannot listen on {address}: another program does"))
+                .hint("choose another port; port 0 picks a free one"),
+        ),
+        _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
+    })?;
     report::line(format_args!("http://{}/mcp", listening.address()))?;
+    toolwright::sandbox::release_program_pages();
     let stop = CancelToken::new();
     let on_signal = stop.clone();
     tokio::spawn(async move {
@@ -165,7 +212,11 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> any
 /// The value of a variable that must not be shown.
 fn secret(name: &str) -> anyhow::Result<Secret> {
     let value = std::env::var(name).ok().filter(|value| !value.is_empty());
-    Ok(Secret::new(value.ok_or_else(|| Usage::new(format!("the variable `{name}` is not set")))?))
+    let missing = || {
+        let problem = Usage::new(format!("the variable `{name}` is not set"));
+        problem.hint(format!("for example: export {name}=$(openssl rand -hex 32)"))
+    };
+    Ok(Secret::new(value.ok_or_else(missing)?))
 }
 
 /// Waits for Ctrl-C, or for whoever manages services to ask for an end.

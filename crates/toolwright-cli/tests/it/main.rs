@@ -12,6 +12,7 @@ mod examples;
 mod fake;
 mod found;
 mod governed;
+mod instances;
 mod mcp;
 mod mistakes;
 mod pages;

@@ -83,3 +83,55 @@ fn clients_are_told_how_to_reach_us() {
     assert_eq!(std::fs::read_to_string(&config).unwrap(), "{ // mine\n}");
     insta::assert_snapshot!(install(&["windsurf"]));
 }
+
+#[test]
+fn mistakes_with_servers_say_what_to_do() {
+    let tw = env!("CARGO_BIN_EXE_toolwright");
+    let folder = tempfile::tempdir().unwrap();
+    for (args, said, exit) in [
+        (&["mcp", "list", "--", "no-such-program"][..], "hint: is `no-such-program` installed", 1),
+        (&["mcp", "list", "--", "sh", "-c", "echo no key >&2; exit 3"], "what it wrote last:\n    no key", 1),
+        (&["mcp", "list", "--", "true"], "it wrote nothing on stderr", 1),
+        (&["mcp", "list", "--url", "nonsense"], "an address begins with https:// or http://", 2),
+        (&["mcp", "list", "--url", "http://127.0.0.1:1/mcp?key=hunter2"], "http://127.0.0.1:1/mcp: ", 1),
+        (&["mcp", "list", "--cwd", "/no/such", "--", tw, "serve"], "--cwd: there is no folder `/no/such`", 2),
+        (
+            &["mcp", "lock", "--check", "--name", "a", "--", tw, "serve"],
+            "the same command without --check",
+            2,
+        ),
+        (&["mcp", "install", "--client", "cursor", "--url", "nonsense"], "`nonsense` is not the address", 2),
+        (&["serve", "--http", "nonsense"], "such as 127.0.0.1:3000", 2),
+        (
+            &["serve", "--http", "127.0.0.1:0", "--token-env", "NOPE"],
+            "export NOPE=$(openssl rand -hex 32)",
+            2,
+        ),
+        (
+            &[
+                "serve",
+                "--http",
+                ":0",
+                "--oauth",
+                "http://as.example.com",
+                "--audience",
+                "https://x.example.com",
+            ],
+            "--oauth: the issuer must be an https address",
+            2,
+        ),
+        (
+            &["serve", "--http", "localhost:0", "--oauth", "https://as.example.com", "--audience", "x"],
+            "the audience must be the public address",
+            2,
+        ),
+    ] {
+        let shown = crate::show_with(folder.path(), args, "", &[("PATH", "/usr/bin:/bin")]);
+        assert!(shown.contains(said) && shown.ends_with(&format!("--- exit {exit}\n")), "{shown}");
+        assert!(!shown.split_once("--- stderr").is_some_and(|(_, said)| said.contains("hunter2")), "{shown}");
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let shown = crate::show_in(folder.path(), &["serve", "--http", &address], "");
+    assert!(shown.contains("another program does") && shown.ends_with("--- exit 2\n"), "{shown}");
+}

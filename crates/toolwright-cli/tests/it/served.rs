@@ -119,6 +119,7 @@ fn files_are_read_when_the_file_names_them_and_never_otherwise() {
             read("file:///notes/n.key"),
             read("file:///etc/passwd"),
             ("resources/subscribe", json!({"uri": "file:///README.md"})),
+            ("resources/subscribe", json!({"uri": "file:///.env"})),
         ],
     );
     let listed = answers[&1]["result"]["resources"].as_array().unwrap();
@@ -129,9 +130,9 @@ fn files_are_read_when_the_file_names_them_and_never_otherwise() {
     for id in 4..=8 {
         assert_eq!(answers[&id]["error"]["code"], -32002, "{}", answers[&id]);
     }
-    // Nobody watches the files, so nobody can ask to be told.
-    assert_eq!(answers[&9]["error"]["code"], -32601, "{}", answers[&9]);
-    assert_eq!(answers[&0]["result"]["capabilities"]["resources"]["subscribe"], false);
+    assert_eq!(answers[&9]["result"], json!({}), "{}", answers[&9]);
+    assert_eq!(answers[&10]["error"]["code"], -32002, "{}", answers[&10]);
+    assert_eq!(answers[&0]["result"]["capabilities"]["resources"]["subscribe"], true);
 }
 
 #[test]
@@ -160,6 +161,22 @@ fn what_clients_call_is_recorded_and_who_only_looks_leaves_nothing() {
     assert_eq!(runs().len(), 1);
     let shown = show_in(folder.path(), &["runs", "show"], "");
     assert!(shown.contains("add") && shown.contains("serve"), "{shown}");
+}
+
+#[test]
+fn prompts_that_were_made_are_recorded_too() {
+    let folder = with_file();
+    let get = || [("prompts/get", json!({"name": "loud", "arguments": {"text": "hey"}}))];
+    serve(folder.path(), &["t.yaml"], &get());
+    let listed = show_in(folder.path(), &["runs"], "");
+    assert_eq!(listed.matches("serve").count(), 1, "only the prompt was made: {listed}");
+    let shown = show_in(folder.path(), &["runs", "show"], "");
+    assert!(shown.contains("serve: prompts") && shown.contains("loud") && shown.contains("shout"), "{shown}");
+    // Beside a file that was named there is one for the prompts.
+    serve(folder.path(), &["t.yaml", "--transcript", "calls.jsonl"], &get());
+    let prompts = std::fs::read_to_string(folder.path().join("calls.prompts.jsonl")).unwrap();
+    assert!(prompts.contains("\"loud\"") && prompts.contains("hey"), "{prompts}");
+    assert!(!std::fs::read_to_string(folder.path().join("calls.jsonl")).unwrap().contains("loud"));
 }
 
 /// A server in shell with one tool, which does what a thief would and tells what came of it.
