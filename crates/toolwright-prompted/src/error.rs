@@ -24,6 +24,10 @@ pub enum PromptErrorKind {
     Value,
     /// The model made too many mistakes in a row.
     Retries,
+    /// The model used tools for too many turns.
+    Turns,
+    /// The run, or a call, was cancelled.
+    Cancelled,
     /// The model could not answer.
     Model,
     /// A tool, or the runtime, broke.

@@ -219,20 +219,18 @@ pub fn render(messages: &[PromptMessage]) -> Result<String, PromptError> {
         match message {
             PromptMessage::User { content } => {
                 let opens = !matches!(before, Some(PromptMessage::User { .. }));
-                prompt.push_str(if opens { "\n\nHuman: " } else { "\n\n" });
-                prompt.push_str(own_words(content)?);
+                say(&mut prompt, if opens { "\n\nHuman: " } else { "\n\n" }, content)?;
             }
             PromptMessage::Assistant { content } => {
-                prompt.push_str(if after_user { "\n\nAssistant: " } else { "\n\n" });
-                prompt.push_str(own_words(content)?);
+                say(&mut prompt, if after_user { "\n\nAssistant: " } else { "\n\n" }, content)?;
             }
             PromptMessage::ToolInputs { content, tool_inputs } => {
-                prompt.push_str(match (after_user, content.is_empty()) {
+                let before = match (after_user, content.is_empty()) {
                     (true, _) => "\n\nAssistant:",
                     (false, true) => "",
                     (false, false) => "\n\n",
-                });
-                prompt.push_str(own_words(content)?);
+                };
+                say(&mut prompt, before, content)?;
                 prompt.push_str(&format!("\n\n{}", calls(tool_inputs)));
             }
             PromptMessage::ToolOutputs(outcome) => {
@@ -251,15 +249,14 @@ pub fn render(messages: &[PromptMessage]) -> Result<String, PromptError> {
 fn calls(inputs: &[ToolInput]) -> String {
     let invokes = inputs.iter().map(|input| {
         let arguments = input.tool_arguments.iter();
-        let arguments =
-            arguments.map(|(name, value)| format!("<{name}>{}</{name}>", tame(&value.to_string())));
+        let arguments = arguments.map(|(name, value)| format!("<{name}>{value}</{name}>"));
         format!(
             "<invoke>\n<tool_name>{}</tool_name>\n<parameters>\n{}\n</parameters>\n</invoke>",
             input.tool_name,
             arguments.collect::<Vec<_>>().join("\n")
         )
     });
-    format!("<function_calls>\n{}\n</function_calls>", invokes.collect::<Vec<_>>().join("\n\n"))
+    tame(format!("<function_calls>\n{}\n</function_calls>", invokes.collect::<Vec<_>>().join("\n\n")))
 }
 
 /// The results of calls, as the model is told them.
@@ -268,25 +265,29 @@ pub fn inject_success(outcomes: &[ToolOutcome]) -> String {
         format!(
             "<result>\n<tool_name>{}</tool_name>\n<stdout>\n{}\n</stdout>\n</result>",
             outcome.tool_name,
-            tame(&outcome.tool_result.to_string())
+            inside(&outcome.tool_result.to_string())
         )
     });
-    format!("<function_results>\n{}\n</function_results>", results.collect::<Vec<_>>().join("\n"))
+    tame(format!("<function_results>\n{}\n</function_results>", results.collect::<Vec<_>>().join("\n")))
 }
 
 /// What the model did wrong, as it is told.
 pub fn inject_error(message: &str) -> String {
-    format!("<function_results>\n<system>\n{}\n</system>\n</function_results>", tame(message))
+    tame(format!("<function_results>\n<system>\n{}\n</system>\n</function_results>", inside(message)))
 }
 
 /// The markers that begin a speaker's turn.
 pub(crate) const HUMAN: &str = "\n\nHuman:";
 pub(crate) const ASSISTANT: &str = "\n\nAssistant:";
 
-/// What a speaker says, unless it would speak for another.
-fn own_words(text: &str) -> Result<&str, PromptError> {
-    match [HUMAN, ASSISTANT].iter().find(|marker| text.contains(**marker)) {
-        None => Ok(text),
+/// Adds what a speaker says after `before`, unless the two together would begin another speaker's turn.
+fn say(prompt: &mut String, before: &str, text: &str) -> Result<(), PromptError> {
+    let from = prompt.len() + before.trim_end_matches('\n').len();
+    prompt.push_str(before);
+    prompt.push_str(text);
+    let said = prompt.get(from..).unwrap_or_default();
+    match [HUMAN, ASSISTANT].iter().find(|marker| said.contains(**marker)) {
+        None => Ok(()),
         Some(marker) => Err(PromptError::new(
             PromptErrorKind::Forged,
             format!(
@@ -296,7 +297,13 @@ fn own_words(text: &str) -> Result<&str, PromptError> {
     }
 }
 
-/// What a tool says cannot begin another speaker's turn.
-fn tame(text: &str) -> String {
-    text.replace(HUMAN, "\n\n Human:").replace(ASSISTANT, "\n\n Assistant:")
+/// A block of the format in which nothing begins another speaker's turn.
+fn tame(block: String) -> String {
+    block.replace(HUMAN, "\n\n Human:").replace(ASSISTANT, "\n\n Assistant:")
+}
+
+/// What a tool says, which cannot end the place it stands in and go on as something else.
+fn inside(text: &str) -> String {
+    const ENDS: [&str; 4] = ["</stdout>", "</system>", "<function_results>", "</function_results>"];
+    ENDS.iter().fold(text.to_owned(), |text, end| text.replace(end, &end.replacen('<', "&lt;", 1)))
 }

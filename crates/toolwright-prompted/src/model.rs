@@ -309,14 +309,22 @@ fn xml_calls(text: &str, tools: &[ToolSpec]) -> (String, Calls) {
     }
 }
 
-/// A value as its schema wants it: text stays text, everything else is JSON when it can be read as such.
+/// A value as its schema wants it: text stays text where text fits, everything else is JSON when it can be read as such.
 fn typed(tool: Option<&ToolSpec>, parameter: &str, text: String) -> Json {
     let schema = tool.and_then(|tool| tool.parameters.get("properties")).and_then(|all| all.get(parameter));
-    let is_text = schema.and_then(|schema| schema.get("type")).is_none_or(|kind| kind == "string");
-    if is_text {
+    if schema.is_none_or(takes_text) {
         return Json::String(text);
     }
     serde_json::from_str(text.trim()).unwrap_or(Json::String(text))
+}
+
+fn takes_text(schema: &Json) -> bool {
+    let branches = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(key)?.as_array());
+    match schema.get("type") {
+        Some(Json::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
+        Some(kind) => kind == "string",
+        None => branches.clone().next().is_none() || branches.flatten().any(takes_text),
+    }
 }
 
 fn json_calls(text: &str) -> (String, Calls) {

@@ -13,11 +13,18 @@ const MAX_DEPTH: usize = 90;
 /// A parameter's text as a value of its declared type, which is the name of a Python type.
 ///
 /// `list` and `dict` read a literal, whose own type is not checked. Any other type is called with the text; text it
-/// refuses stays text. A name that is no type of Python's, or that would do more than make a value (`eval`, `open`), is
+/// refuses stays text. So `bool` makes everything but nothing true, as in Python; `boolean` reads the words. A name that is no type of Python's, or that would do more than make a value (`eval`, `open`), is
 /// an error.
 pub fn convert(text: &str, kind: &str) -> Result<Value, PromptError> {
     if matches!(kind, "list" | "dict") {
         return literal(text);
+    }
+    if kind == "boolean" {
+        return Ok(match text.trim() {
+            "true" | "True" => Value::Bool(true),
+            "false" | "False" => Value::Bool(false),
+            _ => Value::str(text),
+        });
     }
     if !is_builtin(kind) {
         return Err(value_error(format!(

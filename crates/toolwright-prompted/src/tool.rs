@@ -135,7 +135,7 @@ fn python_type(schema: &Json) -> &'static str {
     match schema.get("type").and_then(Json::as_str) {
         Some("integer") => "int",
         Some("number") => "float",
-        Some("boolean") => "bool",
+        Some("boolean") => "boolean",
         Some("array") => "list",
         Some("object") => "dict",
         _ => "str",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolwright_core::{Content, Dispatch, ToolCall, ToolResult};
+use toolwright_core::{Content, Dispatch, ErrorKind, ToolCall, ToolResult};
 use toolwright_expr::Value;
 
 use crate::error::{PromptError, PromptErrorKind};
@@ -95,6 +95,9 @@ pub struct ToolUser {
     pub tools: Vec<PromptTool>,
     /// How many mistakes in a row the model is told about before that is an error.
     pub max_retries: u32,
+    /// How many completions one answer may take before that is an error. The limits of the run hold for the calls; what
+    /// the model says is not charged to it.
+    pub max_turns: u32,
     /// The most tokens of one completion.
     pub max_tokens: u32,
     /// How adventurous the model is; left to the model when absent.
@@ -108,7 +111,16 @@ impl ToolUser {
     /// A user of all tools of a run.
     pub fn new(run: Arc<dyn Dispatch>, completer: Arc<dyn Completer>) -> Self {
         let tools = run.specs().iter().map(PromptTool::from_spec).collect();
-        ToolUser { tools, max_retries: 3, max_tokens: 2000, temperature: None, run, completer, watcher: None }
+        ToolUser {
+            tools,
+            max_retries: 3,
+            max_turns: 100,
+            max_tokens: 2000,
+            temperature: None,
+            run,
+            completer,
+            watcher: None,
+        }
     }
 
     /// The user, shown at work: `watcher` is told each piece of text, with a line above it that says what it is.
@@ -133,7 +145,7 @@ impl ToolUser {
         let mut completion = self.complete(&prompt).await?;
         self.show(Verbosity::Full, "COMPLETION", &completion);
         self.show(Verbosity::Half, "CLAUDE GENERATION", &completion);
-        let mut mistakes = 0;
+        let (mut turns, mut mistakes) = (1, 0);
         loop {
             let injection = match (check(&completion, &self.tools), mode) {
                 (Request::Nothing, _) => {
@@ -153,6 +165,11 @@ impl ToolUser {
                 },
                 (Request::Mistake(reason), Mode::Automatic) => self.tell(&reason, &mut mistakes)?,
             };
+            if turns >= self.max_turns {
+                let message = format!("the model was still using tools after {turns} completions");
+                return Err(PromptError::new(PromptErrorKind::Turns, message));
+            }
+            turns += 1;
             prompt.push_str(&format!("{completion}\n\n{injection}"));
             self.show(Verbosity::Half, "RESPONSE TO FUNCTION CALLS (fed back into Claude)", &injection);
             self.show(Verbosity::Full, "CURRENT PROMPT", &prompt);
@@ -207,6 +224,9 @@ impl ToolUser {
             let call = ToolCall::new(format!("call_{index}"), name.as_str(), json);
             let result = self.run.dispatch(call).await?;
             if let Some(error) = &result.error {
+                if error.kind == ErrorKind::Cancelled {
+                    return Err(PromptError::new(PromptErrorKind::Cancelled, error.message.clone()));
+                }
                 return Ok(Err(format!("{name}: {}", error.message)));
             }
             outcomes.push(ToolOutcome { tool_result: value(&result), tool_name: name.clone() });

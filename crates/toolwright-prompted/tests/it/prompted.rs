@@ -47,7 +47,7 @@ fn tools() -> Toolset {
     let mut spec = ToolSpec::new("repeat", "Repeats a text.");
     spec.parameters = json!({
         "type": "object", "required": ["text", "times"], "additionalProperties": false,
-        "properties": {"text": {"type": "string"}, "times": {"type": "integer"}}
+        "properties": {"text": {"type": ["string", "null"]}, "times": {"type": "integer"}}
     });
     let repeat = ToolDef::dynamic(spec, |_, arguments: Value| async move {
         let times = arguments["times"].as_u64().unwrap_or_default();
@@ -140,4 +140,13 @@ async fn a_call_that_cannot_be_read_is_told_and_words_about_tags_are_words() {
     let (messages, _, _) = go(PromptFormat::Xml, replies, Loop::default()).await;
     assert_eq!(messages.len(), 4);
     assert_eq!(messages[3].text(), "I cannot use <invoke> tags here.");
+}
+
+#[tokio::test]
+async fn text_that_looks_like_a_number_stays_text() {
+    let call = "<function_calls><invoke><tool_name>repeat</tool_name><parameters><text>1.10</text>\
+        <times>2</times></parameters></invoke>";
+    let replies = vec![Reply::text(call), Reply::text("ok").expecting("1.101.10")];
+    let (messages, ..) = go(PromptFormat::Xml, replies, Loop::default()).await;
+    assert_eq!(messages.last().unwrap().text(), "ok");
 }
