@@ -1,4 +1,4 @@
-//! The `toolwright` program. This crate is the only place that prints, prompts, and reads the environment.
+//! The `toolwright` program. This crate is the only place that prints, prompts, and takes settings from the environment.
 //!
 //! Data goes to stdout, everything else to stderr. Exit 0: done; 1: it ended without success; 2: usage or configuration.
 

@@ -68,8 +68,10 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
-    // Only 2000::/3 is handed out, and not the part for documentation.
-    first & 0xe000 == 0x2000 && !(first == 0x2001 && second == 0x0db8)
+    // Only 2000::/3 is handed out, and not the parts for protocols (2001::/23, Teredo among them) and documentation.
+    let protocols = first == 0x2001 && second < 0x0200;
+    let documentation = (first == 0x2001 && second == 0x0db8) || (first == 0x3fff && second < 0x1000);
+    first & 0xe000 == 0x2000 && !protocols && !documentation
 }
 
 /// The IPv4 address that an IPv6 address stands for: mapped, translated (64:ff9b::/96) or tunnelled (2002::/16).
@@ -105,8 +107,14 @@ mod tests {
 
     #[test]
     fn only_addresses_of_the_internet_are_public() {
-        for address in ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "64:ff9b::101:101", "2002:101:101::1"]
-        {
+        for address in [
+            "1.1.1.1",
+            "93.184.216.34",
+            "2606:4700::1111",
+            "2001:4860:4860::8888",
+            "64:ff9b::101:101",
+            "2002:101:101::1",
+        ] {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }
         for address in [
@@ -131,6 +139,10 @@ mod tests {
             "fe80::1",
             "ff02::1",
             "2001:db8::1",
+            "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+            "2001:10::1",
+            "2001:2::1",
+            "3fff::1",
         ] {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }
