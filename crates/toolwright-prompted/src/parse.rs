@@ -59,13 +59,13 @@ fn read(completion: &str) -> Result<Reading, &'static str> {
 fn read_invoke(invoke: &str) -> Result<Invoke, &'static str> {
     let tool_name = match between(invoke, "<tool_name>", "</tool_name>").as_slice() {
         [] => return Err("Missing <tool_name></tool_name> tags inside of <invoke></invoke> tags."),
-        [name] => (*name).to_owned(),
+        [name] => name.replace("<tool_name>", ""),
         _ => return Err("More than one tool_name specified inside single set of <invoke></invoke> tags."),
     };
     let parameters = match between(invoke, "<parameters>", "</parameters>").as_slice() {
         // The slip in the tag is the original's.
         [] => return Err("Missing <parameters></paraeters> tags inside of <invoke></invoke> tags."),
-        [parameters] => parameters.replace("<parameters>", ""),
+        [parameters] => *parameters,
         _ => {
             return Err(
                 "More than one set of <parameters></parameters> tags specified inside single set of <invoke></invoke> \
@@ -73,11 +73,13 @@ fn read_invoke(invoke: &str) -> Result<Invoke, &'static str> {
             );
         }
     };
-    Ok(Invoke { tool_name, parameters: read_parameters(&parameters)? })
+    Ok(Invoke { tool_name, parameters: read_parameters(parameters)? })
 }
 
 fn read_parameters(text: &str) -> Result<Vec<(String, String)>, &'static str> {
-    let names = between(text, "<", ">");
+    // The tag of the block itself, met again inside, is no parameter; in a value it stays.
+    let tags = text.replace("<parameters>", "");
+    let names = between(&tags, "<", ">");
     if !names.len().is_multiple_of(2) {
         return Err("Imbalanced tags inside <parameters></parameters> tags.");
     }

@@ -42,18 +42,18 @@ pub fn convert(text: &str, kind: &str) -> Result<Value, PromptError> {
 
 /// The value of a literal, as `ast.literal_eval` reads it.
 fn literal(text: &str) -> Result<Value, PromptError> {
-    let text = text.trim();
+    // Space before the text is none of its indentation; space before a later first line is.
+    let text = text.trim_start_matches([' ', '\t']);
     let refused = |why: &str| {
         let shown = toolwright_core::text::clip(text, 200);
         value_error(format!(
             "{shown:?} is not a Python literal ({why}); write True, False and None, and quote texts"
         ))
     };
-    let mut scan = Scan { rest: text };
-    if !scan.value(0) || !scan.is_at_end() {
+    if !(Scan { rest: text }).is_literal() {
         return Err(refused("it holds something other than data"));
     }
-    let program = Program::compile(text).map_err(|error| refused(error.message()))?;
+    let program = Program::compile(text.trim_end()).map_err(|error| refused(error.message()))?;
     program
         .evaluate(&Vec::<(&str, Value)>::new().as_slice(), &Limits::default())
         .map_err(|error| refused(error.message()))
@@ -69,6 +69,19 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
+    /// Whether all of it is one literal; several with commas between them are a tuple.
+    fn is_literal(&mut self) -> bool {
+        if indented(self.rest) || !self.value(0) {
+            return false;
+        }
+        while self.take(',') {
+            if !self.is_at_end() && !self.value(0) {
+                return false;
+            }
+        }
+        self.is_at_end()
+    }
+
     fn value(&mut self, depth: usize) -> bool {
         if depth > MAX_DEPTH {
             return false;
@@ -111,7 +124,7 @@ impl<'a> Scan<'a> {
 
     /// A number, with its sign; or a real and an imaginary part.
     fn number(&mut self) -> bool {
-        while self.take('+') || self.take('-') {}
+        let _ = self.take('+') || self.take('-');
         if !self.digits() {
             return false;
         }
@@ -192,14 +205,30 @@ impl<'a> Scan<'a> {
         found.is_some()
     }
 
-    /// What is left, without the space before it.
+    /// What is left, without the space and the comments before it.
     fn skipped(&self) -> &'a str {
-        self.rest.trim_start()
+        let mut rest = self.rest;
+        loop {
+            let after = rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0c']);
+            rest = match (after.strip_prefix('#'), after.strip_prefix("\\\n")) {
+                (Some(comment), _) => {
+                    comment.find('\n').and_then(|end| comment.get(end..)).unwrap_or_default()
+                }
+                (None, Some(next_line)) => next_line,
+                (None, None) => return after,
+            };
+        }
     }
 
     fn is_at_end(&self) -> bool {
-        self.rest.trim_start().is_empty()
+        self.skipped().is_empty()
     }
+}
+
+/// Whether the first line that says something is indented, which Python refuses.
+fn indented(text: &str) -> bool {
+    let says = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    text.lines().find(says).is_some_and(|line| line.starts_with([' ', '\t']))
 }
 
 #[cfg(test)]
@@ -218,12 +247,32 @@ mod tests {
             ("0x1F", "31"),
             ("[]", "[]"),
             ("r'a\\b'", "'a\\\\b'"),
+            ("1, 2", "(1, 2)"),
+            ("1,", "(1,)"),
+            ("[1] # one", "[1]"),
+            ("# one\n[1]\n", "[1]"),
+            ("[1,\\\n2]", "[1, 2]"),
         ] {
             assert_eq!(read(text).as_deref(), Some(value), "{text}");
         }
-        for text in
-            ["", "1+1", "[x]", "f()", "[true]", "{k: ", "1if 2else 3", "[1", "'a", "[1 for x in []]", "-'a'"]
-        {
+        for text in [
+            "",
+            "1+1",
+            "[x]",
+            "f()",
+            "[true]",
+            "{k: ",
+            "1if 2else 3",
+            "[1",
+            "'a",
+            "[1 for x in []]",
+            "-'a'",
+            "--1",
+            "\n [1]",
+            "[1]\u{a0}",
+            ",",
+            "1,,2",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
         assert_eq!(read(&format!("{}{}", "[".repeat(200), "]".repeat(200))), None);

@@ -106,7 +106,7 @@ pub type Turn = (&'static str, String);
 /// A prompt as the system text and the turns of the Messages API.
 pub fn to_messages_api(prompt: &str) -> Result<(String, Vec<Turn>), PromptError> {
     let mut parts = prompt.split(HUMAN);
-    let system = parts.next().unwrap_or_default().trim().to_owned();
+    let system = parts.next().map(strip).unwrap_or_default();
     let parts: Vec<&str> = parts.collect();
     if parts.is_empty() {
         return Err(PromptError::messages("No human message found in the completion"));
@@ -115,14 +115,19 @@ pub fn to_messages_api(prompt: &str) -> Result<(String, Vec<Turn>), PromptError>
     for (index, part) in parts.iter().enumerate() {
         match part.split_once(ASSISTANT) {
             Some((user, assistant)) => {
-                messages.push(("user", user.trim().to_owned()));
-                messages.push(("assistant", assistant.trim().to_owned()));
+                messages.push(("user", strip(user)));
+                messages.push(("assistant", strip(assistant)));
             }
-            None if index + 1 == parts.len() => messages.push(("user", part.trim().to_owned())),
+            None if index + 1 == parts.len() => messages.push(("user", strip(part))),
             None => return Err(PromptError::messages("Consecutive human messages found")),
         }
     }
     Ok((system, messages))
+}
+
+/// Text without the space around it, as Python sees space.
+fn strip(text: &str) -> String {
+    text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\x1c'..='\x1f')).to_owned()
 }
 
 /// A reply of the Messages API as a completion: only the first text counts.

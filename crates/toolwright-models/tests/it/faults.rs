@@ -196,17 +196,19 @@ async fn wrong_and_repeated_ids_are_sorted_out_or_refused() {
     assert_eq!((ids.len(), reply.stop), (3, StopReason::ToolCalls));
 
     // More of a block that never started.
-    for (vendor, event) in [
+    for (vendor, start, event) in [
         (
             "anthropic",
+            json!({"type": "message_start", "message": {}}),
             json!({"type": "content_block_delta", "index": 4, "delta": {"type": "text_delta", "text": "x"}}),
         ),
         (
             "bedrock",
+            json!({"messageStart": {"role": "assistant"}}),
             json!({"contentBlockDelta": {"contentBlockIndex": 4, "delta": {"toolUse": {"input": "{}"}}}}),
         ),
     ] {
-        let bytes = stream_bytes(vendor, &[event]);
+        let bytes = stream_bytes(vendor, &[start, event]);
         let server = Server::new(move |_, stream| {
             head_for(vendor, stream);
             let _ = stream.write_all(&bytes);

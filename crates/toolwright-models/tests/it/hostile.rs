@@ -364,10 +364,14 @@ async fn a_server_that_does_not_stream_is_understood() {
 
 #[tokio::test]
 async fn a_connection_that_stays_open_after_the_end_is_not_waited_for() {
+    let start = r#"{"type": "message_start", "message": {}}"#;
     let message = r#"{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}"#;
     let done = r#"{"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}"#;
     for (vendor, stream) in [
-        ("anthropic", format!("data: {message}\n\ndata: {{\"type\": \"message_stop\"}}\n\n")),
+        (
+            "anthropic",
+            format!("data: {start}\n\ndata: {message}\n\ndata: {{\"type\": \"message_stop\"}}\n\n"),
+        ),
         ("openai-chat", format!("data: {done}\n\ndata: [DONE]\n\n")),
         (
             "openai",
@@ -382,4 +386,25 @@ async fn a_connection_that_stays_open_after_the_end_is_not_waited_for() {
         let (reply, _) = ask_streaming(&server.model(vendor, RetryPolicy::NEVER)).await;
         assert!(reply.is_ok(), "{vendor}: {reply:?}");
     }
+}
+
+#[tokio::test]
+async fn a_message_without_its_beginning_is_an_error_and_what_comes_before_it_is_not_part_of_it() {
+    let text = |text: &str| {
+        let start = serde_json::json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}});
+        format!("data: {start}\n\n")
+    };
+    let start = "data: {\"type\": \"message_start\", \"message\": {}}\n\n";
+    let end = "data: {\"type\": \"message_delta\", \"delta\": {\"stop_reason\": \"end_turn\"}}\n\ndata: {\"type\": \"message_stop\"}\n\n";
+    let heard = async |stream: String| {
+        let server = Server::new(move |_, connection| {
+            stream_head(connection);
+            let _ = connection.write_all(stream.as_bytes());
+        });
+        ask_streaming(&server.model("anthropic", RetryPolicy::NEVER)).await.0
+    };
+    let error = heard(format!("{}{end}", text("half"))).await.unwrap_err();
+    check(&error, ModelErrorKind::Reply, "the stream broke off");
+    let reply = heard(format!("{}{start}{}{end}", text("another's"), text("own"))).await.unwrap();
+    assert_eq!(reply.message.text(), "own");
 }

@@ -107,7 +107,7 @@ async fn brave_search(input: &Json) -> Result<Json, ToolError> {
     let answer = input["api_response"].clone();
     let server = start(move |_| Reply::json(200, &answer))?;
     let pages = Fetched(input["fetched"].clone());
-    let mut brave = Brave::at(&server.url(), &Secret::new("key"))?.pages(pages);
+    let mut brave = Brave::at(server.url(), &Secret::new("key"))?.pages(pages);
     if let Some(most) = number(input, "truncate_to_n_tokens") {
         brave = brave.most_tokens(most);
     }
@@ -159,7 +159,7 @@ async fn wikipedia_search(input: &Json) -> Result<Json, ToolError> {
         };
         Reply::json(200, &json!({"query": {"pages": [page]}}))
     })?;
-    let mut wikipedia = Wikipedia::at(&server.url())?;
+    let mut wikipedia = Wikipedia::at(server.url())?;
     if let Some(most) = number(input, "truncate_to_n_tokens") {
         wikipedia = wikipedia.most_tokens(most);
     }
@@ -248,7 +248,7 @@ async fn pinecone(input: &Json, vector: &Json) -> Outcome {
         Err(error) => return Some(Err(error)),
     };
     let named = input["index"].as_str().unwrap_or("idx");
-    let store = match Pinecone::at(&server.url(), &Secret::new("key"), named).await {
+    let store = match Pinecone::at(server.url(), &Secret::new("key"), named).await {
         Ok(store) => store,
         Err(error) => return Some(Err(error)),
     };

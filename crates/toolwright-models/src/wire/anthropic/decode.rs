@@ -16,6 +16,8 @@ pub(crate) struct Decoder {
     /// The input of blocks that are kept as they came, such as calls of server-side tools.
     inputs: HashMap<usize, String>,
     usage: Counts,
+    /// What comes before the start of the message belongs to none.
+    begun: bool,
     complete: bool,
     over: bool,
 }
@@ -36,6 +38,7 @@ impl Decoder {
             places: HashMap::new(),
             inputs: HashMap::new(),
             usage: Counts::default(),
+            begun: false,
             complete: false,
             over: false,
         }
@@ -133,7 +136,11 @@ impl Decode for Decoder {
     fn event(&mut self, mut data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         let index = data.get("index").and_then(Value::as_u64).unwrap_or_default();
         match data.get("type").and_then(Value::as_str).unwrap_or_default() {
-            "message_start" => self.count(data.pointer("/message/usage")),
+            "message_start" => {
+                self.begun = true;
+                self.count(data.pointer("/message/usage"));
+            }
+            "content_block_start" | "content_block_delta" | "message_delta" if !self.begun => {}
             "content_block_start" => {
                 let block = data.get_mut("content_block").map(Value::take).unwrap_or_default();
                 self.start_block(index, block, sink)?;
@@ -165,6 +172,7 @@ impl Decode for Decoder {
         for (index, block) in blocks.into_iter().enumerate() {
             self.start_block(index as u64, block, sink)?;
         }
+        self.begun = true;
         self.message_delta(
             &json!({"delta": {"stop_reason": body.get("stop_reason")}, "usage": body.get("usage")}),
         );
@@ -177,7 +185,7 @@ impl Decode for Decoder {
     }
 
     fn finish(mut self: Box<Self>) -> Result<ModelReply, ModelError> {
-        if !self.complete {
+        if !self.complete || !self.begun {
             return Err(broken());
         }
         for (place, input) in std::mem::take(&mut self.inputs) {
