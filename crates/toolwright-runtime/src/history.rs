@@ -74,8 +74,12 @@ pub(crate) fn middle(messages: &[Message], left_out: &Range<usize>) -> Range<usi
     while matches!(messages.get(end), Some(Message::Tool(_))) {
         end += 1;
     }
-    // The last message is what is to be answered.
-    if end >= messages.len() || end <= from { 0..0 } else { head..end }
+    // What is to be answered stays: the last message, or the last calls with all their results.
+    if end >= messages.len() {
+        let result = |message: &&Message| matches!(message, Message::Tool(_));
+        end = messages.len().saturating_sub(1 + messages.iter().rev().take_while(result).count());
+    }
+    if end <= from { 0..0 } else { head..end }
 }
 
 #[cfg(test)]
@@ -122,6 +126,13 @@ mod tests {
         let more = middle(&messages, &left_out);
         assert_eq!(more, 2..18, "17 would leave a result without its call");
         assert_eq!(middle(&talk(1), &(0..0)), 0..0, "what is to be answered stays");
+        let mut many = talk(3);
+        let calls: Vec<_> =
+            (0..20).map(|each| ToolCall::new(format!("b{each}"), "look", json!({}))).collect();
+        many.push(Message::Assistant(AssistantMessage::calls(calls.clone())));
+        many.extend(calls.iter().map(|call| Message::Tool(ToolResult::text(call, "seen"))));
+        assert_eq!(middle(&many, &(0..0)), 2..8, "one large batch is no reason to keep all that came before");
+        assert_eq!(middle(&many, &(2..8)), 0..0);
         assert_eq!(middle(&[], &(0..0)), 0..0);
     }
 }

@@ -238,7 +238,7 @@ impl Talk<'_> {
         let mut made =
             Made { said: self.said, run: self.run, tools: &tools, results: results.clone(), refused };
         let outcome = batch::run_into(&results, &self.run.inner, calls, &fail_fast, self.stop).await;
-        let (answered, handoff) = made.add()?;
+        let (answered, handoffs) = made.add()?;
         drop(made);
         if let Err(error) = outcome {
             // An approver ended the run: that is an end, not a failure.
@@ -247,7 +247,11 @@ impl Talk<'_> {
                 _ => Err(error.into()),
             };
         }
-        if let Some(handoff) = handoff {
+        // Several agents go on one after the other, each with what the one before has said.
+        for handoff in handoffs {
+            if self.stopped() {
+                return Ok(false);
+            }
             let added = Box::pin(handoff.take_over(self.run, &self.said.messages)).await?;
             for message in added {
                 self.add(message)?;
@@ -347,20 +351,21 @@ struct Made<'a> {
 
 impl Made<'_> {
     /// Adds the results there are. Says whether one of them is the answer, and who goes on with the conversation.
-    fn add(&mut self) -> Result<(bool, Option<Arc<Handoff>>), ToolError> {
+    fn add(&mut self) -> Result<(bool, Vec<Arc<Handoff>>), ToolError> {
         self.results.insert(std::mem::take(&mut self.refused));
         let mut results = self.results.take();
         let answer = direct::answer(self.tools, &mut results);
         let entry = |result: &ToolResult| self.tools.get(&result.name);
-        let handoff = results
+        let handoffs = results
             .iter()
             .filter(|result| !result.is_error())
-            .find_map(|result| entry(result).and_then(|entry| Handoff::of(entry.tool.settings())));
+            .filter_map(|result| entry(result).and_then(|entry| Handoff::of(entry.tool.settings())))
+            .collect();
         let answered = answer.is_some();
         for message in results.into_iter().map(Message::Tool).chain(answer) {
             self.said.add(self.run, message)?;
         }
-        Ok((answered, handoff))
+        Ok((answered, handoffs))
     }
 }
 

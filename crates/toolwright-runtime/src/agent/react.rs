@@ -9,7 +9,7 @@ use toolwright_core::{BoxFuture, Content, Message, Model, ToolDef, ToolResult, T
 use super::AgentOutcome;
 use crate::conversation::Conversation;
 use crate::run::RunEnd;
-use crate::turn::{RunError, StopWhen};
+use crate::turn::{RunError, StopWhen, ToolCalls};
 
 type Judge = Arc<dyn Fn(String) -> BoxFuture<'static, bool> + Send + Sync>;
 
@@ -114,6 +114,8 @@ impl React {
         let submit = self.submit.clone();
         let stop = StopWhen::new(move |messages| submitted(messages, &submit).is_some());
         conversation.how_mut().stop_when.push(stop);
+        // A submission is a call: there is no answer unless calls are made.
+        conversation.how_mut().tool_calls = ToolCalls::Loop;
         let mut attempts = 0;
         loop {
             let end = conversation.answer(model).await?.unwrap_or(RunEnd::Done);

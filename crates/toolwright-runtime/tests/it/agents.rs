@@ -9,7 +9,7 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
-    Agent, EventKind, LimitKind, Limits, Loop, Overflow, Policy, React, Run, RunEnd, StopWhen,
+    Agent, EventKind, LimitKind, Limits, Loop, Overflow, Policy, React, Run, RunEnd, StopWhen, ToolCalls,
 };
 
 use crate::support::{Ears, add, plain, tools};
@@ -307,4 +307,39 @@ async fn old_screenshots_are_folded_for_the_model_and_kept_in_the_record() {
     };
     let sent: Vec<usize> = model.sent.lock().unwrap().iter().map(|messages| pictures(messages)).collect();
     assert_eq!((sent, pictures(&outcome.messages)), (vec![0, 1, 1], 2));
+}
+
+#[tokio::test]
+async fn several_agents_go_on_one_after_the_other() {
+    let helper = |name: &'static str, words: &'static str, after: &'static str| {
+        let reply = Reply::text(words).expecting(after);
+        Agent::new(name, "Helps.").model(script([reply])).handoff()
+    };
+    let set =
+        tools([helper("one", "First.", "go"), helper("two", "Second.", "The agent one has done its part.")]);
+    let run = Run::builder(set).build().unwrap();
+    let both = Reply::call("transfer_to_one", json!({})).and_call("transfer_to_two", json!({}));
+    let boss = ScriptedModel::new([both, Reply::text("Done.").expecting("The agent two has done its part.")]);
+    let outcome = run.generate_loop(&boss, go(), &Loop::default()).await.unwrap();
+    let said: Vec<String> = outcome.messages.iter().map(Message::text).collect();
+    assert!(
+        said.contains(&"[one] First.".to_owned()) && said.contains(&"[two] Second.".to_owned()),
+        "{said:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_submits_makes_its_calls_whatever_its_loop_says() {
+    let how = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let agent = Agent::new("a", "b").model(script([submit("42")])).going(how).react(React::default());
+    assert_eq!(agent.run(&bare_run(), go()).await.unwrap().answer.as_deref(), Some("42"));
+}
+
+#[tokio::test]
+async fn a_time_out_beyond_all_time_is_none() {
+    let tool = plain("slow", |_| async { Ok("done".into()) });
+    let tool = tool.edit(|_, settings| settings.timeout = Some(std::time::Duration::MAX));
+    let run = Run::builder(tools([tool])).build().unwrap();
+    let result = run.call(toolwright_core::ToolCall::new("1", "slow", json!({}))).await.unwrap();
+    assert_eq!(result.to_text(), "done");
 }
