@@ -1,10 +1,12 @@
 //! Files of tools: what the program lends to them, and how their problems are shown.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use tokio::runtime::Handle;
+use toolwright::data::DataTools;
 use toolwright::lang::{
     Diagnostic, Host, Imports, Loaded, MissingEnv, Server, Severity, find_dotenv, load, parse_dotenv,
 };
@@ -72,10 +74,13 @@ pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
     let set = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
+    let named: HashMap<String, String> = parse_dotenv(&dotenv).into_iter().collect();
+    let data =
+        DataTools::new(&folder, move |name| std::env::var(name).ok().or_else(|| named.get(name).cloned()));
     // What is set already wins over the file, as the later entry does here.
     Ok(Host::new()
         .builtins(toolbox::all()?)
-        .imports(Elsewhere)
+        .imports(Elsewhere(data))
         .environment(parse_dotenv(&dotenv))
         .environment(set)
         .missing_env(missing)
@@ -148,13 +153,15 @@ pub fn refused(problems: &[Diagnostic]) -> Usage {
     report::found(errors)
 }
 
-/// Finds tools by the names other systems give them, and asks MCP servers for theirs.
-struct Elsewhere;
+/// Finds tools by the names other systems give them, makes those that look things up as they are set up, and asks MCP
+/// servers for theirs.
+struct Elsewhere(DataTools);
 
 impl Imports for Elsewhere {
-    fn tool(&self, reference: &str, _config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
-        let tool = toolwright::tools::resolve(reference)?;
-        Some(Ok(Arc::new(tool)))
+    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+        let tool =
+            toolwright::tools::resolve(reference).map(Ok).or_else(|| self.0.tool(reference, config))?;
+        Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>))
     }
 
     fn toolkit(&self, reference: &str) -> Option<Result<Toolset, ToolError>> {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use toolwright_core::{ErrorKind, Secret, ToolError, text};
 use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_net::reqwest::{Client, Method, Response, Url};
+use toolwright_net::{Dial, Proxies, Reach};
 
 /// The longest to wait for a connection, and for the next byte.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -18,6 +19,28 @@ const MAX_BODY: usize = 32 << 20;
 /// How often a request is made, and the pause before the second time.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Where a service is, and which proxies lead there. A text is an address that is reached directly.
+#[derive(Debug, Clone)]
+pub struct Address {
+    pub(crate) base: String,
+    pub(crate) proxies: Proxies,
+}
+
+impl Address {
+    /// The address, reached through these proxies.
+    #[must_use]
+    pub fn through(mut self, proxies: Proxies) -> Self {
+        self.proxies = proxies;
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for Address {
+    fn from(base: T) -> Self {
+        Address { base: base.into(), proxies: Proxies::none() }
+    }
+}
 
 /// A service at an address.
 #[derive(Debug)]
@@ -32,8 +55,9 @@ pub(crate) struct Api {
 pub(crate) type Answer = (u16, Value);
 
 impl Api {
-    /// The service at `base`; `header` proves who asks.
-    pub(crate) fn new(base: &str, header: Option<(&str, String)>) -> Result<Self, ToolError> {
+    /// The service at an address; `header` proves who asks.
+    pub(crate) fn new(address: &Address, header: Option<(&str, String)>) -> Result<Self, ToolError> {
+        let Address { base, proxies } = address;
         let url = Url::parse(base.trim_end_matches('/'))
             .map_err(|_| ToolError::invalid(format!("{base:?} is not an address")))?;
         let mut headers = HeaderMap::new();
@@ -46,8 +70,10 @@ impl Api {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let client = toolwright_net::client(url.scheme() == "https", CONNECT, READ);
-        let client = client.map_err(|cause| ToolError::new(cause.to_string()).with_source(cause))?;
+        let https = url.scheme() == "https" || proxies.need_tls();
+        let dial =
+            Dial { https, connect: CONNECT, read: READ, proxies: proxies.clone(), reach: Reach::Anywhere };
+        let client = dial.client().map_err(|cause| ToolError::new(cause.to_string()).with_source(cause))?;
         Ok(Api { client, base: url, headers, secret })
     }
 

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use toolwright_core::{BoxFuture, Secret, ToolDef, ToolError};
+use toolwright_net::Reach;
 
-use crate::api::Api;
+use crate::api::{Address, Api};
 use crate::pages::{Pages, WebPages};
 use crate::search::{Search, SearchResult, described, search_tool};
 use crate::tokens::{Tokenizer, Words, truncate};
 
 /// Brave's address.
-const BRAVE: &str = "https://api.search.brave.com";
+pub(crate) const BRAVE: &str = "https://api.search.brave.com";
 
 /// Searches the web with Brave, and reads the pages it finds.
 pub struct Brave {
@@ -31,12 +32,13 @@ impl Brave {
         Self::at(BRAVE, key)
     }
 
-    /// Brave's API at another address.
-    pub fn at(base: &str, key: &Secret) -> Result<Self, ToolError> {
-        let api = Api::new(base, Some(("x-subscription-token", key.expose().to_owned())))?;
+    /// Brave's API at another address. Pages are read through the same proxies.
+    pub fn at(address: impl Into<Address>, key: &Secret) -> Result<Self, ToolError> {
+        let address = address.into();
+        let api = Api::new(&address, Some(("x-subscription-token", key.expose().to_owned())))?;
         Ok(Brave {
             api,
-            pages: Arc::new(WebPages::public()?),
+            pages: Arc::new(WebPages::through(Reach::Public, address.proxies)?),
             tokenizer: Arc::new(Words),
             most_tokens: Brave::MOST_TOKENS,
         })

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use toolwright_core::{BoxFuture, Secret, ToolError};
 
-use crate::api::{Api, segment};
+use crate::api::{Address, Api, segment};
 use crate::documents::Document;
 use crate::search::{Search, SearchResult};
 
@@ -22,7 +22,12 @@ pub struct Elasticsearch {
 impl Elasticsearch {
     /// An index of the server at `address` (for Elastic Cloud see [`cloud_address`]), with an API key and its id. The index
     /// must exist, and its documents must have a field `text`.
-    pub async fn connect(address: &str, key_id: &str, key: &Secret, index: &str) -> Result<Self, ToolError> {
+    pub async fn connect(
+        address: impl Into<Address>,
+        key_id: &str,
+        key: &Secret,
+        index: &str,
+    ) -> Result<Self, ToolError> {
         let found = Self::unchecked(address, key_id, key, index)?;
         let answer = found.api.get(&format!("/{}/_mapping", segment(index)), &[]).await?;
         if answer.0 == 404 {
@@ -38,9 +43,14 @@ impl Elasticsearch {
     }
 
     /// An index that is filled first.
-    pub fn unchecked(address: &str, key_id: &str, key: &Secret, index: &str) -> Result<Self, ToolError> {
+    pub fn unchecked(
+        address: impl Into<Address>,
+        key_id: &str,
+        key: &Secret,
+        index: &str,
+    ) -> Result<Self, ToolError> {
         let proof = format!("ApiKey {}", STANDARD.encode(format!("{key_id}:{}", key.expose())));
-        let api = Api::new(address, Some(("authorization", proof)))?;
+        let api = Api::new(&address.into(), Some(("authorization", proof)))?;
         Ok(Elasticsearch { api, index: index.to_owned() })
     }
 

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use toolwright_core::{BoxFuture, Secret, ToolError};
 
-use crate::api::{Api, segment};
+use crate::api::{Address, Api, segment};
 use crate::vector::Embedder;
 
 /// The model that is used when none is named.
-const MODEL: &str = "sentence-transformers/all-mpnet-base-v2";
+pub(crate) const MODEL: &str = "sentence-transformers/all-mpnet-base-v2";
 
 /// Where models run.
-const INFERENCE: &str = "https://router.huggingface.co/hf-inference/models";
+pub(crate) const INFERENCE: &str = "https://router.huggingface.co/hf-inference/models";
 
 /// A model of Hugging Face's that makes vectors.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ impl HuggingFace {
     }
 
     /// A model, and the address where models run.
-    pub fn at(base: &str, model: &str, key: &Secret) -> Result<Self, ToolError> {
-        let api = Api::new(base, Some(("authorization", format!("Bearer {}", key.expose()))))?;
+    pub fn at(address: impl Into<Address>, model: &str, key: &Secret) -> Result<Self, ToolError> {
+        let api = Api::new(&address.into(), Some(("authorization", format!("Bearer {}", key.expose()))))?;
         let model: Vec<_> = model.split('/').map(segment).collect();
         Ok(HuggingFace { api, path: format!("/{}/pipeline/feature-extraction", model.join("/")) })
     }

@@ -18,6 +18,7 @@
 
 mod api;
 mod brave;
+mod configured;
 mod documents;
 mod elasticsearch;
 mod huggingface;
@@ -30,7 +31,9 @@ mod tokens;
 mod vector;
 mod wikipedia;
 
+pub use api::Address;
 pub use brave::Brave;
+pub use configured::DataTools;
 pub use documents::{Document, embed_and_store, read_documents};
 pub use elasticsearch::{Elasticsearch, cloud_address};
 pub use huggingface::HuggingFace;

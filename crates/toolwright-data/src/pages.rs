@@ -39,13 +39,12 @@ impl WebPages {
 
     /// Pages that `reach` allows.
     pub fn within(reach: Reach) -> Result<Self, ToolError> {
-        let dial = Dial {
-            https: true,
-            connect: Duration::from_secs(10),
-            read: LONGEST,
-            proxies: Proxies::none(),
-            reach,
-        };
+        Self::through(reach, Proxies::none())
+    }
+
+    /// Pages that `reach` allows, through these proxies.
+    pub fn through(reach: Reach, proxies: Proxies) -> Result<Self, ToolError> {
+        let dial = Dial { https: true, connect: Duration::from_secs(10), read: LONGEST, proxies, reach };
         let client = dial.client().map_err(|cause| ToolError::new(cause.to_string()).with_source(cause))?;
         Ok(WebPages { client, reach })
     }

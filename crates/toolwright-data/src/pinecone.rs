@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use toolwright_core::{BoxFuture, Secret, ToolError};
 
-use crate::api::{Api, segment};
+use crate::api::{Address, Api, segment};
 use crate::search::SearchResult;
 use crate::vector::{Embedding, VectorStore};
 
 /// Pinecone's address.
-const PINECONE: &str = "https://api.pinecone.io";
+pub(crate) const PINECONE: &str = "https://api.pinecone.io";
 
 /// How many vectors are sent at a time.
 const BATCH: usize = 128;
@@ -28,9 +28,10 @@ impl Pinecone {
     }
 
     /// An index that Pinecone's API at another address knows.
-    pub async fn at(base: &str, key: &Secret, index: &str) -> Result<Self, ToolError> {
+    pub async fn at(address: impl Into<Address>, key: &Secret, index: &str) -> Result<Self, ToolError> {
+        let address = address.into();
         let header = || Some(("api-key", key.expose().to_owned()));
-        let control = Api::new(base, header())?;
+        let control = Api::new(&address, header())?;
         let answer = control.get(&format!("/indexes/{}", segment(index)), &[]).await?;
         if answer.0 == 404 {
             return Err(ToolError::invalid(format!("Pinecone index {index} does not exist")));
@@ -38,7 +39,7 @@ impl Pinecone {
         let about = control.expect("Pinecone", answer)?;
         let host = about.get("host").and_then(Value::as_str).unwrap_or_default();
         let host = if host.contains("://") { host.to_owned() } else { format!("https://{host}") };
-        let api = Api::new(&host, header())?;
+        let api = Api::new(&Address::from(host).through(address.proxies), header())?;
         let stats = api.post("/describe_index_stats", &json!({})).await?;
         let stats = api.expect("Pinecone", stats)?;
         let dimension = stats.get("dimension").and_then(Value::as_u64).unwrap_or_default();

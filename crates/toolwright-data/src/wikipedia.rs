@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolwright_core::{BoxFuture, ToolDef, ToolError};
 
-use crate::api::Api;
+use crate::api::{Address, Api};
 use crate::search::{Search, SearchResult, described, search_tool};
 use crate::tokens::{Tokenizer, Words, truncate};
 
 /// The English Wikipedia.
-const ENGLISH: &str = "https://en.wikipedia.org";
+pub(crate) const ENGLISH: &str = "https://en.wikipedia.org";
 
 /// Searches Wikipedia, and reads the articles it finds.
 pub struct Wikipedia {
@@ -26,8 +26,8 @@ impl Wikipedia {
     }
 
     /// Another wiki that runs MediaWiki, by its address.
-    pub fn at(base: &str) -> Result<Self, ToolError> {
-        Ok(Wikipedia { api: Api::new(base, None)?, tokenizer: Arc::new(Words), most_tokens: 5000 })
+    pub fn at(address: impl Into<Address>) -> Result<Self, ToolError> {
+        Ok(Wikipedia { api: Api::new(&address.into(), None)?, tokenizer: Arc::new(Words), most_tokens: 5000 })
     }
 
     /// Cuts articles to so many tokens (5000).

@@ -13,6 +13,7 @@ mod fake;
 mod found;
 mod governed;
 mod instances;
+mod looked_up;
 mod mcp;
 mod mistakes;
 mod pages;

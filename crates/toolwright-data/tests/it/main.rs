@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "these are tests")]
 
+mod configured;
 mod search;
 #[cfg(feature = "sql")]
 mod sql;

@@ -28,7 +28,7 @@ async fn brave_finds_pages_and_reads_them() {
         "faq": {"results": [{"question": "Q"}]},
     });
     let api = Server::start(move |_| Reply::json(200, &answer)).unwrap();
-    let brave = Brave::at(&api.url(), &key()).unwrap().pages(WebPages::within(Reach::Anywhere).unwrap());
+    let brave = Brave::at(api.url(), &key()).unwrap().pages(WebPages::within(Reach::Anywhere).unwrap());
     let run = Run::builder(Toolset::new().with(brave.tool()).unwrap()).build().unwrap();
     let arguments = json!({"query": "a b&c", "n_search_results_to_use": 5});
     let found = run.call(ToolCall::new("1", "search_brave", arguments)).await.unwrap().to_text();
@@ -67,7 +67,7 @@ async fn a_refused_key_is_said_and_not_shown() {
         Reply::json(401, &json!({"error": said}))
     })
     .unwrap();
-    let error = Brave::at(&api.url(), &key()).unwrap().search("x", 1).await.unwrap_err();
+    let error = Brave::at(api.url(), &key()).unwrap().search("x", 1).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Permission);
     assert!(error.message().contains("401") && !error.message().contains("very"), "{error}");
 }
@@ -93,7 +93,7 @@ async fn wikipedia_skips_what_cannot_be_read() {
         Reply::json(200, &answer)
     })
     .unwrap();
-    let found = Wikipedia::at(&wiki.url()).unwrap().most_tokens(3).search("letters", 2).await.unwrap();
+    let found = Wikipedia::at(wiki.url()).unwrap().most_tokens(3).search("letters", 2).await.unwrap();
     let found: Vec<_> = found.iter().map(|each| (each.source.as_str(), each.content.as_str())).collect();
     assert_eq!(found, [("https://w/A", "One two three"), ("https://w/C", "One two three")]);
 }

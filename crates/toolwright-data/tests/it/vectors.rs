@@ -65,9 +65,9 @@ async fn pinecone_is_filled_and_asked() {
     })
     .unwrap();
     let key = Secret::new("pc-key");
-    let missing = Pinecone::at(&control.url(), &key, "gone").await.unwrap_err();
+    let missing = Pinecone::at(control.url(), &key, "gone").await.unwrap_err();
     assert_eq!(missing.message(), "Pinecone index gone does not exist");
-    let store = Pinecone::at(&control.url(), &key, "here").await.unwrap().batch(2);
+    let store = Pinecone::at(control.url(), &key, "here").await.unwrap().batch(2);
     let short = store.query(&[1.0], 1).await.unwrap_err();
     assert_eq!(short.message(), "Query embedding dimension 1 does not match Pinecone index dimension 2");
     let found = store.query(&[1.0, 0.0], 1).await.unwrap();
@@ -100,7 +100,7 @@ async fn hugging_face_makes_one_vector_for_each_text() {
         }
     })
     .unwrap();
-    let model = |name| HuggingFace::at(&server.url(), name, &Secret::new("hf")).unwrap();
+    let model = |name| HuggingFace::at(server.url(), name, &Secret::new("hf")).unwrap();
     assert_eq!(model("a/b").embed(&["x".into()]).await.unwrap(), [[0.5, 1.0]]);
     assert!(model("a/b").embed(&["x".into(), "y".into()]).await.is_err());
     assert!(model("c").embed(&["x".into()]).await.unwrap_err().message().contains("Model is loading"));
