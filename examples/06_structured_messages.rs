@@ -97,7 +97,46 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{}", message.to_json());
     }
 
-    println!("# manual");
+    println!("# automatic, with several tools");
+    let question = "Sally has 17 apples. She gives 9 to Jim. Later that day, Peter gives 6 bananas to Sally. How many \
+                    pieces of fruit does Sally have at the end of the day?";
+    let math = tool_user(
+        Toolset::new().with(perform_addition())?.with(perform_subtraction())?,
+        vec![
+            call("Sally gives 9 apples to Jim.", "perform_subtraction", &[("a", "17"), ("b", "9")]),
+            call("Peter gives her 6 bananas.", "perform_addition", &[("a", "8"), ("b", "6")])
+                .expecting("8.0"),
+            Reply::text("At the end of the day Sally has 14 pieces of fruit.").expecting("14.0"),
+        ],
+    )?;
+    let asked = self::messages(json!([{"role": "user", "content": question}]))?;
+    if let Next::Message(message) = math.use_tools(&asked, Mode::Automatic).await? {
+        println!("{}", message.to_json());
+    }
+
+    println!("# manual, step by step: the program writes the results itself");
+    let math = tool_user(
+        Toolset::new().with(perform_addition())?.with(perform_subtraction())?,
+        vec![
+            call("Ok. Let's think through this in steps.", "perform_subtraction", &[("a", "17"), ("b", "9")]),
+            Reply::text("Sally has 8 apples left.").expecting("8"),
+        ],
+    )?;
+    let mut steps = asked.clone();
+    if let Next::Message(message) = math.use_tools(&steps, Mode::Manual).await? {
+        println!("{}", message.to_json());
+        steps.push(message);
+    }
+    steps.extend(self::messages(json!([{
+        "role": "tool_outputs",
+        "tool_outputs": [{"tool_name": "perform_subtraction", "tool_result": 8}],
+        "tool_error": null
+    }]))?);
+    if let Next::Message(message) = math.use_tools(&steps, Mode::Manual).await? {
+        println!("{}", message.to_json());
+    }
+
+    println!("# manual, with a helper that does what is asked for");
     let math = tool_user(
         Toolset::new().with(perform_addition())?.with(perform_subtraction())?,
         vec![
@@ -108,8 +147,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Reply::text("At the end of the day Sally has 14 pieces of fruit.").expecting("14.0"),
         ],
     )?;
-    let question = "Sally has 17 apples. She gives 9 to Jim. Later that day, Peter gives 6 bananas to Sally. How many \
-                    pieces of fruit does Sally have at the end of the day?";
     let mut messages = self::messages(json!([{"role": "user", "content": question}]))?;
     loop {
         let next = math.use_tools(&messages, Mode::Manual).await?;
@@ -123,7 +160,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    println!("# a conversation with a result, and one with a mistake, as the model reads them");
+    println!(
+        "# a conversation without tools, one with a result, and one with a mistake, as the model reads them"
+    );
+    let states = self::messages(json!([
+        {"role": "user", "content": "Hi Claude, what US states start with C?"},
+        {"role": "assistant", "content": "California, Colorado, and Connecticut are the US states that start with the letter C."}
+    ]))?;
+    println!("{}", render(&states)?.trim_start());
     let asked = "If Maggie has 3 apples and eats 1, how many apples does maggie have left?";
     for (arguments, outputs) in [
         (

@@ -57,6 +57,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{name}: {}", offered.join(", then "));
     }
 
+    println!("# a tool for the first answer, none for the follow-up");
+    let model =
+        ScriptedModel::new([asks(), Reply::text("2"), Reply::text("Because one and one more are two.")]);
+    let run = Run::builder(tools.clone()).build()?;
+    let mut talk = Conversation::new(&run)
+        .going(Loop { tool_choice: ToolChoice::Tool("addition".into()), ..Loop::default() });
+    talk.say(&model, "What is 1 + 1?").await?;
+    talk.how_mut().tool_choice = ToolChoice::None;
+    talk.say(&model, "Why is that so?").await?;
+    for (tools, choice) in model.offered() {
+        println!("{tools:?} {choice:?}");
+    }
+
     println!("# an error is news for the model");
     let run = Run::builder(tools.clone())
         .on_delta(|delta| match delta {

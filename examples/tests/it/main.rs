@@ -28,4 +28,5 @@ examples! {
     agents: "08_agents"
     sql_and_search: "09_sql_and_search"
     web_surfer: "10_web_surfer"
+    analysts: "11_analysts"
 }
