@@ -130,7 +130,9 @@ tools:
         ["auto_search", "auto_write_file", "auto_write_dir", "gh_search", "writer", "greet"]
     );
     assert_eq!(file.tools().get("gh_search").unwrap().tool.settings().require_confirmation, Some(true));
-    assert_eq!(call(&file, "gh_search", json!({})).await, Ok(json!("gh --user ann")));
+    assert_eq!(call(&file, "writer", json!({})).await, Ok(json!("gh --user ann")));
+    let unconfirmed = call(&file, "gh_search", json!({})).await.unwrap_err();
+    assert!(unconfirmed.contains("needs approval"), "{unconfirmed}");
     assert_eq!(call(&file, "greet", json!({})).await, Ok(json!("hello")));
     let two = "mcp: {gh: {transport: stdio, command: x, auto_import_scope: none}}\ntools: [{import_tool: 'mcp:gh/write*'}]\n";
     let problems = load(Source::text("t.yaml", two), &host().imports(Servers)).unwrap_err();
