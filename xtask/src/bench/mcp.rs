@@ -114,6 +114,8 @@ fn idle_memory() -> Result<(f64, f64)> {
     for _ in 0..2 {
         from.read_line(&mut String::new())?;
     }
+    // It gives back what only starting needed, two seconds after it began.
+    std::thread::sleep(std::time::Duration::from_secs(4));
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
     drop(to);
     server.wait()?;

@@ -24,6 +24,9 @@ use crate::{commands, files, report, runs, sandboxes, toolbox};
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
 const LONG: Duration = Duration::from_secs(20);
 
+/// By then the first client has said hello and listed the tools.
+const SETTLED: Duration = Duration::from_secs(2);
+
 pub async fn run(what: Serve) -> anyhow::Result<()> {
     let loaded = what.file.as_deref().map(files::open).transpose()?;
     let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
@@ -60,7 +63,7 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
     match what.http.http {
         Some(address) => over_http(server, address, &what.http).await?,
         None => {
-            toolwright::sandbox::release_program_pages();
+            settle();
             tokio::select! {
                 served = server.serve_stdio() => served?,
                 () = told_to_stop() => {
@@ -195,7 +198,7 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> any
         _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
     })?;
     report::line(format_args!("http://{}/mcp", listening.address()))?;
-    toolwright::sandbox::release_program_pages();
+    settle();
     let stop = CancelToken::new();
     let on_signal = stop.clone();
     tokio::spawn(async move {
@@ -207,6 +210,16 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> any
     });
     listening.run(stop).await;
     Ok(())
+}
+
+/// Gives back the pages of the program that only starting needed: once the server is ready, and again when its first client
+/// has said hello, which takes some of them too.
+fn settle() {
+    tokio::spawn(async {
+        toolwright::sandbox::release_program_pages();
+        tokio::time::sleep(SETTLED).await;
+        toolwright::sandbox::release_program_pages();
+    });
 }
 
 /// The value of a variable that must not be shown.
