@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -18,6 +18,7 @@ use toolwright::{
     ToolError, ToolSource as _, Toolset,
 };
 
+use crate::answers::Later;
 use crate::report::Usage;
 use crate::{commands, models, prompt, report, sandboxes, toolbox};
 
@@ -57,10 +58,13 @@ pub fn exists(path: &Path) -> anyhow::Result<()> {
 /// Loads a file for running. Its problems are printed; then the error only counts them.
 pub fn open(path: &Path) -> anyhow::Result<Loaded> {
     exists(path)?;
-    let named = Arc::new(OnceLock::new());
-    let host = models::lend(host(MissingEnv::Error)?, named.clone());
+    let later = Later::default();
+    let host = models::lend(host(MissingEnv::Error, later.clone())?, later.models.clone());
     let loaded = load(path, &host).map_err(|problems| refused(&problems))?;
-    let _ = named.set(models::named(Some(&loaded))?);
+    let _ = later.models.set(models::named(Some(&loaded))?);
+    if let Some(section) = loaded.section("policy") {
+        let _ = later.policy.set(section.value.clone());
+    }
     let warnings: Vec<&Diagnostic> =
         loaded.problems().iter().filter(|problem| problem.severity != Severity::Error).collect();
     warnings.iter().for_each(|warning| eprintln!("{}\n", prompt::printable(&warning.render())));
@@ -68,7 +72,7 @@ pub fn open(path: &Path) -> anyhow::Result<Loaded> {
 }
 
 /// What the program lends to a file: the built-in tools under all their names, and the declared variables.
-pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
+pub fn host(missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let folder = std::env::current_dir()?;
     let dotenv = find_dotenv(&folder).and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let set = std::env::vars_os()
@@ -80,7 +84,7 @@ pub fn host(missing: MissingEnv) -> anyhow::Result<Host> {
     // What is set already wins over the file, as the later entry does here.
     Ok(Host::new()
         .builtins(toolbox::all()?)
-        .imports(Elsewhere(data))
+        .imports(Elsewhere { data, later })
         .environment(parse_dotenv(&dotenv))
         .environment(set)
         .missing_env(missing)
@@ -155,12 +159,15 @@ pub fn refused(problems: &[Diagnostic]) -> Usage {
 
 /// Finds tools by the names other systems give them, makes those that look things up as they are set up, and asks MCP
 /// servers for theirs.
-struct Elsewhere(DataTools);
+struct Elsewhere {
+    data: DataTools,
+    later: Later,
+}
 
 impl Imports for Elsewhere {
     fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
         let tool =
-            toolwright::tools::resolve(reference).map(Ok).or_else(|| self.0.tool(reference, config))?;
+            toolwright::tools::resolve(reference).map(Ok).or_else(|| self.data.tool(reference, config))?;
         Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>))
     }
 
@@ -178,14 +185,14 @@ impl Imports for Elsewhere {
     /// Starts or reaches the server and lists its tools. It ends with the last of them.
     fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
         let target: Target = match server {
-            Server::Stdio { command, args, env, cwd, sandbox: None } => {
+            Server::Stdio { command, args, env, cwd, sandbox: None, .. } => {
                 let mut command = ServerCommand::new(command).args(args);
                 if let Some(folder) = cwd {
                     command = command.folder(folder);
                 }
                 env.iter().fold(command, |command, (name, value)| command.env(name, value)).into()
             }
-            Server::Stdio { command, args, env, cwd, sandbox: Some(policy) } => {
+            Server::Stdio { command, args, env, cwd, sandbox: Some(policy), .. } => {
                 let mut command = ExecRequest::new(std::iter::once(command).chain(args));
                 command.cwd.clone_from(cwd);
                 command.env.extend(env.clone());
@@ -193,14 +200,18 @@ impl Imports for Elsewhere {
                 let (sandbox, command) = tokio::task::block_in_place(|| Handle::current().block_on(opened))?;
                 Target::Sandboxed { sandbox, command }
             }
-            Server::Http { url, headers } => headers
-                .iter()
-                .fold(HttpTarget::new(url), |target, (name, value)| {
-                    target.header(name, Secret::new(value.as_str()))
-                })
-                .into(),
+            Server::Http { url, headers, sse, timeout, read_timeout, .. } => {
+                let mut target = HttpTarget::new(url);
+                for (name, value) in headers {
+                    target = target.header(name, Secret::new(value.as_str()));
+                }
+                target = if *sse { target.legacy_sse() } else { target };
+                target = timeout.map_or(target.clone(), |time| target.timeout(time));
+                read_timeout.map_or(target.clone(), |time| target.sse_read_timeout(time)).into()
+            }
         };
-        let mut builder = McpServer::builder(name, target);
+        let answers = self.later.answers(server.trust().sampling.as_deref());
+        let mut builder = McpServer::builder(name, target).answers(answers);
         if let Some(lock) = locked(name)? {
             builder = builder.pinning(Pinning::Locked(lock));
         }

@@ -9,6 +9,7 @@ macro_rules! eprintln {
     }};
 }
 
+mod answers;
 mod args;
 mod chat;
 mod commands;

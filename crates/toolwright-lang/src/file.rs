@@ -52,6 +52,18 @@ static ENV: Shape = strict(
 
 const SCOPES: Kind = Kind::Word(&["none", "shared", "chat"]);
 
+const SERVER_REQUIRED: Key = optional(
+    "required",
+    Kind::Flag,
+    "Whether the file is of no use without it; `false` leaves its tools out when it cannot be reached.",
+);
+
+const SERVER_SAMPLING: Key = optional(
+    "sampling",
+    Kind::Text,
+    "The model it may ask; the policy decides about each question as about a call of `mcp_sampling`.",
+);
+
 pub(crate) static SERVER_STDIO: Shape = strict(
     "MCP server (stdio)",
     "A server that is started as a program.",
@@ -66,6 +78,8 @@ pub(crate) static SERVER_STDIO: Shape = strict(
             Kind::Document,
             "The sandbox it runs in, as a policy: `{}` shows it nothing but the system and its own program.",
         ),
+        SERVER_REQUIRED,
+        SERVER_SAMPLING,
         required("auto_import_scope", SCOPES, "Where all its tools appear as `<server>_<tool>`."),
     ],
 );
@@ -74,9 +88,17 @@ pub(crate) static SERVER_HTTP: Shape = strict(
     "MCP server (HTTP)",
     "A server that is reached over HTTP.",
     &[
-        required("transport", Kind::Word(&["streamable_http"]), "How to reach the server."),
+        required(
+            "transport",
+            Kind::Word(&["streamable_http", "sse"]),
+            "How to reach the server; `sse` is the transport of 2024-11-05.",
+        ),
         required("url", Kind::Text, "Its address."),
         optional("headers", Kind::TemplateMap, "Headers to send."),
+        optional("timeout", Kind::Count, "How many seconds a connection may take; 10 unless given."),
+        optional("sse_read_timeout", Kind::Count, "How many seconds it may be silent; 300 unless given."),
+        SERVER_REQUIRED,
+        SERVER_SAMPLING,
         required("auto_import_scope", SCOPES, "Where all its tools appear as `<server>_<tool>`."),
     ],
 );

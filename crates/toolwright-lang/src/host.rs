@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -50,6 +51,8 @@ pub enum Server {
         cwd: Option<String>,
         /// The policy of the sandbox it runs in.
         sandbox: Option<Value>,
+        /// What it is trusted with.
+        trust: Trust,
     },
     /// An address to talk to.
     Http {
@@ -57,7 +60,33 @@ pub enum Server {
         url: String,
         /// Headers to send.
         headers: IndexMap<String, String>,
+        /// Whether it speaks the transport of 2024-11-05, with one stream of events.
+        sse: bool,
+        /// How long a connection may take.
+        timeout: Option<Duration>,
+        /// How long a stream may be silent.
+        read_timeout: Option<Duration>,
+        /// What it is trusted with.
+        trust: Trust,
     },
+}
+
+/// What a file entrusts an MCP server with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trust {
+    /// Whether the file is of no use without it.
+    pub required: bool,
+    /// The model it may ask.
+    pub sampling: Option<String>,
+}
+
+impl Server {
+    /// What the file entrusts it with.
+    pub fn trust(&self) -> &Trust {
+        match self {
+            Server::Stdio { trust, .. } | Server::Http { trust, .. } => trust,
+        }
+    }
 }
 
 /// Gives models by name; `None` when the name means nothing here.

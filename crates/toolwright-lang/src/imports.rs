@@ -175,8 +175,9 @@ impl Builder<'_> {
         let tools = match tools {
             Ok(tools) => Some(tools),
             Err(problem) => {
-                self.problems
-                    .error(place, format!("the tools of MCP server `{name}` cannot be had: {problem}"));
+                let severity = if server.trust().required { Severity::Error } else { Severity::Warning };
+                let message = format!("the tools of MCP server `{name}` cannot be had: {problem}");
+                self.problems.add(severity, place, message, None);
                 None
             }
         };

@@ -1,6 +1,7 @@
 //! The sections of a file beside its tools: shared data, MCP servers, the chat and batch programs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use toolwright_core::Toolset;
@@ -10,7 +11,7 @@ use crate::build::{self, Builder, FlowInfo, Tools, Visible, text};
 use crate::cli::{Cli, CliOutput, ProcessInput};
 use crate::diag::{Place, Problems, Severity};
 use crate::exec::Globals;
-use crate::host::{Host, Server};
+use crate::host::{Host, Server, Trust};
 use crate::json;
 use crate::template::{self, Document};
 use crate::yaml::{Data, Node};
@@ -128,6 +129,8 @@ fn server(
             }
         }
     });
+    let (timeout, read_timeout) =
+        (seconds(problems, node, "timeout"), seconds(problems, node, "sse_read_timeout"));
     let mut evaluated = |node: &Node, goes: Goes| -> String {
         let Some(snippet) = template::Snippet::compile(problems, node) else { return String::new() };
         let text = match snippet.template.evaluate(globals, limits) {
@@ -156,6 +159,10 @@ fn server(
         Some(Data::Map(entries)) => entries.clone(),
         _ => Vec::new(),
     };
+    let trust = Trust {
+        required: !matches!(node.get("required").map(|node| &node.data), Some(Data::Bool(false))),
+        sampling: text(node, "sampling"),
+    };
     match (text(node, "command"), text(node, "url")) {
         (Some(command), _) => Some(Server::Stdio {
             command,
@@ -169,6 +176,7 @@ fn server(
                 .filter(|node| matches!(node.data, Data::Text(_)))
                 .map(|node| evaluated(node, Goes::ToProgram)),
             sandbox,
+            trust,
         }),
         (None, Some(url)) => Some(Server::Http {
             url,
@@ -179,9 +187,24 @@ fn server(
                     (key.key_text(), evaluated(value, Goes::ToHeader))
                 })
                 .collect(),
+            sse: text(node, "transport").is_some_and(|transport| transport == "sse"),
+            timeout,
+            read_timeout,
+            trust,
         }),
         _ => None,
     }
+}
+
+/// A number of seconds.
+fn seconds(problems: &mut Problems, node: &Node, key: &str) -> Option<Duration> {
+    let node = node.get(key)?;
+    let Data::Int(given) = &node.data else { return None };
+    let seconds = given.to_string().parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
+    if seconds.is_none() {
+        problems.error(node.place, format!("`{key}` is a number of seconds, from 1 to 86400"));
+    }
+    seconds.map(Duration::from_secs)
 }
 
 /// Servers whose tools appear by themselves: name, place, scope.

@@ -233,13 +233,13 @@ fn check_servers(problems: &mut Problems, node: &Node) {
             Some("stdio") => {
                 check(problems, server, &file::SERVER_STDIO);
             }
-            Some("streamable_http") => {
+            Some("streamable_http" | "sse") => {
                 check(problems, server, &file::SERVER_HTTP);
             }
             _ => problems.error_hint(
                 server.get("transport").map_or(server.place, |node| node.place),
                 format!("the MCP server `{}` has no transport we know", name.key_text()),
-                "use `transport: stdio` or `transport: streamable_http`",
+                "use `transport: stdio`, `transport: streamable_http` or `transport: sse`",
             ),
         }
     }

@@ -30,7 +30,7 @@ use crate::args::Chat;
 use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
-use crate::{demo, files, models, sandboxes, toolbox};
+use crate::{answers, demo, files, models, sandboxes, toolbox};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use approval::Asker;
@@ -90,6 +90,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let inputs = Inputs::open()?;
     if inputs.interactive {
         builder = builder.approver(Asker(sender.clone()));
+        answers::ask_through(Arc::new(Asker(sender.clone())));
     }
     let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let about = About { command: "chat", file: file.as_deref() };

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use toolwright::lang::{MissingEnv, Severity};
 use toolwright::{Policy, Run};
 
+use crate::answers::Later;
 use crate::args::{Check, SandboxArgs};
 use crate::report::{self, Usage, counted};
 use crate::{demo, files, sandboxes, toolbox};
@@ -52,7 +53,7 @@ pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
 /// All problems of a file of tools, its policy, limits and sandbox included.
 fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()> {
     files::exists(path)?;
-    let host = files::host(MissingEnv::Empty)?;
+    let host = files::host(MissingEnv::Empty, Later::default())?;
     let host = if start_servers { host } else { host.offline() };
     let loaded = toolwright::lang::load_all(path, &host);
     let problems = loaded.check();

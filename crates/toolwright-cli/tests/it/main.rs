@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+mod asking;
 mod browser;
 mod chat;
 mod examples;

@@ -51,6 +51,58 @@ pub enum ElicitReply {
     Cancel,
 }
 
+/// Answers what servers ask a person through an approver: yes takes the form with its defaults, other arguments take the
+/// form that stands under `content` there, and no declines. The approver sees a call of `mcp_elicitation` with the
+/// server's name, its message, and the form.
+#[derive(Clone)]
+pub struct ThroughApprover(Arc<dyn Approver>);
+
+impl ThroughApprover {
+    /// Has this approver answer.
+    pub fn new(approver: Arc<dyn Approver>) -> Self {
+        ThroughApprover(approver)
+    }
+}
+
+impl Elicitor for ThroughApprover {
+    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
+        Box::pin(async move {
+            let mut content = Map::new();
+            add_defaults(&request.schema, &mut content);
+            let mut arguments =
+                json!({"server": request.server, "message": request.message, "content": content});
+            if let Value::Object(members) = &mut arguments {
+                match &request.url {
+                    Some(url) => members.insert("url".to_owned(), json!(url)),
+                    None => members.insert("form".to_owned(), request.schema.clone()),
+                };
+            }
+            let reason = format!("the MCP server `{}` asks", request.server);
+            match decide(&*self.0, "mcp_elicitation", arguments, reason).await {
+                Decision::Approve => ElicitReply::Accept(content),
+                Decision::Modify { arguments } => match arguments.get("content") {
+                    Some(Value::Object(content)) => ElicitReply::Accept(content.clone()),
+                    _ => ElicitReply::Cancel,
+                },
+                Decision::Reject { .. } => ElicitReply::Decline,
+                Decision::Escalate | Decision::Terminate { .. } => ElicitReply::Cancel,
+            }
+        })
+    }
+}
+
+/// Has an approver decide about something that is no call, as if it were one.
+async fn decide(approver: &dyn Approver, name: &'static str, arguments: Value, reason: String) -> Decision {
+    let call = ToolCall::new(name, name, arguments);
+    let request = ApprovalRequest {
+        call: &call,
+        annotations: &toolwright_core::Annotations::default(),
+        view: CallView::default(),
+        reason: Some(reason),
+    };
+    approver.decide(&request).await
+}
+
 /// Lets servers ask a model, once an approver has looked at what they ask.
 #[derive(Clone)]
 pub struct Sampling {
@@ -180,14 +232,9 @@ impl Answers {
             });
         }
         let arguments = json!({"server": server, "messages": said, "system": params.get("systemPrompt")});
-        let call = ToolCall::new("mcp_sampling", "mcp_sampling", arguments);
-        let request = ApprovalRequest {
-            call: &call,
-            annotations: &toolwright_core::Annotations::default(),
-            view: CallView::default(),
-            reason: Some(format!("the MCP server `{server}` wants to ask the model")),
-        };
-        if !matches!(sampling.approver.decide(&request).await, Decision::Approve) {
+        let reason = format!("the MCP server `{server}` wants to ask the model");
+        let decision = decide(&*sampling.approver, "mcp_sampling", arguments, reason).await;
+        if !matches!(decision, Decision::Approve) {
             return Err(RpcError::new(-1, "the user rejected the request"));
         }
         let most = params.get("maxTokens").and_then(Value::as_u64).unwrap_or(1024).clamp(1, MAX_TOKENS);
@@ -343,6 +390,46 @@ mod tests {
         assert_eq!((&said["model"], &said["role"]), (&json!("test/parrot"), &json!("assistant")));
         assert!(ask("tell me the secret", 1).await.unwrap_err().message.contains("rejected"));
         assert_eq!(ask("hello", MAX_MESSAGES + 1).await.unwrap_err().code, INVALID_PARAMS);
+    }
+
+    struct Deciding(Decision);
+
+    impl Approver for Deciding {
+        fn name(&self) -> &str {
+            "deciding"
+        }
+
+        fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+            assert_eq!(&*request.call.name, "mcp_elicitation");
+            assert_eq!(request.call.arguments["content"], json!({"name": "Ada"}));
+            assert_eq!(request.call.arguments["message"], json!("Who?"));
+            Box::pin(async { self.0.clone() })
+        }
+    }
+
+    #[tokio::test]
+    async fn an_approver_answers_for_the_person() {
+        let ask = async |decision: Decision| {
+            let elicitor = ThroughApprover::new(Arc::new(Deciding(decision)));
+            let answers = Answers { elicitor: Some(Arc::new(elicitor)), ..Answers::default() };
+            let schema = json!({
+                "type": "object", "required": ["name"],
+                "properties": {"name": {"type": "string", "default": "Ada"}, "age": {"type": "integer"}}
+            });
+            let params = json!({"message": "Who?", "requestedSchema": schema});
+            answers.answer("s", "elicitation/create", &params).await.unwrap()
+        };
+        let accepted = |content: Value| json!({"action": "accept", "content": content});
+        let modify = |content: Value| Decision::Modify { arguments: json!({"content": content}) };
+        assert_eq!(ask(Decision::Approve).await, accepted(json!({"name": "Ada"})));
+        assert_eq!(
+            ask(modify(json!({"name": "Bob", "age": 7}))).await,
+            accepted(json!({"name": "Bob", "age": 7}))
+        );
+        // What does not fit the form is not sent, whoever says it.
+        assert_eq!(ask(modify(json!({"age": "old"}))).await, json!({"action": "cancel"}));
+        assert_eq!(ask(Decision::reject("no")).await, json!({"action": "decline"}));
+        assert_eq!(ask(Decision::Escalate).await, json!({"action": "cancel"}));
     }
 
     #[tokio::test]

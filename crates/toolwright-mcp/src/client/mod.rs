@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use toolwright_core::{CancelToken, SpawnRequest, ToolError, ToolOutput};
 
-pub use self::answers::{Answers, ElicitReply, Elicitation, Elicitor, Sampling};
+pub use self::answers::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
 use self::connection::{Ask, Connection, Out, set_meta};
 pub use self::connection::{OnLog, OnProgress};
 pub use self::greeting::Greeting;
@@ -232,21 +232,25 @@ impl Client {
     async fn ask_in_rounds(&self, ask: Ask<'_>) -> Result<Value, McpError> {
         let Ask { method, params, timeout, progress, headers } = ask;
         let until = tokio::time::Instant::now().checked_add(timeout);
+        let left =
+            || until.map_or(timeout, |until| until.saturating_duration_since(tokio::time::Instant::now()));
         let mut more = Map::new();
         for _ in 0..MAX_ROUNDS {
             let mut params = params.clone();
             if let Value::Object(members) = &mut params {
                 members.extend(std::mem::take(&mut more));
             }
-            let left =
-                until.map_or(timeout, |until| until.saturating_duration_since(tokio::time::Instant::now()));
             let ask =
-                Ask { method, params, timeout: left, progress: progress.clone(), headers: headers.clone() };
+                Ask { method, params, timeout: left(), progress: progress.clone(), headers: headers.clone() };
             let result = self.request(ask).await?;
             if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
                 return Ok(result);
             }
-            more = self.answer_questions(&result).await?;
+            let late = |_| {
+                let problem = format!("what the server asked was not answered within {timeout:?}");
+                McpError::new(McpErrorKind::Timeout, problem)
+            };
+            more = tokio::time::timeout(left(), self.answer_questions(&result)).await.map_err(late)??;
         }
         Err(McpError::new(McpErrorKind::Limit, format!("the server asked for more in {MAX_ROUNDS} rounds")))
     }

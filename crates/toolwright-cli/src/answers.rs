@@ -1,0 +1,148 @@
+//! Who answers what the MCP servers of a file ask: the person, and the model the file names for it.
+//!
+//! Servers are started while the file is read, before anybody knows its rules and how the person is asked. So both are
+//! looked up when a question comes.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::Value;
+use toolwright::mcp::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
+use toolwright::{
+    ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelError, ModelErrorKind, ModelReply,
+    ModelRequest, Policy, Run, ToolCall, ToolDef, ToolSpec, Toolset,
+};
+
+use crate::models::{self, Named};
+use crate::prompt::Terminal;
+
+/// Who asks the person in place of the terminal.
+static PERSON: Mutex<Option<Arc<dyn Approver>>> = Mutex::new(None);
+
+/// Has everything that servers ask from now on go through this approver.
+pub fn ask_through(approver: Arc<dyn Approver>) {
+    *PERSON.lock().unwrap_or_else(PoisonError::into_inner) = Some(approver);
+}
+
+fn person() -> Option<Arc<dyn Approver>> {
+    PERSON.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// What a file that is being read will say.
+#[derive(Clone, Default)]
+pub struct Later {
+    pub models: Arc<OnceLock<Named>>,
+    /// Its policy, as it stands there.
+    pub policy: Arc<OnceLock<Value>>,
+}
+
+impl Later {
+    /// Who answers a server of the file: the person where there is one, and a model where the file names one.
+    pub fn answers(&self, sampling: Option<&str>) -> Answers {
+        let mut answers = Answers::default();
+        if Terminal::if_there().is_some() {
+            answers.elicitor = Some(Arc::new(Asked));
+        }
+        answers.sampling = sampling.map(|model| {
+            let model = Lent { name: model.to_owned(), later: self.clone() };
+            Sampling::new(Arc::new(model), Arc::new(Rules(self.clone())))
+        });
+        answers
+    }
+}
+
+/// Asks the person, at the terminal or wherever they are.
+struct Asked;
+
+impl Elicitor for Asked {
+    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
+        Box::pin(async move {
+            match person() {
+                Some(person) => ThroughApprover::new(person).elicit(request).await,
+                None => Terminal.elicit(request).await,
+            }
+        })
+    }
+}
+
+/// Has the rules of the file decide, as about a call.
+struct Rules(Later);
+
+impl Approver for Rules {
+    fn name(&self) -> &str {
+        "rules"
+    }
+
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(async move {
+            let policy = match self.0.policy.get() {
+                Some(policy) => Policy::from_value(policy.clone()).map_err(anyhow::Error::from),
+                None => Ok(Policy::cautious()),
+            };
+            let decided = match policy {
+                Ok(policy) => allowed(policy, request.call).await,
+                Err(error) => Err(error),
+            };
+            match decided {
+                Ok(()) => Decision::Approve,
+                Err(error) => Decision::reject(error.to_string()),
+            }
+        })
+    }
+}
+
+/// Makes a call that does nothing, under these rules. A person decides what they leave open, where there is one.
+async fn allowed(policy: Policy, call: &ToolCall) -> anyhow::Result<()> {
+    let mut spec = ToolSpec::new(call.name.clone(), "What an MCP server asks.");
+    spec.parameters = serde_json::json!({"type": "object"});
+    let tools = Toolset::new().with(ToolDef::dynamic(spec, |_, _| async { "allowed" }))?;
+    let builder = Run::builder(tools).policy(policy);
+    let builder = match person() {
+        Some(person) => builder.approver(Through(person)),
+        None if Terminal::if_there().is_some() => builder.approver(Terminal),
+        None => builder,
+    };
+    match builder.build()?.call(call.clone()).await?.error {
+        None => Ok(()),
+        Some(error) => anyhow::bail!(error.message),
+    }
+}
+
+struct Through(Arc<dyn Approver>);
+
+impl Approver for Through {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        self.0.decide(request)
+    }
+}
+
+/// A model by its name in the file, opened when it is asked.
+struct Lent {
+    name: String,
+    later: Later,
+}
+
+impl Model for Lent {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(async move {
+            let none = Named::new();
+            let named = self.later.models.get().unwrap_or(&none);
+            let model = models::open(&self.name, named);
+            let model = model.map_err(|error| {
+                eprintln!(
+                    "the model `{}`, which an MCP server may ask, cannot be used: {error:#}",
+                    self.name
+                );
+                ModelError::new(ModelErrorKind::Request, format!("{error:#}"))
+            })?;
+            model.generate(request).await
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! What the MCP servers of a file ask, and who answers; servers of the older transport; servers a file can do without.
+
+use std::path::Path;
+
+use crate::show_in;
+use crate::terminal::Terminal;
+
+/// A server in shell with one tool, `go`, that asks `question` and tells what came back.
+fn asking(folder: &Path, question: &str) {
+    let script = format!(
+        r#"answer() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$1" "$2"; }}
+read -r hello
+can=none; case "$hello" in *'"sampling":{{'*) can=sampling;; esac
+answer 1 '{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"asks","version":"1"}}}}'
+read -r l; read -r l; answer 2 '{{"tools":[{{"name":"go","inputSchema":{{"type":"object"}}}}]}}'
+read -r l
+printf '%s\n' '{question}'
+read -r reply
+case "$reply" in
+  *'"text":"hello from the model"'*) said='the model said hello';;
+  *'"action":"accept"'*'"name":"Ada"'*) said='hello Ada';;
+  *'"action":"accept"'*) said='accepted';;
+  *'"action":"decline"'*) said='declined';;
+  *rejected*) said='rejected';;
+  *'is not offered'*) said='not offered';;
+  *) said='something else';;
+esac
+answer 3 "{{\"content\":[{{\"type\":\"text\",\"text\":\"$said, $can\"}}]}}"
+cat > /dev/null"#
+    );
+    std::fs::write(folder.join("asks.sh"), script).unwrap();
+}
+
+const SAMPLE: &str = r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":10}}"#;
+
+const ELICIT: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who is there?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","default":"nobody"}}}}}"#;
+
+#[test]
+fn a_server_asks_the_model_a_file_names_when_its_policy_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    asking(folder.path(), SAMPLE);
+    std::fs::write(folder.path().join("replies.yaml"), "- {text: hello from the model}\n").unwrap();
+    let go = |sampling: &str, policy: &str| {
+        let text = format!(
+            "models: {{small: scripted/replies.yaml}}\nmcp:\n  s: {{transport: stdio, command: /bin/sh, args: [asks.sh], auto_import_scope: shared{sampling}}}\n{policy}"
+        );
+        std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+        show_in(folder.path(), &["call", "s_go", "-f", "t.yaml"], "")
+    };
+    let rules = "policy: [{tools: [mcp_sampling], decision: approve}]\n";
+    let asked = go(", sampling: small", rules);
+    assert!(asked.contains("the model said hello, sampling"), "{asked}");
+    // Nobody said it may, and nobody is there to ask.
+    let unasked = go(", sampling: small", "");
+    assert!(unasked.contains("rejected, sampling"), "{unasked}");
+    let refused = go(", sampling: small", "policy: [{tools: [mcp_sampling], decision: reject}]\n");
+    assert!(refused.contains("rejected, sampling"), "{refused}");
+    // The rules are not enough: the server must have been given a model.
+    let none = go("", rules);
+    assert!(none.contains("not offered, none"), "{none}");
+    let wrong = go(", sampling: [small]", rules);
+    assert!(wrong.contains("`sampling`") && wrong.ends_with("--- exit 2\n"), "{wrong}");
+}
+
+#[test]
+fn the_servers_of_a_file_ask_the_person_at_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    asking(folder.path(), ELICIT);
+    let text =
+        "mcp:\n  s: {transport: stdio, command: /bin/sh, args: [asks.sh], auto_import_scope: shared}\n";
+    std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+    let args = ["call", "s_go", "-f", "t.yaml"];
+    let mut terminal = Terminal::start(folder.path(), &args, 100, 30, &[]);
+    terminal.wait("The server `s` asks:");
+    terminal.wait("Answer it? [y]es, [n]o:");
+    terminal.send("y\r");
+    terminal.wait("name");
+    terminal.send("Ada\r");
+    terminal.wait("hello Ada");
+    assert_eq!(terminal.end(), 0);
+    // Where there is no terminal there is nobody.
+    let shown = show_in(folder.path(), &args, "");
+    assert!(shown.contains("not offered, none"), "{shown}");
+}
+
+#[test]
+fn a_file_can_do_without_a_server_that_is_not_required() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |required: &str| {
+        format!(
+            "mcp:\n  gone: {{transport: stdio, command: /no/such/program, auto_import_scope: shared{required}}}\ntools:\n  - {{name: one, description: One., do: {{eval: '${{1}}'}}}}\n"
+        )
+    };
+    let call = |required: &str| {
+        std::fs::write(folder.path().join("t.yaml"), text(required)).unwrap();
+        show_in(folder.path(), &["call", "one", "-f", "t.yaml"], "")
+    };
+    let without = call(", required: false");
+    assert!(without.contains("--- stdout\n1\n") && without.ends_with("--- exit 0\n"), "{without}");
+    assert!(without.contains("warning: the tools of MCP server `gone` cannot be had"), "{without}");
+    let with = call("");
+    assert!(
+        with.contains("error: the tools of MCP server `gone`") && with.ends_with("--- exit 2\n"),
+        "{with}"
+    );
+}
+
+#[test]
+fn a_server_of_the_older_transport_is_imported() {
+    let test = "a_server_of_the_older_transport_is_imported";
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/mcp-npm/node_modules");
+    let node = modules.join("node/bin/node");
+    if !node.exists() {
+        eprintln!("skipped: {test} (no npm peers in target/peers/mcp-npm)");
+        return;
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut server = std::process::Command::new(node)
+        .arg(modules.join("@modelcontextprotocol/server-everything/dist/index.js"))
+        .arg("sse")
+        .env("PORT", port.to_string())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..1200 {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = |more: &str| {
+        format!(
+            "mcp:\n  old: {{transport: sse, url: 'http://127.0.0.1:{port}/sse', headers: {{X-Who: me}}{more}, auto_import_scope: shared}}\n"
+        )
+    };
+    let call = |more: &str| {
+        std::fs::write(folder.path().join("t.yaml"), text(more)).unwrap();
+        show_in(folder.path(), &["call", "old_echo", "message=hi", "-f", "t.yaml"], "")
+    };
+    let shown = call(", timeout: 30, sse_read_timeout: 60");
+    let wrong = call(", timeout: 0");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(shown.contains("Echo: hi"), "{shown}");
+    assert!(wrong.contains("`timeout` is a number of seconds, from 1 to 86400"), "{wrong}");
+}
