@@ -128,8 +128,24 @@ pub fn oracle() -> Result<()> {
 pub fn checks() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    features()?;
     doc()?;
     deny()
+}
+
+/// Each feature of the crate that people depend on compiles alone.
+fn features() -> Result<()> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(crate::root());
+    let told: serde_json::Value = serde_json::from_slice(&command.output()?.stdout)?;
+    let packages = told["packages"].as_array().into_iter().flatten();
+    let facade = packages.into_iter().find(|package| package["name"] == "toolwright");
+    let features = facade.and_then(|facade| facade["features"].as_object()).context("no features")?;
+    for feature in features.keys().filter(|name| *name != "default") {
+        let package = ["check", "--quiet", "--package", "toolwright", "--no-default-features"];
+        cargo(&[&package[..], &["--features", feature]].concat())?;
+    }
+    Ok(())
 }
 
 fn doc() -> Result<()> {
