@@ -156,6 +156,12 @@ impl Media {
         }
     }
 
+    /// How many bytes the media take, with their names.
+    fn size(&self) -> usize {
+        let (MediaSource::Data(source) | MediaSource::Url(source)) = &self.source;
+        source.len() + self.mime_type.len() + self.name.as_ref().map_or(0, String::len)
+    }
+
     /// The same media under a file name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
@@ -209,19 +215,25 @@ impl Content {
         }
     }
 
-    /// How many bytes the block takes: what it is bounded by.
+    /// How many bytes the block takes, with all its parts: what it is bounded by.
     pub fn size(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {
-            Content::Text { text, .. } | Content::Reasoning { text, .. } => text.len(),
+            Content::Text { text, citations } => {
+                let cited = citations
+                    .iter()
+                    .map(|citation| citation.url.len() + length(&citation.title) + length(&citation.quote));
+                text.len() + cited.sum::<usize>()
+            }
+            Content::Reasoning { text, opaque: Value::Null } => text.len(),
+            Content::Reasoning { text, opaque } => text.len() + json_size(opaque),
             Content::Json { value } => json_size(value),
             Content::Image(media)
             | Content::Audio(media)
             | Content::Video(media)
-            | Content::Document(media) => match &media.source {
-                MediaSource::Data(text) | MediaSource::Url(text) => text.len(),
-            },
-            Content::ResourceLink { uri, name, description, .. } => {
-                uri.len() + name.len() + description.as_ref().map_or(0, String::len)
+            | Content::Document(media) => media.size(),
+            Content::ResourceLink { uri, name, description, mime_type } => {
+                uri.len() + name.len() + length(description) + length(mime_type)
             }
         }
     }
@@ -479,6 +491,28 @@ mod tests {
             serde_json::json!({odd.clone(): odd}),
         ] {
             assert_eq!(json_size(&value), value.to_string().len(), "{value}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_block_counts_all_its_parts() {
+        let long = "x".repeat(1000);
+        let citation = Citation { url: long.clone(), title: Some(long.clone()), quote: Some(long.clone()) };
+        let mut media = Media::from_url(long.clone(), long.clone());
+        media.name = Some(long.clone());
+        let link = Content::ResourceLink {
+            uri: long.clone(),
+            name: long.clone(),
+            description: Some(long.clone()),
+            mime_type: Some(long.clone()),
+        };
+        for (block, size) in [
+            (Content::Text { text: long.clone(), citations: vec![citation] }, 4000),
+            (Content::Image(media), 3000),
+            (link, 4000),
+            (Content::Reasoning { text: long.clone(), opaque: long.into() }, 2002),
+        ] {
+            assert_eq!(block.size(), size, "{block:?}");
         }
     }
 

@@ -6,11 +6,13 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+use crate::error::ToolError;
 
 /// What can be kept in a [`Store`]: any default-constructible value that serialises.
 pub trait StoreState: Serialize + DeserializeOwned + Default + Send + 'static {}
@@ -20,13 +22,21 @@ impl<T: Serialize + DeserializeOwned + Default + Send + 'static> StoreState for 
 /// The state of one run. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct Store {
-    entries: Arc<Mutex<HashMap<String, Arc<Mutex<Slot>>>>>,
+    inner: Arc<Inner>,
 }
 
-/// A value in use, or one that was restored and has not been asked for yet.
+#[derive(Default)]
+struct Inner {
+    entries: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
+    /// Why a restored value could not be used.
+    unreadable: OnceLock<String>,
+}
+
+/// A value in use, one that nobody asked for yet, or one that was restored and not asked for yet.
 enum Slot {
     Live(Box<dyn Live>),
-    Saved(Value),
+    Fresh,
+    Saved { key: String, value: Value },
 }
 
 trait Live: Any + Send {
@@ -51,24 +61,23 @@ impl Store {
             None => std::any::type_name::<T>().to_owned(),
             Some(instance) => format!("{}:{instance}", std::any::type_name::<T>()),
         };
-        let slot = lock(&self.entries)
-            .entry(key)
-            .or_insert_with(|| Arc::new(Mutex::new(Slot::Saved(Value::Null))))
-            .clone();
-        Stored { slot, kind: PhantomData }
+        let slot =
+            lock(&self.inner.entries).entry(key).or_insert_with(|| Arc::new(Mutex::new(Slot::Fresh))).clone();
+        Stored { slot, store: self.inner.clone(), kind: PhantomData }
     }
 
     /// Everything in the store, as data.
     pub fn save(&self) -> Map<String, Value> {
         // A tool that holds one value may ask for another, so no two locks are held here.
         let entries: Vec<_> =
-            lock(&self.entries).iter().map(|(key, slot)| (key.clone(), slot.clone())).collect();
+            lock(&self.inner.entries).iter().map(|(key, slot)| (key.clone(), slot.clone())).collect();
         let mut saved: Vec<_> = entries
             .into_iter()
             .map(|(key, slot)| {
                 let value = match &*lock(&slot) {
                     Slot::Live(live) => live.save(),
-                    Slot::Saved(value) => value.clone(),
+                    Slot::Fresh => Value::Null,
+                    Slot::Saved { value, .. } => value.clone(),
                 };
                 (key, value)
             })
@@ -79,9 +88,23 @@ impl Store {
 
     /// A store with what [`save`](Store::save) gave.
     pub fn restore(saved: Map<String, Value>) -> Self {
-        let entries =
-            saved.into_iter().map(|(key, value)| (key, Arc::new(Mutex::new(Slot::Saved(value))))).collect();
-        Store { entries: Arc::new(Mutex::new(entries)) }
+        let slot = |(key, value): (String, Value)| {
+            let slot = if value.is_null() { Slot::Fresh } else { Slot::Saved { key: key.clone(), value } };
+            (key, Arc::new(Mutex::new(slot)))
+        };
+        let entries = Mutex::new(saved.into_iter().map(slot).collect());
+        Store { inner: Arc::new(Inner { entries, unreadable: OnceLock::new() }) }
+    }
+
+    /// A fatal error when a restored value was asked for and does not fit its type. The value stays as it was saved, and
+    /// what a tool did meanwhile is not kept.
+    pub fn check(&self) -> Result<(), ToolError> {
+        match self.inner.unreadable.get() {
+            None => Ok(()),
+            Some(why) => Err(ToolError::fatal(why.clone()).hint(
+                "resume with the version of the tool that saved it, or take the key out of the saved state",
+            )),
+        }
     }
 }
 
@@ -106,6 +129,7 @@ impl std::fmt::Debug for Store {
 /// ```
 pub struct Stored<T> {
     slot: Arc<Mutex<Slot>>,
+    store: Arc<Inner>,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -115,11 +139,23 @@ impl<T: StoreState> Stored<T> {
         self.update(|value| look(value))
     }
 
-    /// Changes the value; no other call sees it half changed.
+    /// Changes the value; no other call sees it half changed. A restored value that does not fit the type is not touched:
+    /// `change` gets the default, and [`Store::check`] tells.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut slot = lock(&self.slot);
-        if let Slot::Saved(value) = &mut *slot {
-            let live: T = serde_json::from_value(value.take()).unwrap_or_default();
+        let live = match &*slot {
+            Slot::Live(_) => None,
+            Slot::Fresh => Some(T::default()),
+            Slot::Saved { key, value } => match T::deserialize(value) {
+                Ok(live) => Some(live),
+                Err(error) => {
+                    let why = || format!("the saved state `{key}` does not fit: {error}");
+                    self.store.unreadable.get_or_init(why);
+                    return change(&mut T::default());
+                }
+            },
+        };
+        if let Some(live) = live {
             *slot = Slot::Live(Box::new(live));
         }
         if let Slot::Live(live) = &mut *slot
@@ -179,5 +215,22 @@ mod tests {
         let restored = Store::restore(store.save());
         assert_eq!(restored.save(), store.save());
         assert_eq!(restored.of::<Notes>(Some("x")).get().items, ["kept"]);
+        assert!(restored.check().is_ok());
+    }
+
+    #[test]
+    fn saved_state_that_does_not_fit_is_kept_and_told() {
+        let store = Store::default();
+        store.of::<Notes>(None).set(Notes { items: vec!["kept".into()] });
+        let mut saved = store.save();
+        for value in saved.values_mut() {
+            *value = serde_json::json!({"items": "kept"});
+        }
+        let restored = Store::restore(saved.clone());
+        restored.of::<Notes>(None).update(|notes| notes.items.push("lost".into()));
+        assert_eq!(restored.save(), saved);
+        let error = restored.check().unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Fatal);
+        assert!(error.message().contains("Notes` does not fit"), "{}", error.message());
     }
 }

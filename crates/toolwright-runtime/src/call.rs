@@ -162,6 +162,7 @@ async fn attempt(
     };
     let _active = Active::enter(run, span, &context);
     let outcome = guard::run(run, tools, envelope, &context, permit, settings.timeout).await;
+    run.scope.store.check()?;
     if let Err(error) = &outcome
         && let Some(limit) = std::error::Error::source(error).and_then(|source| source.downcast_ref())
     {

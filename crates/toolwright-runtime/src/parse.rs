@@ -37,7 +37,7 @@ fn from_text(given: &str, tool: Option<&ToolSpec>) -> Result<Value, ToolError> {
     if text.is_empty() {
         return Ok(Value::Object(Map::new()));
     }
-    let value = bare(text, wants_text(tool, first));
+    let value = bare(text, &kinds(tool, first));
     if depth(&value) >= MAX_DEPTH {
         return Err(too_deep());
     }
@@ -94,22 +94,41 @@ fn shown(given: &str) -> String {
     )
 }
 
-fn wants_text(tool: &ToolSpec, parameter: &str) -> bool {
-    let kind = tool
-        .parameters
-        .get("properties")
-        .and_then(|all| all.get(parameter))
-        .and_then(|schema| schema.get("type"));
-    kind.and_then(Value::as_str) == Some("string")
+/// What kinds of values a parameter takes, as far as its schema says.
+fn kinds<'a>(tool: &'a ToolSpec, parameter: &str) -> Vec<&'a str> {
+    let followed = |schema: &'a Value| {
+        let reference = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix('#'));
+        reference.and_then(|pointer| tool.parameters.pointer(pointer)).unwrap_or(schema)
+    };
+    let schema = tool.parameters.get("properties").and_then(|all| all.get(parameter)).map(followed);
+    let branches =
+        schema.into_iter().flat_map(|schema| ["anyOf", "oneOf"].map(|keyword| schema.get(keyword)));
+    let branches = branches.flatten().filter_map(Value::as_array).flatten().map(followed);
+    let mut kinds = Vec::new();
+    for schema in schema.into_iter().chain(branches) {
+        match schema.get("type") {
+            Some(Value::String(kind)) => kinds.push(kind.as_str()),
+            Some(Value::Array(all)) => kinds.extend(all.iter().filter_map(Value::as_str)),
+            _ => {}
+        }
+    }
+    kinds
 }
 
 /// Text that is not an object, for the first parameter: JSON if it is JSON, plain text where text is wanted, else what
-/// YAML makes of it.
-fn bare(text: &str, wants_text: bool) -> Value {
-    if let Ok(value) = serde_json::from_str::<Value>(text)
-        && (value.is_string() || !wants_text)
-    {
-        return value;
+/// YAML makes of it. Where a list or an object may be given as well as text, JSON of that kind is one.
+fn bare(text: &str, kinds: &[&str]) -> Value {
+    let wants_text = kinds.contains(&"string");
+    if let Ok(value) = serde_json::from_str::<Value>(text) {
+        let is_meant = match &value {
+            Value::String(_) => true,
+            Value::Array(_) => !wants_text || kinds.contains(&"array"),
+            Value::Object(_) => !wants_text || kinds.contains(&"object"),
+            _ => !wants_text,
+        };
+        if is_meant {
+            return value;
+        }
     }
     if wants_text || text.len() > MAX_YAML {
         return Value::String(text.to_owned());
@@ -134,7 +153,11 @@ mod tests {
     }
 
     fn check_for(kind: &str, text: &str, want: Result<Value, &str>) {
-        let got = arguments(Value::String(text.to_owned()), Some(&tool(kind)));
+        check_with(&tool(kind), text, want);
+    }
+
+    fn check_with(tool: &ToolSpec, text: &str, want: Result<Value, &str>) {
+        let got = arguments(Value::String(text.to_owned()), Some(tool));
         match (got, want) {
             (Ok(got), Ok(want)) => assert_eq!(got, want, "{text}"),
             (Err(got), Err(want)) => assert!(got.message().starts_with(want), "{text}: {}", got.message()),
@@ -178,6 +201,31 @@ mod tests {
         check("", Ok(json!({})));
         check_for("string", "a: 1", Ok(json!({"p": "a: 1"})));
         check_for("string", "42", Ok(json!({"p": "42"})));
+    }
+
+    #[test]
+    fn text_that_may_be_absent_is_text_all_the_same() {
+        let with = |schema: Value| {
+            let mut spec = ToolSpec::new("one", "One.");
+            spec.parameters = json!({
+                "type": "object", "properties": {"p": schema}, "$defs": {"t": {"type": "string"}}
+            });
+            spec
+        };
+        for schema in [
+            json!({"type": ["string", "null"]}),
+            json!({"anyOf": [{"type": "string"}, {"type": "null"}]}),
+            json!({"oneOf": [{"type": "null"}, {"$ref": "#/$defs/t"}]}),
+            json!({"$ref": "#/$defs/t"}),
+        ] {
+            for text in ["1.10", "null", "true", "[1]", "a: 1"] {
+                check_with(&with(schema.clone()), text, Ok(json!({"p": text})));
+            }
+            check_with(&with(schema), "\"hi\"", Ok(json!({"p": "hi"})));
+        }
+        let either = with(json!({"anyOf": [{"type": "string"}, {"type": "array"}]}));
+        check_with(&either, "[1]", Ok(json!({"p": [1]})));
+        check_with(&either, "1.10", Ok(json!({"p": "1.10"})));
     }
 
     #[test]

@@ -3,15 +3,16 @@
 //! Text over the limit keeps its first and last halves, with a note between them. Several blocks share the limit:
 //! small ones stay whole and large ones give way. Media are bounded apart, because a picture cut in half is nothing.
 
-use toolwright_core::{
-    Content, Media, MediaSource, ToolCall, ToolError, ToolOutput, ToolResult, Truncation, json_size, text,
-};
+use toolwright_core::{Content, ToolCall, ToolError, ToolOutput, ToolResult, Truncation, json_size, text};
 
 /// The most bytes of text a model is given for one call, unless the run or the tool says otherwise.
 pub const DEFAULT_MAX_OUTPUT: usize = 16 * 1024;
 
-/// The largest picture, sound, video or document that is passed on, in bytes of base64.
+/// The most pictures, sounds, videos and documents that are passed on together, in bytes of base64.
 const MAX_MEDIA: usize = 32 * 1024 * 1024;
+
+/// The longest media type or file name.
+const MAX_NAME: usize = 255;
 
 /// The most blocks that are passed on.
 const MAX_BLOCKS: usize = 256;
@@ -117,7 +118,8 @@ fn cut(block: &mut Content, share: usize, tool: &str) {
     }) else {
         return;
     };
-    *block = Content::text(halves(&whole, share, tool));
+    // A block may be too large for what is beside its text.
+    *block = Content::text(if whole.len() > share { halves(&whole, share, tool) } else { whole });
 }
 
 /// The first and last halves of a text, and what is missing between them.
@@ -142,6 +144,7 @@ fn bound_blocks(content: &mut Vec<Content>) -> bool {
 
 fn bound_media(content: &mut [Content]) -> bool {
     let mut any = false;
+    let mut left = MAX_MEDIA;
     for block in content {
         let (kind, media) = match block {
             Content::Image(media) => ("image", media),
@@ -150,11 +153,20 @@ fn bound_media(content: &mut [Content]) -> bool {
             Content::Document(media) => ("document", media),
             _ => continue,
         };
-        let Media { source: MediaSource::Data(data) | MediaSource::Url(data), .. } = media;
-        if data.len() > MAX_MEDIA {
-            let note = format!("[{kind} of {} bytes left out: the most is {MAX_MEDIA} bytes]", data.len());
-            *block = Content::text(note);
+        for name in std::iter::once(&mut media.mime_type).chain(&mut media.name) {
+            if name.len() > MAX_NAME {
+                *name = text::head(name, MAX_NAME).to_owned();
+                any = true;
+            }
+        }
+        let size = block.size();
+        if size > left {
+            *block = Content::text(format!(
+                "[{kind} of {size} bytes left out: the most for one call is {MAX_MEDIA} bytes]"
+            ));
             any = true;
+        } else {
+            left -= size;
         }
     }
     any
@@ -164,6 +176,7 @@ fn bound_media(content: &mut [Content]) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+    use toolwright_core::{Citation, Media};
 
     fn render(output: ToolOutput, limit: usize) -> ToolResult {
         result(&ToolCall::new("1", "big", json!({})), Ok(output), limit)
@@ -222,6 +235,43 @@ mod tests {
         assert_eq!(render(ToolOutput::block(picture.clone()), 100).content, [picture]);
         let monster = Content::Image(Media::from_url("image/png", "x".repeat(MAX_MEDIA + 1)));
         assert!(render(ToolOutput::block(monster), 100).to_text().contains("left out"));
+    }
+
+    #[test]
+    fn media_share_one_limit() {
+        let half = || Content::Image(Media::from_url("image/png", "x".repeat(MAX_MEDIA / 2)));
+        let cut = render(ToolOutput::blocks([half(), half(), Content::image("image/png", b"x")]), 100);
+        assert!(matches!(
+            cut.content.as_slice(),
+            [Content::Image(_), Content::Text { .. }, Content::Image(_)]
+        ));
+        assert!(cut.truncated.is_some());
+    }
+
+    #[test]
+    fn nothing_beside_the_text_goes_past_the_limit() {
+        let long = alphabet(1_000_000);
+        let mut media = Media::from_bytes(long.clone(), b"x");
+        media.name = Some(long.clone());
+        let citation = Citation { url: "u".into(), title: Some(long.clone()), quote: None };
+        let link = |mime_type: String| Content::ResourceLink {
+            uri: "file:///a".into(),
+            name: "a".into(),
+            description: None,
+            mime_type: Some(mime_type),
+        };
+        for block in [
+            Content::Image(media),
+            Content::Text { text: "short".into(), citations: vec![citation] },
+            link(long.clone()),
+            Content::Reasoning { text: "short".into(), opaque: json!(long) },
+        ] {
+            let cut = render(ToolOutput::block(block), 1000);
+            assert!(serde_json::to_string(&cut.content).unwrap().len() < 2000);
+            assert!(cut.truncated.is_some());
+        }
+        let fine = link("text/plain".into());
+        assert_eq!(render(ToolOutput::block(fine.clone()), 1000).content, [fine]);
     }
 
     #[test]

@@ -7,32 +7,57 @@ use serde_json::Value;
 use crate::error::ToolError;
 use crate::text::clip;
 
+/// The words for a value whose problems cannot be told.
+pub(super) const UNEXPLAINED: &str =
+    "it does not fit the schema, which has too many ways to read it to say where; try a smaller part of it";
+
+/// How much of a value is shown.
+const SHOWN: usize = 120;
+
 /// One error for the model from all problems of its arguments.
 pub(super) fn problems<'a>(
     errors: impl Iterator<Item = ValidationError<'a>>,
     schema: &Value,
     most: usize,
 ) -> ToolError {
-    let all: Vec<String> = errors.take(most * 50).map(|error| problem(&error)).collect();
+    let mut errors = errors.fuse();
     let mut message = "the arguments do not fit:".to_owned();
-    for problem in all.iter().take(most) {
+    for error in errors.by_ref().take(most) {
         message.push_str("\n- ");
-        message.push_str(problem);
+        message.push_str(&problem(&error));
     }
-    if all.len() > most {
-        message.push_str(&format!("\n- and {} more problems", all.len() - most));
+    match errors.count() {
+        0 => {}
+        more => message.push_str(&format!("\n- and {more} more problems")),
     }
-    let error = ToolError::invalid(message);
+    hinted(ToolError::invalid(message), schema)
+}
+
+/// The error for arguments whose problems cannot be told.
+pub(super) fn unexplained(schema: &Value) -> ToolError {
+    hinted(ToolError::invalid(format!("the arguments do not fit:\n- {UNEXPLAINED}")), schema)
+}
+
+fn hinted(error: ToolError, schema: &Value) -> ToolError {
     match parameter_list(schema) {
         Some(list) => error.hint(list),
-        None => error.hint("this tool takes no parameters"),
+        None if takes_nothing(schema) => error.hint("this tool takes no parameters"),
+        None => error,
     }
+}
+
+/// Whether a schema without properties leaves no other way to give any.
+fn takes_nothing(schema: &Value) -> bool {
+    let others =
+        ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"];
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && others.iter().all(|keyword| schema.get(keyword).is_none())
 }
 
 /// One problem in words.
 pub(super) fn problem(error: &ValidationError<'_>) -> String {
     let place = place(error.instance_path().as_str());
-    let value = clip(&error.instance().to_string(), 120);
+    let value = shown(error.instance(), SHOWN);
     let at = |text: String| if place.is_empty() { text } else { format!("`{place}`: {text}") };
     let inside = |name: &str| if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
     match error.kind() {
@@ -48,11 +73,14 @@ pub(super) fn problem(error: &ValidationError<'_>) -> String {
         }
         ValidationErrorKind::Type { kind } => at(format!("{value} is not {}", type_words(kind))),
         ValidationErrorKind::Enum { options } => {
-            let options =
-                options.as_array().map(|all| all.iter().map(Value::to_string).collect::<Vec<_>>().join(", "));
-            at(format!("{value} is not one of {}", clip(&options.unwrap_or_default(), 400)))
+            // No more options than can be shown.
+            let options = options.as_array().into_iter().flatten().take(200);
+            let options: Vec<String> = options.map(|option| shown(option, 400)).collect();
+            at(format!("{value} is not one of {}", clip(&options.join(", "), 400)))
         }
-        ValidationErrorKind::Constant { expected_value } => at(format!("{value} is not {expected_value}")),
+        ValidationErrorKind::Constant { expected_value } => {
+            at(format!("{value} is not {}", shown(expected_value, 400)))
+        }
         ValidationErrorKind::Minimum { limit } => at(format!("{value} is less than {limit}")),
         ValidationErrorKind::Maximum { limit } => at(format!("{value} is more than {limit}")),
         ValidationErrorKind::ExclusiveMinimum { limit } => at(format!("{value} is not more than {limit}")),
@@ -69,7 +97,51 @@ pub(super) fn problem(error: &ValidationError<'_>) -> String {
             at(format!("{value} fits none of the alternatives ({})", clip(&reasons.join("; "), 400)))
         }
         ValidationErrorKind::FalseSchema => at(format!("{value} is not allowed here")),
-        _ => at(clip(&error.to_string(), 300)),
+        ValidationErrorKind::OneOfMultipleValid { .. } => {
+            at(format!("{value} fits more than one of the alternatives, and must fit exactly one"))
+        }
+        ValidationErrorKind::Contains => {
+            let rule = error.schema_path().as_str().rsplit('/').next().unwrap_or_default();
+            at(match rule {
+                "maxContains" => "the number of items of the wanted kind is not right".to_owned(),
+                "minContains" => "there are too few items of the wanted kind".to_owned(),
+                _ => "there is no item of the wanted kind".to_owned(),
+            })
+        }
+        ValidationErrorKind::PropertyNames { error } => {
+            at(format!("a name is not allowed: {}", problem(error)))
+        }
+        ValidationErrorKind::Not { schema } => {
+            at(format!("{value} is what must not be: {}", shown(schema, 200)))
+        }
+        // The value itself may be large, so it is not part of the words.
+        _ => at(clip(&error.masked_with(value).to_string(), 400)),
+    }
+}
+
+/// The start of a value's JSON text. No more of it is made than is shown.
+fn shown(value: &Value, bytes: usize) -> String {
+    let mut start = Start { text: Vec::new(), most: bytes + 4 };
+    // An error only says that there was more.
+    let _ = serde_json::to_writer(&mut start, value);
+    clip(&String::from_utf8_lossy(&start.text), bytes)
+}
+
+/// Keeps the first bytes that are written and refuses the rest.
+struct Start {
+    text: Vec<u8>,
+    most: usize,
+}
+
+impl std::io::Write for Start {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let room = bytes.len().min(self.most - self.text.len());
+        self.text.extend(bytes.iter().take(room));
+        Ok(room)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -128,4 +200,52 @@ fn parameter_list(schema: &Value) -> Option<String> {
         })
         .collect();
     Some(format!("the parameters are: {}", clip(&list.join(", "), 1000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Schema, Strictness};
+    use super::*;
+    use serde_json::json;
+
+    fn refused(schema: Value, given: Value) -> ToolError {
+        Schema::compile(&schema).unwrap().validate(given, Strictness::Lenient).unwrap_err()
+    }
+
+    #[test]
+    fn hints_say_nothing_that_is_not_so() {
+        let hint = |schema: Value| refused(schema, json!({"y": 1})).info().hint;
+        let none = json!({"type": "object", "additionalProperties": false});
+        assert_eq!(hint(none).as_deref(), Some("this tool takes no parameters"));
+        let all = json!({"type": "object", "allOf": [{"properties": {"x": {}}, "required": ["x"]}]});
+        assert_eq!(hint(all), None);
+        let pattern =
+            json!({"type": "object", "patternProperties": {"^x": {}}, "additionalProperties": false});
+        assert_eq!(hint(pattern), None);
+    }
+
+    #[test]
+    fn how_many_items_are_wanted_is_told_as_it_is() {
+        let check = |rule: Value, want: &str| {
+            let error =
+                refused(json!({"type": "object", "properties": {"l": rule}}), json!({"l": [1, 2, 3]}));
+            assert_eq!(error.message(), format!("the arguments do not fit:\n- `l`: {want}"));
+        };
+        let integer = json!({"type": "integer"});
+        check(
+            json!({"contains": integer, "maxContains": 2}),
+            "the number of items of the wanted kind is not right",
+        );
+        check(json!({"contains": {"type": "string"}}), "there is no item of the wanted kind");
+        check(json!({"contains": integer, "minContains": 4}), "there are too few items of the wanted kind");
+    }
+
+    #[test]
+    fn large_values_are_shown_by_their_start() {
+        assert_eq!(shown(&json!({"a": ["é", 1]}), 100), "{\"a\":[\"é\",1]}");
+        assert_eq!(shown(&json!("é".repeat(1_000_000)), 4), "\"é…");
+        assert_eq!(shown(&json!("abc"), 5), "\"abc\"");
+        let error = refused(json!({"type": "object", "maxProperties": 0}), json!({"a": "x".repeat(100_000)}));
+        assert!(error.message().len() < 600, "{}", error.message());
+    }
 }

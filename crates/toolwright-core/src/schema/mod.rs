@@ -2,10 +2,13 @@
 //!
 //! Nothing of a schema is dropped on the way: `$ref`, `oneOf` and `const` reach the model as they were written. Checking
 //! reports every problem with its place. Values that plainly mean the right thing (`"5"` for an integer) are accepted
-//! unless [`Strictness::Strict`] is asked for; that part is in `fit`, the wording of problems in `explain`.
+//! unless [`Strictness::Strict`] is asked for; that part is in `fit`, the wording of problems in `explain`. Checking
+//! takes bounded time whatever the schema and the value are; that is `cost`.
 
+mod cost;
 mod explain;
 mod fit;
+mod references;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -13,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::ToolError;
+use cost::{Cost, Telling};
 
 /// How deep arguments may be nested.
 pub const MAX_DEPTH: usize = 100;
@@ -37,6 +41,9 @@ pub enum Strictness {
 pub struct Schema {
     json: Value,
     validator: jsonschema::Validator,
+    /// The patterns that names of fields are held to.
+    patterns: fit::Patterns,
+    cost: Cost,
 }
 
 impl Schema {
@@ -63,13 +70,13 @@ impl Schema {
         if json.to_string().len() > MAX_SCHEMA_BYTES {
             return Err(SchemaError(format!("it is larger than {MAX_SCHEMA_BYTES} bytes")));
         }
-        // The linear-time engine: a pattern from a server must not be able to hang a call.
-        let patterns = jsonschema::PatternOptions::regex().size_limit(1024 * 1024);
-        let validator = jsonschema::options()
-            .with_pattern_options(patterns)
-            .build(json)
-            .map_err(|error| SchemaError(error.to_string()))?;
-        Ok(Schema { json: json.clone(), validator })
+        let cost = Cost::of(json)?;
+        let validator = compiled(json)?;
+        let mut patterns = fit::Patterns::new();
+        for pattern in name_patterns(json) {
+            patterns.insert(pattern.to_owned(), compiled(&serde_json::json!({"pattern": pattern}))?);
+        }
+        Ok(Schema { json: json.clone(), validator, patterns, cost })
     }
 
     /// The schema as it was given.
@@ -94,23 +101,37 @@ impl Schema {
         if depth(&arguments) > MAX_DEPTH {
             return Err(ToolError::invalid(format!("the arguments are nested more than {MAX_DEPTH} deep")));
         }
+        if !self.cost.allows(&arguments) {
+            return Err(too_much());
+        }
         let mut arguments = arguments;
         if self.validator.is_valid(&arguments) {
             // JSON Schema accepts 5.0 for an integer; Rust integers do not.
             if fit::has_float(&arguments) {
-                fit::integers(&mut arguments, &self.json);
+                fit::integers(&mut arguments, &self.json, &self.patterns);
             }
             return Ok(arguments);
         }
         if strictness == Strictness::Lenient {
             let mut fitted = arguments.clone();
-            fit::fit(&mut fitted, &self.json);
-            if self.validator.is_valid(&fitted) {
+            fit::fit(&mut fitted, &self.json, &self.patterns);
+            // JSON inside text may be deep or large too.
+            let small = depth(&fitted) <= MAX_DEPTH && self.cost.allows(&fitted);
+            if small && self.validator.is_valid(&fitted) {
                 return Ok(fitted);
             }
-            arguments = fitted;
         }
-        Err(explain::problems(self.validator.iter_errors(&arguments), &self.json, MAX_PROBLEMS))
+        // What the model sent is explained, not what was made of it.
+        Err(match self.cost.telling(&arguments) {
+            Telling::All => {
+                explain::problems(self.validator.iter_errors(&arguments), &self.json, MAX_PROBLEMS)
+            }
+            Telling::First => {
+                let first = self.validator.validate(&arguments).err();
+                explain::problems(first.into_iter(), &self.json, MAX_PROBLEMS)
+            }
+            Telling::Nothing => explain::unexplained(&self.json),
+        })
     }
 
     /// The problems of a value, for schemas that are not a tool's parameters. Empty when it fits.
@@ -118,8 +139,53 @@ impl Schema {
         if depth(value) > MAX_DEPTH {
             return vec![format!("the value is nested more than {MAX_DEPTH} deep")];
         }
-        self.validator.iter_errors(value).take(MAX_PROBLEMS).map(|error| explain::problem(&error)).collect()
+        if !self.cost.allows(value) {
+            return vec![too_much().message().to_owned()];
+        }
+        if self.validator.is_valid(value) {
+            return Vec::new();
+        }
+        match self.cost.telling(value) {
+            Telling::All => {
+                let errors = self.validator.iter_errors(value).take(MAX_PROBLEMS);
+                errors.map(|error| explain::problem(&error)).collect()
+            }
+            Telling::First => self.validator.validate(value).err().iter().map(explain::problem).collect(),
+            Telling::Nothing => vec![explain::UNEXPLAINED.to_owned()],
+        }
     }
+}
+
+fn too_much() -> ToolError {
+    ToolError::invalid(
+        "checking this against the schema is too much work: the schema has too many ways to read it",
+    )
+    .hint("send less in one call, or nest it less")
+}
+
+fn compiled(json: &Value) -> Result<jsonschema::Validator, SchemaError> {
+    // The linear-time engine: a pattern from a server must not be able to hang a call.
+    let patterns = jsonschema::PatternOptions::regex().size_limit(1024 * 1024);
+    let options = jsonschema::options().with_pattern_options(patterns);
+    options.build(json).map_err(|error| SchemaError(error.to_string()))
+}
+
+/// Every pattern for names of fields, wherever it is in a schema.
+fn name_patterns(json: &Value) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut todo = vec![json];
+    while let Some(value) = todo.pop() {
+        match value {
+            Value::Array(items) => todo.extend(items),
+            Value::Object(map) => {
+                let patterns = map.get("patternProperties").and_then(Value::as_object);
+                found.extend(patterns.into_iter().flat_map(|all| all.keys().map(String::as_str)));
+                todo.extend(map.values());
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 impl std::fmt::Debug for Schema {
@@ -245,20 +311,6 @@ mod tests {
 
     fn object(properties: Value) -> Value {
         json!({"type": "object", "properties": properties, "additionalProperties": false})
-    }
-
-    #[test]
-    fn a_schema_that_leads_to_itself_in_many_ways_ends() {
-        let many: Vec<Value> = (0..12).map(|_| json!({"$ref": "#"})).collect();
-        let schema = json!({"type": "object", "allOf": many, "properties": {"n": {"type": "integer"}}});
-        let mut value = json!({"n": "x"});
-        fit::fit(&mut value, &schema);
-        assert_eq!(value, json!({"n": "x"}));
-        let many: Vec<Value> = (0..12).map(|_| json!({"$ref": "#/$defs/a"})).collect();
-        let schema = json!({"$defs": {"a": {"anyOf": many}}, "properties": {"n": {"$ref": "#/$defs/a"}}});
-        let mut value = json!({"n": null});
-        fit::fit(&mut value, &schema);
-        assert_eq!(value, json!({"n": null}));
     }
 
     #[test]
