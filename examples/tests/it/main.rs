@@ -29,4 +29,6 @@ examples! {
     sql_and_search: "09_sql_and_search"
     web_surfer: "10_web_surfer"
     analysts: "11_analysts"
+    sandboxed_tools: "12_sandboxed_tools"
+    yaml_from_rust: "13_yaml_from_rust"
 }
