@@ -172,13 +172,7 @@ impl Imports for Elsewhere {
     }
 
     fn toolkit(&self, reference: &str) -> Option<Result<Toolset, ToolError>> {
-        let module = reference
-            .strip_suffix(".FilesystemToolkit")
-            .filter(|module| *module == "llm_workers.tools.fs")?;
-        let names =
-            ["read_file", "write_file", "edit_file", "glob_files", "grep_files", "file_info", "list_files"];
-        let tools = names.iter().filter_map(|name| toolwright::tools::resolve(&format!("{module}.{name}")));
-        let set = tools.into_iter().try_fold(Toolset::new(), Toolset::with);
+        let set = toolwright::tools::toolkit(reference)?;
         Some(set.map_err(|error| ToolError::new(error.to_string())))
     }
 

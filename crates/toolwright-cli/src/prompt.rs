@@ -8,6 +8,9 @@ use toolwright::text::is_hidden;
 use toolwright::tools::{Answer, Person, Question};
 use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
 
+/// The most lines somebody may write.
+const MAX_LINES: usize = 10_000;
+
 /// Asks on the terminal, one question at a time.
 pub struct Terminal;
 
@@ -87,6 +90,19 @@ impl Person for Terminal {
                 Ok(ElicitReply::Decline) => Answer::Declined,
                 Ok(ElicitReply::Cancel) | Err(_) => Answer::Cancelled,
             }
+        })
+    }
+
+    fn read<'a>(&'a self, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
+        let prompt = printable(prompt);
+        Box::pin(async move {
+            let written = tokio::task::spawn_blocking(move || {
+                let _turn = ONE_AT_A_TIME.lock();
+                eprintln!("\n{prompt}\n(an empty line ends it)");
+                let lines = std::iter::from_fn(|| line("").filter(|line| !line.is_empty()));
+                lines.take(MAX_LINES).collect::<Vec<_>>().join("\n")
+            });
+            written.await.ok()
         })
     }
 

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use toolwright_core::{BoxFuture, ErrorKind, ToolError};
+use toolwright_net::reqwest::header::HeaderMap;
 use toolwright_net::reqwest::{Client, Url};
-use toolwright_net::{Dial, Proxies, Reach};
-
-use crate::api::body_of;
+use toolwright_net::{Dial, PageError, Proxies, Reach, get_page};
 
 /// Where the text of pages comes from.
 pub trait Pages: Send + Sync {
@@ -19,9 +18,6 @@ const MAX_PAGE: usize = 4 << 20;
 
 /// The longest a page may take.
 const LONGEST: Duration = Duration::from_secs(30);
-
-/// How many redirects are followed.
-const MAX_REDIRECTS: usize = 5;
 
 /// Pages of the web. Addresses come from search engines, so only the public internet is reached; each redirect is
 /// checked the same way.
@@ -51,29 +47,25 @@ impl WebPages {
 
     async fn fetch(&self, url: &str) -> Result<Option<String>, ToolError> {
         let bad = |_| ToolError::invalid(format!("{url:?} is not an address"));
-        let mut url = Url::parse(url).map_err(bad)?;
-        for _ in 0..=MAX_REDIRECTS {
-            if let Some(refusal) = self.reach.refusal(&url) {
-                return Err(ToolError::of(ErrorKind::Permission, refusal));
-            }
-            let unreachable = |cause: toolwright_net::reqwest::Error| {
-                ToolError::new("the page cannot be reached").with_source(cause.without_url())
-            };
-            let mut answer = self.client.get(url.clone()).send().await.map_err(unreachable)?;
-            let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
-            if let (true, Some(next)) = (answer.status().is_redirection(), header("location")) {
-                url = url.join(next).map_err(|_| ToolError::new("the page points to no address"))?;
-                continue;
-            }
-            if answer.status() != 200 {
-                return Ok(None);
-            }
-            let plain = header("content-type").is_some_and(|kind| kind.starts_with("text/plain"));
-            let text = String::from_utf8_lossy(&body_of(&mut answer, MAX_PAGE).await?).into_owned();
-            return Ok(Some(if plain { text.trim().to_owned() } else { html_to_text(&text) }));
+        let url = Url::parse(url).map_err(bad)?;
+        let page =
+            get_page(&self.client, self.reach, url, &HeaderMap::new(), MAX_PAGE).await.map_err(failed)?;
+        if page.status != 200 {
+            return Ok(None);
         }
-        Err(ToolError::new(format!("the page is behind more than {MAX_REDIRECTS} redirects")))
+        let plain = page.content_type.is_some_and(|kind| kind.starts_with("text/plain"));
+        let text = String::from_utf8_lossy(&page.body).into_owned();
+        Ok(Some(if plain { text.trim().to_owned() } else { html_to_text(&text) }))
     }
+}
+
+fn failed(error: PageError) -> ToolError {
+    let kind = match error {
+        PageError::Refused(_) => ErrorKind::Permission,
+        PageError::TooLong(_) => ErrorKind::OutputLimit,
+        _ => ErrorKind::Unknown,
+    };
+    ToolError::of(kind, error.to_string()).with_source(error)
 }
 
 impl Pages for WebPages {

@@ -142,11 +142,9 @@ impl Parser<'_> {
             return Ok(StmtKind::Augment(target, op, self.expression_list()?));
         }
         if self.at(":") && matches!(expr.kind, Kind::Name(_)) {
-            self.advance()?;
-            self.expression()?;
-            if !self.at("=") {
-                return Ok(StmtKind::Pass);
-            }
+            return Err(Error::new(ErrorKind::Forbidden, "variables have no annotations")
+                .at(self.token.span)
+                .with_hint("write it without the type: x = 1"));
         }
         while self.take("=")? {
             targets.push(self.assignable(expr)?);

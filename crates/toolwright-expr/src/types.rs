@@ -56,7 +56,7 @@ types! {
     ENUMERATE "enumerate" OBJECT,
     REVERSED "reversed" OBJECT,
     STRUCT "StarlarkStruct" OBJECT,
-    YAML "LazyYaml" OBJECT,
+    YAML "LazyFormatter" OBJECT,
     CELL "cell" OBJECT,
     BASE_EXCEPTION "BaseException" OBJECT,
     EXCEPTION "Exception" BASE_EXCEPTION,

@@ -98,14 +98,15 @@ pub(crate) struct ImportedTool {
 }
 
 impl ImportedTool {
-    /// The tool as the file says; a hint of the file stands in place of the tool's own.
+    /// The tool as the file says; a hint of the file stands in place of the tool's own, but for `true`, which only asks
+    /// for one.
     pub(crate) fn new(
         tool: Arc<dyn Tool>,
         spec: ToolSpec,
         mut settings: ToolSettings,
         hint: Option<Hint>,
     ) -> Self {
-        if hint.is_some()
+        if !matches!(hint, None | Some(Hint::Calling(_)))
             && let Some(words) = settings.words.take()
         {
             settings.words = Some(Arc::new(move |call| CallWords { hint: None, ..words(call) }));
@@ -128,7 +129,10 @@ impl Tool for ImportedTool {
         context: &'a ToolContext,
         arguments: Json,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        if let Some(hint) = &self.hint {
+        let own = || self.settings.words.as_ref().is_some_and(|words| words(&arguments).hint.is_some());
+        if let Some(hint) = &self.hint
+            && !(matches!(hint, Hint::Calling(_)) && own())
+        {
             hint.note(context, &self.spec.name, &arguments);
         }
         self.tool.call(context, arguments)

@@ -28,8 +28,8 @@ pub(crate) enum Type {
     Boolean,
     Any,
     List(Option<Box<Type>>),
-    /// The keys are text, whatever the word said: arguments are JSON.
-    Dict(Option<Box<Type>>),
+    /// The types of keys and of values. Keys stay text, as arguments are JSON, but must be readable as their type.
+    Dict(Option<Box<(Type, Type)>>),
     Literal(Vec<String>),
 }
 
@@ -40,13 +40,12 @@ impl Type {
     }
 
     fn parse_at(word: &str, depth: usize) -> Result<Type, String> {
-        let word = word.trim();
         let unknown = || format!("`{}` is no type", text::clip(word, 80));
         if depth > MAX_DEPTH {
             return Err(format!("the type is nested more than {MAX_DEPTH} deep"));
         }
         if let Some(options) = word.strip_prefix("literal:") {
-            return Ok(Type::Literal(options.split('|').map(|option| option.trim().to_owned()).collect()));
+            return Ok(Type::Literal(options.split('|').map(str::to_owned).collect()));
         }
         let inner = |prefix: &str| word.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(']'));
         if let Some(item) = inner("list[").or_else(|| inner("array[")) {
@@ -57,8 +56,8 @@ impl Type {
             let [key, value] = parts.as_slice() else {
                 return Err(format!("`{word}` needs two types, of the keys and of the values"));
             };
-            Self::parse_at(key, depth + 1)?;
-            return Ok(Type::Dict(Some(Box::new(Self::parse_at(value, depth + 1)?))));
+            let types = (Self::parse_at(key, depth + 1)?, Self::parse_at(value, depth + 1)?);
+            return Ok(Type::Dict(Some(Box::new(types))));
         }
         Ok(match word {
             "str" | "string" => Type::Text,
@@ -86,7 +85,7 @@ impl Type {
             Type::List(None) => json!({"type": "array", "items": {}}),
             Type::List(Some(item)) => json!({"type": "array", "items": item.schema()}),
             Type::Dict(None) => json!({"type": "object", "additionalProperties": true}),
-            Type::Dict(Some(value)) => json!({"type": "object", "additionalProperties": value.schema()}),
+            Type::Dict(Some(types)) => json!({"type": "object", "additionalProperties": types.1.schema()}),
             Type::Literal(options) => match options.as_slice() {
                 [only] => json!({"const": only, "type": "string"}),
                 options => json!({"enum": options, "type": "string"}),
@@ -111,7 +110,9 @@ impl Type {
             (Type::Number, Value::Number(number)) => number.is_f64(),
             (Type::List(None), Value::Array(_)) | (Type::Dict(None), Value::Object(_)) => true,
             (Type::List(Some(item)), Value::Array(items)) => items.iter().all(|value| item.fits(value)),
-            (Type::Dict(Some(item)), Value::Object(map)) => map.values().all(|value| item.fits(value)),
+            (Type::Dict(Some(types)), Value::Object(map)) => {
+                types.0 == Type::Text && map.values().all(|value| types.1.fits(value))
+            }
             (Type::Literal(options), Value::String(text)) => options.contains(text),
             _ => false,
         }
@@ -126,7 +127,9 @@ impl Type {
             Type::Text => match value {
                 Value::String(_) => Ok(value),
                 // Only a parameter of its own takes numbers; inside a list or a dict text must be text.
-                Value::Number(number) if place == Place::Top => Ok(Value::String(number.to_string())),
+                Value::Number(_) if place == Place::Top => {
+                    Ok(Value::String(toolwright_expr::Value::from_json(&value).to_string()))
+                }
                 other => wrong(&other, "text"),
             },
             Type::Integer => match read_integer(&value) {
@@ -152,8 +155,10 @@ impl Type {
             },
             Type::Dict(inner) => match (value, inner) {
                 (Value::Object(map), None) => Ok(Value::Object(map)),
-                (Value::Object(map), Some(inner)) => {
+                (Value::Object(map), Some(types)) => {
+                    let (keys, inner) = &**types;
                     let read = map.into_iter().map(|(key, value)| {
+                        keys.read_at(Value::from(key.as_str()), &format!("{at}.{key} (key)"), Place::Inside)?;
                         let value = inner.read_at(value, &format!("{at}.{key}"), Place::Inside)?;
                         Ok((key, value))
                     });
@@ -185,17 +190,24 @@ fn read_integer(value: &Value) -> Option<Value> {
         Value::Number(number) => whole(number.as_f64()?),
         Value::Bool(flag) => Some(i64::from(*flag).into()),
         Value::String(text) => {
-            let text = text.trim().replace('_', "");
-            let digits = text.strip_suffix('.').map_or(text.as_str(), |rest| rest);
-            let digits = match digits.split_once('.') {
-                Some((digits, zeros)) if zeros.bytes().all(|byte| byte == b'0') => digits,
+            let text = without_marks(text.trim())?;
+            let digits = match text.split_once('.') {
+                Some((digits, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
+                    digits
+                }
                 Some(_) => return None,
-                None => digits,
+                None => &text,
             };
             digits.parse::<i64>().map(Value::from).or_else(|_| digits.parse::<u64>().map(Value::from)).ok()
         }
         _ => None,
     }
+}
+
+/// A number as text without the marks between its digits: `1_000`. A mark stands between two digits.
+fn without_marks(text: &str) -> Option<String> {
+    let misplaced = text.starts_with('_') || text.ends_with('_') || text.contains("__");
+    (!misplaced).then(|| text.replace('_', ""))
 }
 
 /// Digits that are an integer, but one that does not fit.
@@ -215,7 +227,7 @@ fn read_number(value: &Value) -> Option<Value> {
     let number = match value {
         Value::Number(number) => number.as_f64()?,
         Value::Bool(flag) => f64::from(u8::from(*flag)),
-        Value::String(text) => text.trim().replace('_', "").parse().ok()?,
+        Value::String(text) => without_marks(text.trim())?.parse().ok()?,
         _ => return None,
     };
     serde_json::Number::from_f64(number).map(Value::Number)
@@ -348,7 +360,17 @@ mod tests {
         check("bool", json!(0.0), Some(json!(false)));
         check("bool", json!(2), None);
         check("str", json!(5), Some(json!("5")));
+        check("str", json!(1e-7), Some(json!("1e-07")));
         check("str", json!(true), None);
+        check("int", json!("1_000"), Some(json!(1000)));
+        for misplaced in ["_5", "5_", "1__0", "5."] {
+            check("int", json!(misplaced), None);
+        }
+        check("float", json!("1__0"), None);
+        check("dict[int, int]", json!({"1": "2"}), Some(json!({"1": 2})));
+        check("dict[int, int]", json!({"a": 2}), None);
+        check("dict[literal:a|b, int]", json!({"c": 2}), None);
+        check("literal: a|b", json!("a"), None);
         check("list[str]", json!([5]), None);
         check("list[int]", json!([1, "2", 3.0]), Some(json!([1, 2, 3])));
         check("dict[str, list[int]]", json!({"a": ["1"]}), Some(json!({"a": [1]})));

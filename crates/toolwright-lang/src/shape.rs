@@ -4,6 +4,7 @@ use toolwright_core::nearest;
 
 use crate::diag::{Problems, Severity};
 use crate::file;
+use crate::input::Type;
 use crate::yaml::{Data, Node};
 
 /// A map with known keys.
@@ -153,7 +154,7 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
         Kind::Any | Kind::Document => return,
         Kind::Text | Kind::Template => (!text(node)).then_some("text"),
         Kind::Flag => (!matches!(node.data, Data::Bool(_))).then_some("true or false"),
-        Kind::Count => (!matches!(node.data, Data::Int(_))).then_some("an integer"),
+        Kind::Count => count(node).is_none().then_some("an integer"),
         Kind::Documents | Kind::TemplateMap => (!matches!(node.data, Data::Map(_))).then_some("a map"),
         Kind::Texts | Kind::Templates => match &node.data {
             Data::List(items) if items.iter().all(text) => None,
@@ -206,6 +207,15 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
         let message =
             format!("`{}` of {} is {wanted}, not {}", key.name, with_article(shape.name), node.kind());
         problems.add(Severity::Error, node.place, message, written(key, node));
+    }
+}
+
+/// A number of something, read as arguments are: `2`, `2.0` and `'2'` are two.
+pub(crate) fn count(node: &Node) -> Option<i64> {
+    match &node.data {
+        Data::Int(count) => Some(*count),
+        Data::Null | Data::Bad => None,
+        _ => Type::Integer.read(node.to_json(), "count").ok()?.as_i64(),
     }
 }
 

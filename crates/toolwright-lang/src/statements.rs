@@ -161,10 +161,8 @@ impl Builder<'_> {
         let over_node = node.get("for_each")?;
         let over = Document::compile(self.problems, over_node);
         let body = self.body(node.get("do")?, visible);
-        let parallelism = match node.get("parallelism").map(|node| &node.data) {
-            Some(Data::Int(count)) => usize::try_from(*count).unwrap_or(0),
-            _ => 0,
-        };
+        let parallelism = node.get("parallelism").and_then(shape::count);
+        let parallelism = parallelism.map_or(0, |count| usize::try_from(count).unwrap_or(0));
         let located = self.problems.sources.locate(over_node.place).into();
         Some(Each { over, body, parallelism, located })
     }

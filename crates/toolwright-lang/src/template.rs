@@ -191,6 +191,7 @@ pub(crate) fn elements(
             Ok(None)
         }
         Value::Ellipsis | Value::Type(_) | Value::Builtin(_) => Ok(None),
+        Value::Object(_) if value.type_name() == "LazyFormatter" => Ok(None),
         Value::Object(_) if !matches!(ask(&WALKS, value.clone()), Ok(Value::Bool(true))) => Ok(None),
         other => match LIST.evaluate(&[("x", other.clone())], limits)? {
             Value::List(list) => Ok(Some(list.snapshot())),

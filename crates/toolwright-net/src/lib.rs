@@ -4,6 +4,7 @@
 //! It reads no environment: no proxy variables, no credentials; callers say which [`Proxies`] to use. Redirects are never
 //! followed, because they could carry a key to another host.
 
+mod page;
 mod proxy;
 mod reach;
 mod sse;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
+pub use page::{Page, PageError, get_page};
 pub use proxy::{Proxies, ProxyError};
 pub use reach::{Reach, is_public};
 pub use reqwest;

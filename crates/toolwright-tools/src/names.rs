@@ -4,9 +4,9 @@ use toolwright_core::{ToolDef, Toolset, ToolsetError};
 
 use crate::options::Options;
 use crate::{
-    apply_patch, approval_tokens, bash_session, edit_file, file_info, glob_files, grep_files, list_files,
-    marsys, memory, people, plan, plan_items, read_file, shell, show_file, text_editor, think, words,
-    write_file,
+    apply_patch, approval_tokens, bash_session, edit_file, fetch, file_info, glob_files, grep_files,
+    list_files, marsys, memory, people, plan, plan_items, read_file, shell, show_file, text_editor, think,
+    words, write_file,
 };
 
 /// Makes a tool.
@@ -37,7 +37,7 @@ const STANDARD: [(&str, Make); 20] = [
 ];
 
 /// The same jobs as other systems know them: the reference, and the tool with that system's parameters and results.
-const ELSEWHERE: [(&str, Make); 46] = [
+const ELSEWHERE: [(&str, Make); 56] = [
     ("llm_workers.tools.fs.read_file", read_file::read_file),
     ("llm_workers.tools.fs.write_file", write_file::write_file_in_folder),
     ("llm_workers.tools.fs.edit_file", edit_file::edit_file),
@@ -50,6 +50,16 @@ const ELSEWHERE: [(&str, Make); 46] = [
     ("llm_workers.tools.unsafe.run_python_script", shell::run_python_script),
     ("llm_workers.tools.unsafe.show_file", show_file::show_file),
     ("show_file", show_file::show_file),
+    ("llm_workers.tools.fetch.fetch_content", fetch::fetch_content),
+    ("llm_workers.tools.fetch.fetch_page_text", fetch::fetch_page_text),
+    ("llm_workers.tools.fetch.fetch_page_markdown", fetch::fetch_page_markdown),
+    ("llm_workers.tools.fetch.fetch_page_links", fetch::fetch_page_links),
+    ("fetch_content", fetch::fetch_content),
+    ("fetch_page_text", fetch::fetch_page_text),
+    ("fetch_page_markdown", fetch::fetch_page_markdown),
+    ("fetch_page_links", fetch::fetch_page_links),
+    ("llm_workers.tools.misc.user_input", people::user_input),
+    ("user_input", people::user_input),
     ("llm_workers.tools.misc.request_approval", approval_tokens::request_approval),
     ("llm_workers.tools.misc.validate_approval", approval_tokens::validate_approval),
     ("llm_workers.tools.misc.consume_approval", approval_tokens::consume_approval),
@@ -117,6 +127,8 @@ pub fn resolve(reference: &str) -> Option<ToolDef> {
 
 /// The tool that a name stands for, set up as `options` say.
 pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
+    let class = class_name(reference);
+    let reference = class.as_deref().unwrap_or(reference);
     let (_, make) = all().find(|(name, _)| *name == reference)?;
     let tool = make(options);
     Some(match words::of(reference) {
@@ -125,9 +137,38 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
     })
 }
 
+/// The tools that another system imports together.
+///
+/// ```
+/// let files = toolwright_tools::toolkit("llm_workers.tools.fs.FilesystemToolkit").unwrap()?;
+/// assert_eq!(files.len(), 7);
+/// # Ok::<(), toolwright_core::ToolsetError>(())
+/// ```
+pub fn toolkit(reference: &str) -> Option<Result<Toolset, ToolsetError>> {
+    let module =
+        reference.strip_suffix("FilesystemToolkit").filter(|module| *module == "llm_workers.tools.fs.")?;
+    let names = ELSEWHERE.iter().map(|(name, _)| *name).filter(|name| name.starts_with(module));
+    Some(names.filter_map(resolve).try_fold(Toolset::new(), Toolset::with))
+}
+
 /// Every name that [`resolve`] knows: the tools' own first.
 pub fn references() -> impl Iterator<Item = &'static str> {
     all().map(|(name, _)| *name)
+}
+
+/// What the class of a tool of llm-workers makes: `fs.ReadFileTool` makes `fs.read_file`.
+fn class_name(reference: &str) -> Option<String> {
+    let (module, class) = reference.strip_prefix("llm_workers.tools.")?.rsplit_once('.')?;
+    let class =
+        class.strip_suffix("Tool").filter(|class| class.starts_with(|c: char| c.is_ascii_uppercase()))?;
+    let mut name = format!("llm_workers.tools.{module}.");
+    for (at, c) in class.char_indices() {
+        if at > 0 && c.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(c.to_ascii_lowercase());
+    }
+    Some(name)
 }
 
 fn all() -> impl Iterator<Item = &'static (&'static str, Make)> {
@@ -149,6 +190,20 @@ mod tests {
                 assert!(!names.contains(&&**alias), "{reference}: {alias} is a parameter");
             }
         }
+    }
+
+    #[test]
+    fn classes_make_the_tools_they_are_named_after() {
+        for (class, name) in [
+            ("llm_workers.tools.fs.ReadFileTool", "read_file"),
+            ("llm_workers.tools.unsafe.BashTool", "bash"),
+            ("llm_workers.tools.fetch.FetchPageMarkdownTool", "fetch_page_markdown"),
+            ("llm_workers.tools.misc.UserInputTool", "user_input"),
+            ("llm_workers.tools.unsafe.RunPythonScriptTool", "run_python_script"),
+        ] {
+            assert_eq!(resolve(class).map(|tool| tool.spec().name.to_string()).as_deref(), Some(name));
+        }
+        assert!(resolve("llm_workers.tools.fs.Tool").is_none() && resolve("ReadFileTool").is_none());
     }
 
     #[test]

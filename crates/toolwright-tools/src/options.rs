@@ -9,6 +9,8 @@ use toolwright_core::{
     CallView, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef, ToolError,
 };
 
+use toolwright_net::Reach;
+
 use crate::live::Live;
 
 /// How a standard tool is set up. The default fits most runs.
@@ -28,6 +30,7 @@ pub struct Options {
     timeout: Option<Duration>,
     instance: Option<Arc<str>>,
     wait: Option<Duration>,
+    reach: Option<Reach>,
 }
 
 impl Options {
@@ -64,6 +67,16 @@ impl Options {
     pub fn wait_for_output(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
+    }
+
+    /// Where pages may be fetched from; the public internet only when nothing is said.
+    pub fn reach(mut self, reach: Reach) -> Self {
+        self.reach = Some(reach);
+        self
+    }
+
+    pub(crate) fn reach_of_pages(&self) -> Reach {
+        self.reach.unwrap_or(Reach::Public)
     }
 
     pub(crate) fn wait(&self) -> Duration {

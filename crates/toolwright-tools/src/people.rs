@@ -1,4 +1,4 @@
-//! `ask_user` and `notify_user`: a person who is at hand may be asked and told.
+//! `ask_user`, `user_input` and `notify_user`: a person who is at hand may be asked and told.
 //!
 //! Who that is, the program says: it puts an [`AtHand`] into the run. A run without one has nobody to ask.
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toolwright_core::schema::Schema;
 use toolwright_core::{BoxFuture, ToolContext, ToolDef, ToolError};
 
@@ -19,6 +19,20 @@ const LONGEST: usize = 16 * 1024;
 pub trait Person: Send + Sync {
     /// Asks for the values of a form.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
+
+    /// Lets them write something, in as many lines as they like; `None` when they do not want to. Where nothing else is
+    /// said, that is a form of one field.
+    fn read<'a>(&'a self, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+            match self.ask(&Question { message: prompt.to_owned(), schema }).await {
+                Answer::Given(form) => {
+                    Some(form.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
+                }
+                Answer::Declined | Answer::Cancelled => None,
+            }
+        })
+    }
 
     /// Tells something that needs no answer.
     fn tell<'a>(&'a self, title: &'a str, message: &'a str) -> BoxFuture<'a, ()>;
@@ -179,6 +193,26 @@ fn lower_types(schema: &mut Value, depth: usize) {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct UserInput {
+    /// What to ask for.
+    prompt: String,
+}
+
+/// The tool `user_input`: what the person writes.
+pub fn user_input(_: &Options) -> ToolDef {
+    let tool = ToolDef::typed(
+        "user_input",
+        "Ask the person you work for to write something, and wait for it.",
+        |context: ToolContext, UserInput { prompt }: UserInput| async move {
+            bounded("prompt", &prompt)?;
+            let written = at_hand(&context)?.0.read(&prompt).await;
+            written.ok_or_else(|| ToolError::new("the user did not answer"))
+        },
+    );
+    one_at_a_time(tool)
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct NotifyUser {
     /// What it is about, in a few words.
     title: String,
@@ -208,7 +242,6 @@ fn one_at_a_time(tool: ToolDef) -> ToolDef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_form_has_fields_and_types_in_small_letters() {

@@ -44,6 +44,9 @@ pub(crate) fn of(reference: &str) -> Option<Words> {
             let action = format!("open the file \"{path}\"{place} in OS-default application");
             CallWords { hint: Some(format!("Opening file {path}")), action: Some(action), confirm }
         },
+        ("fetch", "fetch_page_links") => |call| fetching("links from ", call),
+        ("fetch", _) => |call| fetching("", call),
+        ("misc", _) => |_| CallWords { hint: Some(String::new()), ..CallWords::default() },
         _ => return None,
     };
     Some(Arc::new(words))
@@ -64,6 +67,10 @@ fn search(place: &str, what: &str, hint: String) -> CallWords {
     let confirm = is_outside(place);
     let place = if confirm { format!(" at \"{place}\" outside working directory") } else { String::new() };
     CallWords { hint: Some(hint), action: Some(format!("search for {what}{place}")), confirm }
+}
+
+fn fetching(what: &str, call: &Value) -> CallWords {
+    CallWords { hint: Some(format!("Fetching {what}{}", text(call, "url", ""))), ..CallWords::default() }
 }
 
 fn script(action: &str, hint: String) -> CallWords {

@@ -3,10 +3,11 @@
 use std::io::{BufRead as _, Write as _};
 
 use toolwright::lang::Cli;
+use toolwright::tools::AtHand;
 use toolwright::{CallNote, Event, EventKind, Run};
 
 use crate::args::RunFile;
-use crate::prompt::printable;
+use crate::prompt::{Terminal, printable};
 use crate::report::{self, Usage};
 use crate::runs::record::{About, record};
 use crate::{files, sandboxes};
@@ -20,7 +21,10 @@ pub async fn run(what: RunFile) -> anyhow::Result<()> {
     let tools = loaded.tools().clone().with(cli.tool())?;
     let builder = files::apply_limits(&loaded, files::started_by_a_person(Run::builder(tools)))?
         .on_event(|event: &Event| show(&event.kind));
-    let builder = sandboxes::lend(&what.sandbox, Some(&loaded), builder).await?;
+    let mut builder = sandboxes::lend(&what.sandbox, Some(&loaded), builder).await?;
+    if let Some(terminal) = Terminal::if_there() {
+        builder = builder.state::<AtHand>(AtHand::new(terminal));
+    }
     let about = About { command: "run", file: Some(&what.file) };
     let (builder, _) = record(builder, &what.record, &about, loaded.secrets().to_vec())?;
     let run = builder.build()?;

@@ -137,16 +137,7 @@ fn sort_items(
     key: Option<Value>,
     reverse: Option<Value>,
 ) -> Result<Vec<Value>, Error> {
-    let reverse = match reverse {
-        None => false,
-        Some(flag @ (Value::Bool(_) | Value::Int(_))) => ops::truth(&flag),
-        Some(other) => {
-            return Err(Error::type_(format!(
-                "'{}' object cannot be interpreted as an integer",
-                other.type_name()
-            )));
-        }
-    };
+    let reverse = reverse.is_some_and(|flag| ops::truth(&flag));
     let key = key.filter(|key| !matches!(key, Value::None));
     eval.fuel.allocate_many(items.len(), 2 * ITEM)?;
     let mut pairs: Vec<(Value, Value)> = Vec::with_capacity(items.len());
@@ -513,6 +504,9 @@ fn remove(eval: &mut Eval<'_>, list: &Value, args: Args) -> Result<Value, Error>
 fn index(eval: &mut Eval<'_>, sequence: &Value, args: Args) -> Result<Value, Error> {
     let [item, start, end] = args.bind("index", ["/value", "/start", "/stop"], 1)?;
     let item = item.unwrap_or(Value::None);
+    if matches!(start, Some(Value::None)) || matches!(end, Some(Value::None)) {
+        return Err(Error::type_("slice indices must be integers or have an __index__ method"));
+    }
     let parts = [start.unwrap_or(Value::None), end.unwrap_or(Value::None), Value::None];
     let length = ops::length(sequence)?;
     let bounds = ops::sequence::bounds(&parts, length)?;

@@ -28,7 +28,7 @@ pub(crate) static METHODS: &[Method] = &[
         })
     }),
     method("symmetric_difference", "s.symmetric_difference(other)", "Members of exactly one.", |e, s, a| {
-        combine(e, s, a, symmetric)
+        combine(e, s, single(a, "symmetric_difference")?, symmetric)
     }),
     method("issubset", "s.issubset(other)", "Whether the other has all members.", |e, s, a| {
         let other = a.one("issubset")?;
@@ -40,7 +40,10 @@ pub(crate) static METHODS: &[Method] = &[
         first_member(e, s, &other, false).map(|missing| Value::Bool(!missing))
     }),
     method("isdisjoint", "s.isdisjoint(other)", "Whether there is no common member.", isdisjoint),
-    method("copy", "s.copy()", "A new set of the same members.", |e, s, a| combine(e, s, a, |_, _| {})),
+    method("copy", "s.copy()", "A new set of the same members.", |e, s, a| {
+        a.none("copy")?;
+        combine(e, s, Args::default(), |_, _| {})
+    }),
 ];
 
 pub(crate) static VIEW_METHODS: &[Method] =
@@ -102,7 +105,7 @@ pub(crate) static CHANGING_METHODS: &[Method] = &[
         "symmetric_difference_update",
         "s.symmetric_difference_update(other)",
         "Keeps members of exactly one.",
-        |e, s, a| update(e, s, a, symmetric),
+        |e, s, a| update(e, s, single(a, "symmetric_difference_update")?, symmetric),
     ),
 ];
 
@@ -172,6 +175,12 @@ fn members(eval: &mut Eval<'_>, value: &Value) -> Result<KeySet, Error> {
         set.insert(ops::key(&item, &mut eval.fuel)?);
     }
     Ok(set)
+}
+
+/// The one argument that a method takes.
+fn single(args: Args, name: &str) -> Result<Args, Error> {
+    let other = args.one(name)?;
+    Ok(Args { positional: [other].into_iter().collect(), ..Args::default() })
 }
 
 fn combine(

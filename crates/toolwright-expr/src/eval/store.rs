@@ -5,7 +5,7 @@ use crate::ast::Target;
 use crate::error::Error;
 use crate::iter::Iter;
 use crate::ops;
-use crate::value::{ObjectData, Value, lock};
+use crate::value::{List, ObjectData, Value, lock};
 
 impl Eval<'_> {
     /// Gives a variable its value.
@@ -90,6 +90,9 @@ impl Eval<'_> {
 
     /// `container[index] = value`.
     pub(super) fn set_item(&mut self, container: &Value, index: &Value, value: Value) -> Result<(), Error> {
+        if let (Value::List(list), Some(parts)) = (container, slice_of(index)) {
+            return self.set_slice(container, list, parts, &value);
+        }
         self.guard_cycle(container, &value)?;
         match container {
             Value::Dict(dict) => {
@@ -121,6 +124,48 @@ impl Eval<'_> {
         }
     }
 
+    /// `list[a:b] = values`: a run of items is replaced by any number of others, items apart by as many others.
+    fn set_slice(
+        &mut self,
+        container: &Value,
+        list: &List,
+        parts: &[Value; 3],
+        value: &Value,
+    ) -> Result<(), Error> {
+        let iter = Iter::over(value).map_err(|_| Error::type_("can only assign an iterable"))?;
+        let values = self.collect_up_to(iter, usize::MAX)?;
+        for item in &values {
+            self.guard_cycle(container, item)?;
+        }
+        self.fuel.allocate_many(values.len(), ops::sequence::ITEM)?;
+        self.fuel.spend(list.len() as u64 >> 2)?;
+        let bounds = ops::sequence::bounds(parts, list.len())?;
+        if bounds.step == 1 {
+            let start = usize::try_from(bounds.start).unwrap_or(0);
+            list.change(|items| {
+                let end = start.saturating_add(bounds.count).min(items.len());
+                items.splice(start.min(end)..end, values);
+            });
+            return Ok(());
+        }
+        if values.len() != bounds.count {
+            return Err(Error::value(format!(
+                "attempt to assign sequence of size {} to extended slice of size {}",
+                values.len(),
+                bounds.count
+            )));
+        }
+        let places = places(parts, list.len())?;
+        list.change(|items| {
+            for (at, value) in places.into_iter().zip(values) {
+                if let Some(place) = items.get_mut(at) {
+                    *place = value;
+                }
+            }
+        });
+        Ok(())
+    }
+
     /// `del container[index]`.
     pub(super) fn delete_item(&mut self, container: &Value, index: &Value) -> Result<(), Error> {
         match container {
@@ -133,6 +178,14 @@ impl Eval<'_> {
                 }
             }
             Value::List(list) => {
+                if let Some(parts) = slice_of(index) {
+                    let places = places(parts, list.len())?;
+                    self.fuel.spend(list.len() as u64 >> 2)?;
+                    let gone: std::collections::HashSet<usize> = places.into_iter().collect();
+                    let mut at = 0..;
+                    list.change(|items| items.retain(|_| !at.next().is_some_and(|at| gone.contains(&at))));
+                    return Ok(());
+                }
                 let at = ops::index(index)?;
                 let removed =
                     list.change(|items| ops::sequence::position(at, items.len()).map(|at| items.remove(at)));
@@ -198,6 +251,25 @@ impl Eval<'_> {
         }
         Ok(())
     }
+}
+
+/// The parts of a slice used as an index.
+fn slice_of(index: &Value) -> Option<&[Value; 3]> {
+    let Value::Object(object) = index else { return None };
+    match object.data() {
+        ObjectData::Slice(parts) => Some(parts),
+        _ => None,
+    }
+}
+
+/// Where the items of a slice are.
+fn places(parts: &[Value; 3], length: usize) -> Result<Vec<usize>, Error> {
+    let bounds = ops::sequence::bounds(parts, length)?;
+    let place = |at: usize| {
+        let away = i64::try_from(at).ok()?.checked_mul(bounds.step)?;
+        usize::try_from(bounds.start.checked_add(away)?).ok()
+    };
+    Ok((0..bounds.count).map_while(place).collect())
 }
 
 fn may_hold(value: &Value) -> bool {

@@ -101,7 +101,16 @@ pub(super) fn format_float(x: f64, spec: &Spec, fuel: &mut Fuel<'_>) -> Result<S
     let mut body = if x.is_finite() {
         let size = x.abs();
         match kind {
-            None if spec.precision.is_none() => repr::float(size),
+            None if spec.precision.is_none() => {
+                let shown = repr::float(size);
+                // The alternate form always has a point.
+                match shown.split_once('e') {
+                    Some((digits, exponent)) if spec.alternate && !digits.contains('.') => {
+                        format!("{digits}.e{exponent}")
+                    }
+                    _ => shown,
+                }
+            }
             None => general(size, precision, spec.alternate, true),
             Some('e' | 'E') => exponential(size, precision, spec.alternate),
             Some('f' | 'F') => fixed(size, precision, spec.alternate),

@@ -22,6 +22,10 @@ pub(crate) fn percent(template: &str, values: &Value, fuel: &mut Fuel<'_>) -> Re
         }
         push(&mut out, &literal, fuel)?;
         literal.clear();
+        if chars.next_if(|(_, c)| *c == '%').is_some() {
+            literal.push('%');
+            continue;
+        }
         let mut spec = Spec::default();
         let mut mapped = None;
         if chars.next_if(|(_, c)| *c == '(').is_some() {
@@ -72,10 +76,6 @@ pub(crate) fn percent(template: &str, values: &Value, fuel: &mut Fuel<'_>) -> Re
         }
         while chars.next_if(|(_, c)| matches!(c, 'h' | 'l' | 'L')).is_some() {}
         let Some((at, kind)) = chars.next() else { return Err(Error::value("incomplete format")) };
-        if kind == '%' {
-            push(&mut out, "%", fuel)?;
-            continue;
-        }
         let argument = match mapped {
             Some(value) => value,
             None => supply.next()?,
@@ -186,12 +186,7 @@ pub(super) fn conversion(
         'e' | 'E' | 'f' | 'F' | 'g' | 'G' => match Number::of(value) {
             Some(number @ (Number::Int(_) | Number::Big(_) | Number::Float(_))) => {
                 spec.kind = Some(kind);
-                let number = number.float()?;
-                if !number.is_finite() && spec.fill == Some('0') {
-                    spec.fill = None;
-                    spec.align = Some('>');
-                }
-                format_float(number, &spec, fuel)
+                format_float(number.float()?, &spec, fuel)
             }
             _ => Err(Error::type_(format!("must be real number, not {}", value.type_name()))),
         },

@@ -203,6 +203,11 @@ impl Lexer<'_> {
         Ok(())
     }
 
+    /// The byte that is read next.
+    pub(crate) fn place(&self) -> usize {
+        self.at
+    }
+
     /// Leaves it again at byte `at`, right after the token that ended it.
     pub(crate) fn leave_field(&mut self, at: u32) {
         self.fields.pop();

@@ -46,6 +46,7 @@ pub(crate) fn equal(left: &Value, right: &Value, fuel: &mut Fuel<'_>) -> Result<
         }
         (Value::Range(a), Value::Range(b)) => Ok(same_range(a, b)),
         (Value::Type(a), Value::Type(b)) => Ok(a == b),
+        (Value::Builtin(_), Value::Builtin(_)) => Ok(left.is(right)),
         (Value::Object(_), _) | (_, Value::Object(_)) => objects(left, right, fuel),
         _ => Ok(number::same(left, right)),
     }
@@ -76,6 +77,13 @@ fn nested<T>(fuel: &mut Fuel<'_>, work: impl FnOnce(&mut Fuel<'_>) -> Result<T, 
 fn objects(left: &Value, right: &Value, fuel: &mut Fuel<'_>) -> Result<bool, Error> {
     if number::same(left, right) || left.is(right) {
         return Ok(true);
+    }
+    if matches!(left, Value::Set(_)) || matches!(right, Value::Set(_)) {
+        let (a, b) = (super::as_set(left, false, fuel)?, super::as_set(right, false, fuel)?);
+        return match (a, b) {
+            (Some(a), Some(b)) => Ok(a.len() == b.len() && subset(&a, &b, fuel)?),
+            _ => Ok(false),
+        };
     }
     let (Value::Object(a), Value::Object(b)) = (left, right) else { return Ok(false) };
     match (a.data(), b.data()) {
@@ -135,8 +143,10 @@ pub(crate) fn order(op: CompareOp, left: &Value, right: &Value, fuel: &mut Fuel<
         (Value::Bytes(a), Value::Bytes(b)) => (**a).cmp(&**b),
         (Value::List(a), Value::List(b)) => return lexicographic(op, &a.snapshot(), &b.snapshot(), fuel),
         (Value::Tuple(a), Value::Tuple(b)) => return lexicographic(op, a, b, fuel),
-        (Value::Set(a), Value::Set(b)) => {
-            let (a, b) = (a.snapshot(), b.snapshot());
+        (Value::Set(_) | Value::Object(_), Value::Set(_) | Value::Object(_)) => {
+            // Views of keys and of items are sets too.
+            let (a, b) = (super::as_set(left, false, fuel)?, super::as_set(right, false, fuel)?);
+            let (Some(a), Some(b)) = (a, b) else { return Err(unordered(op, left, right)) };
             return Ok(match op {
                 CompareOp::Le => subset(&a, &b, fuel)?,
                 CompareOp::Lt => a.len() < b.len() && subset(&a, &b, fuel)?,

@@ -89,7 +89,7 @@ fn set_operation(op: BinaryOp, left: &Value, right: &Value, fuel: &mut Fuel<'_>)
 }
 
 /// Sets, and views of dicts that behave like sets. Beside a view, any collection counts as its members.
-fn as_set(
+pub(crate) fn as_set(
     value: &Value,
     beside_view: bool,
     fuel: &mut Fuel<'_>,
@@ -113,6 +113,13 @@ fn as_set(
             fuel.allocate_many(bytes.len(), SET_ENTRY)?;
             let numbers: Vec<Value> = bytes.iter().map(|byte| Value::Int((*byte).into())).collect();
             members(&numbers, fuel).map(Some)
+        }
+        Value::Range(range) if beside_view => {
+            let count = usize::try_from(range.count()).unwrap_or(usize::MAX);
+            fuel.allocate_many(count, SET_ENTRY)?;
+            let numbers =
+                (0..count as i64).map(|at| Value::Int(range.start.wrapping_add(at.wrapping_mul(range.step))));
+            members(&numbers.collect::<Vec<_>>(), fuel).map(Some)
         }
         Value::Object(object) => match object.data() {
             ObjectData::View(ViewKind::Keys, dict) => {
@@ -225,6 +232,42 @@ pub(crate) fn is_instance(value: &Value, class: Type) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::{Limits, Program};
+
+    #[test]
+    fn corners_are_those_of_python() {
+        for (source, wanted) in [
+            ("{'a': 1}.keys() < {'a', 'b'}", "True"),
+            ("{'a': 1}.items() == {('a', 1)}", "True"),
+            ("{'a': 1}.keys() | range(2)", "{'a', 0, 1}"),
+            ("len == len", "True"),
+            ("'%08.2f|%+06d' % (float('inf'), 5)", "'00000inf|+00005'"),
+            ("'{:#}'.format(1e20)", "'1.e+20'"),
+            ("b'abcd'.hex('-', 2)", "'6162-6364'"),
+            ("'abc'.translate(['x'] * 98)", "'xbc'"),
+            ("sorted([1, 2], reverse='yes')", "[2, 1]"),
+        ] {
+            let value = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap();
+            assert_eq!(format!("{value:?}"), wanted, "{source}");
+        }
+        for (source, class) in [
+            ("1.5 & 10**400", "TypeError"),
+            ("'%5%' % ()", "TypeError"),
+            ("'[%0%]' % (1,)", "ValueError"),
+            ("bytes(3, 'x')", "TypeError"),
+            ("[1].index(1, None)", "TypeError"),
+            ("{1}.copy(2)", "TypeError"),
+            ("[1][*[0]]", "TypeError"),
+            ("'a'.split('', '-')", "TypeError"),
+        ] {
+            let error = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap_err();
+            assert_eq!(error.python_class(), class, "{source}");
+        }
+        for source in ["*[1],", "1, *[2]", "f'{1! r}'"] {
+            assert!(Program::compile(source).is_err(), "{source}");
+        }
+        let shown = Program::compile("f'{ 1 = }'").unwrap().evaluate(&(), &Limits::default()).unwrap();
+        assert_eq!(shown.to_string(), " 1 = 1");
+    }
 
     #[test]
     fn beside_a_view_anything_that_has_members_is_a_set() {

@@ -81,6 +81,8 @@ pub(crate) fn binary(
     match (a, b) {
         (Number::Int(x), Number::Int(y)) => small(op, x, y, fuel),
         (Number::Complex(..), _) | (_, Number::Complex(..)) => complex::binary(op, a, b),
+        // Floats have no bits, however large the other number is.
+        (Number::Float(_), _) | (_, Number::Float(_)) if is_bitwise(op) => Ok(None),
         (Number::Float(x), _) => floats(op, x, b.float()?),
         (_, Number::Float(y)) => floats(op, a.float()?, y),
         _ => match (a.big(), b.big()) {
@@ -88,6 +90,11 @@ pub(crate) fn binary(
             _ => Ok(None),
         },
     }
+}
+
+fn is_bitwise(op: BinaryOp) -> bool {
+    use BinaryOp::{And, MatMul, Or, Shl, Shr, Xor};
+    matches!(op, And | Or | Xor | Shl | Shr | MatMul)
 }
 
 fn small(op: BinaryOp, x: i64, y: i64, fuel: &mut Fuel<'_>) -> Result<Option<Value>, Error> {

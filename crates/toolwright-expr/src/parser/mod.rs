@@ -49,10 +49,24 @@ impl<'a> Parser<'a> {
     /// A whole program: one expression, possibly a bare tuple, and nothing after it.
     pub(crate) fn program(&mut self) -> Result<Expr, Error> {
         self.skip_newlines()?;
-        let expr = self.expression_list()?;
+        let expr = self.whole_expression()?;
         self.skip_newlines()?;
         if self.token.tok != Tok::End {
             return Err(self.unexpected());
+        }
+        Ok(expr)
+    }
+
+    /// One expression, possibly a bare tuple.
+    fn whole_expression(&mut self) -> Result<Expr, Error> {
+        let expr = self.expression_list()?;
+        // A tuple without brackets takes no stars here, as in Python's `eval`.
+        if let Kind::Tuple(items) = &expr.kind
+            && items.first().is_some_and(|first| first.span.start == expr.span.start)
+            && let Some(star) = items.iter().find(|item| matches!(item.kind, Kind::Starred(_)))
+        {
+            return Err(Error::syntax("can't use starred expression here", star.span)
+                .with_hint("put brackets around it: [*items]"));
         }
         Ok(expr)
     }
@@ -63,7 +77,7 @@ impl<'a> Parser<'a> {
         if self.at("}") {
             return Err(Error::syntax("expected an expression between the braces", self.token.span));
         }
-        let expr = self.expression_list()?;
+        let expr = self.whole_expression()?;
         self.skip_newlines()?;
         if self.at("}") {
             return Ok((expr, self.token.span.end as usize));

@@ -57,7 +57,7 @@ impl Parser<'_> {
         self.advance()?;
         let inner = self.token.span;
         let first = self.slice_or_expression()?;
-        let index = if self.at(",") {
+        let index = if self.at(",") || matches!(first.kind, Kind::Starred(_)) {
             let mut items = vec![first];
             while self.take(",")? {
                 if self.at("]") {

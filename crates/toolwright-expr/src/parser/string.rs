@@ -78,11 +78,11 @@ impl Parser<'_> {
 
     fn field(&mut self, quote: Quote, opened: u32, parts: &mut Vec<FPart>) -> Result<u16, Error> {
         self.lexer.enter_field()?;
+        let from = self.lexer.place();
         self.token = self.lexer.next()?;
         if self.at("}") || self.at("!") || self.at(":") || self.at("=") {
             return Err(Error::syntax("f-string: expected an expression", self.token.span));
         }
-        let from = self.token.span.start as usize;
         let value = self.expression_list()?;
         if matches!(value.kind, Kind::Lambda(_)) {
             return Err(Error::syntax("f-string: lambda needs parentheses", value.span));
@@ -97,9 +97,12 @@ impl Parser<'_> {
             push_text(parts, text);
         }
         if self.at("!") {
+            let mark = self.token.span.end;
             self.advance()?;
             conversion = match &self.token.tok {
-                Tok::Name(name) if matches!(&**name, "r" | "s" | "a") => name.chars().next(),
+                Tok::Name(name) if self.token.span.start == mark && matches!(&**name, "r" | "s" | "a") => {
+                    name.chars().next()
+                }
                 _ => return Err(Error::syntax("f-string: conversion must be !r, !s or !a", self.token.span)),
             };
             self.advance()?;

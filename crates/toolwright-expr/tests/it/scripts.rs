@@ -56,6 +56,11 @@ fn statements_do_what_pythons_do() {
     check("a = b = []\na.append(1)\nresult = b", "[1]");
     check("d = {}\nd['k'] = [0, 0]\nd['k'][1] = 5\nresult = d", "{'k': [0, 5]}");
     check("d = {'a': 1, 'b': 2}\ndel d['a']\nresult = d", "{'b': 2}");
+    check("l = [1, 2, 3]\nl[0:2] = [7]\nresult = l", "[7, 3]");
+    check("l = [1, 2, 3]\nl[1:1] = 'ab'\nresult = l", "[1, 'a', 'b', 2, 3]");
+    check("l = [1, 2, 3, 4]\nl[::-2] = [8, 9]\nresult = l", "[1, 9, 3, 8]");
+    check("l = [1, 2, 3, 4]\ndel l[::2]\nresult = l", "[2, 4]");
+    check("l = [1, 2]\nl[5:] = l\nresult = l", "[1, 2, 1, 2]");
     check("y = 1\ndel y\nresult = y", "NameError: name 'y' is not defined");
     check("assert x == 3, 'wrong'\nresult = 'ok'", "'ok'");
     check("assert x == 4, 'wrong'", "AssertionError: wrong");

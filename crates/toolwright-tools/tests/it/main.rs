@@ -17,6 +17,7 @@ mod sessions;
 mod shells;
 mod support;
 mod vectors;
+mod web;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     }
     trials.extend(pages::trials());
     trials.extend(vectors::trials());
+    trials.extend(web::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

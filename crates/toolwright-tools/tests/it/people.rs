@@ -30,7 +30,7 @@ impl Person for Scripted {
 }
 
 fn tools() -> Toolset {
-    ["ask_user", "notify_user"]
+    ["ask_user", "notify_user", "user_input"]
         .into_iter()
         .fold(Toolset::new(), |set, name| set.with(resolve(name).unwrap()).unwrap())
 }
@@ -62,6 +62,10 @@ async fn a_person_at_hand_is_asked_and_told(_: Backend) {
     let answer = asked(given(json!({"colour": "red"}))).await;
     assert_eq!(answer.to_text(), r#"{"colour":"red","count":3}"#);
     assert_eq!(*heard.lock().unwrap(), ["Done: All of it.", "Which colour?"]);
+    let person = AtHand::new(Scripted { answer: given(json!({"text": "two\nlines"})), heard: heard.clone() });
+    let run = Run::builder(tools()).state::<AtHand>(person).build().unwrap();
+    assert_eq!(call(&run, "user_input", json!({"prompt": "Say more:"})).await.to_text(), "two\nlines");
+    assert_eq!(heard.lock().unwrap().pop().as_deref(), Some("Say more:"));
     for answer in [Answer::Declined, Answer::Cancelled, given(json!({"colour": "green"})), given(json!({}))] {
         let result = asked(answer.clone()).await;
         assert_eq!(result.error.map(|error| error.kind), Some(ErrorKind::Unknown), "{answer:?}");
@@ -70,9 +74,11 @@ async fn a_person_at_hand_is_asked_and_told(_: Backend) {
 
 async fn nobody_at_hand_is_an_error_for_the_model(_: Backend) {
     let run = Run::builder(tools()).build().unwrap();
-    for (tool, arguments) in
-        [("ask_user", question()), ("notify_user", json!({"title": "a", "message": "b"}))]
-    {
+    for (tool, arguments) in [
+        ("ask_user", question()),
+        ("notify_user", json!({"title": "a", "message": "b"})),
+        ("user_input", json!({"prompt": "a"})),
+    ] {
         let error = call(&run, tool, arguments).await.error.unwrap();
         assert!(error.kind == ErrorKind::Unknown && error.message.contains("nobody"), "{error:?}");
     }

@@ -54,6 +54,10 @@ pub(super) enum Decision {
     WholeFile,
     /// The error ends the turn there. Here the model is told, and the loop goes on.
     TellsModel,
+    /// When no call is approved, the turn ends there. Here the model is told, and the loop goes on.
+    Rejected,
+    /// A call that nobody was asked about is cancelled there with those that were refused. Here it is made.
+    Unasked,
     /// Integers beyond 64 bits do not fit into JSON as we read it.
     NotPossible,
 }
@@ -79,6 +83,14 @@ pub(super) fn decision(vector: &Json) -> Option<Decision> {
     if vector.get("kind").is_some_and(|kind| kind == "worker") && vector.pointer("/expect/error").is_some() {
         return Some(Decision::TellsModel);
     }
+    if vector.get("kind").is_some_and(|kind| kind == "worker") {
+        if worker::cancels_unasked(vector) {
+            return Some(Decision::Unasked);
+        }
+        if worker::ends_rejected(vector) {
+            return Some(Decision::Rejected);
+        }
+    }
     let large = vector.get("input").is_some_and(|input| input.to_string().contains("\"$int\""));
     large.then_some(Decision::NotPossible)
 }
@@ -94,7 +106,8 @@ impl Decision {
                 decided["expect"] = json!({"ok": files.get(path)});
                 files::run(&decided, files).await
             }
-            Decision::TellsModel => worker::goes_on(vector).await,
+            Decision::TellsModel | Decision::Rejected => worker::goes_on(vector).await,
+            Decision::Unasked => worker::makes_unasked(vector).await,
             Decision::NotPossible => Ok(()),
         }
     }

@@ -49,6 +49,17 @@ pub(super) async fn run(vector: &Json, files: &Files) -> Verdict {
     Err((expect.to_string(), format!("{got} and changed {}", Json::Object(changed))))
 }
 
+/// Whether the tools of a record work on files.
+pub(super) fn needed(vector: &Json) -> bool {
+    vector.get("yaml").and_then(Json::as_str).is_some_and(|yaml| yaml.contains("llm_workers.tools.fs."))
+}
+
+/// A sandbox without files.
+pub(super) async fn empty() -> Result<Arc<dyn Sandbox>, String> {
+    let sandbox = LocalSandbox::open(Policy::private()).await.map_err(|error| error.to_string())?;
+    Ok(Arc::new(sandbox))
+}
+
 fn lay_out(folder: &Path, files: &Files) -> std::io::Result<()> {
     for (age, (path, text)) in files.iter().enumerate() {
         let path = folder.join(path);

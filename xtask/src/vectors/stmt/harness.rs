@@ -21,6 +21,11 @@ impl Imports for BuiltIn {
     fn tool(&self, reference: &str, _config: &Json) -> Option<Result<Arc<dyn Tool>, ToolError>> {
         Some(Ok(Arc::new(toolwright_tools::resolve(reference)?)))
     }
+
+    fn toolkit(&self, reference: &str) -> Option<Result<Toolset, ToolError>> {
+        let set = toolwright_tools::toolkit(reference)?;
+        Some(set.map_err(|error| ToolError::new(error.to_string())))
+    }
 }
 
 /// The tools described in `meta.harness_tools`.

@@ -19,11 +19,12 @@ use super::{Verdict, host, source};
 pub(super) async fn run(vector: &Json) -> Verdict {
     let expect = vector.get("expect").unwrap_or(&Json::Null);
     let Seen { asked, said, requests } = play(vector).await.map_err(|error| (expect.to_string(), error))?;
-    let got = json!({"asked": asked, "said": said, "requests": requests});
+    let requests: Vec<_> = requests.into_iter().map(in_order).collect();
+    let got = json!({"asked": asked, "said": in_order(said), "requests": requests});
     let wanted = json!({
         "asked": wanted_questions(expect),
-        "said": events(expect, "message").map(wanted_message).collect::<Vec<_>>(),
-        "requests": wanted_requests(expect),
+        "said": in_order(events(expect, "message").map(wanted_message).collect()),
+        "requests": wanted_requests(expect).into_iter().map(in_order).collect::<Vec<_>>(),
     });
     if got == wanted { Ok(()) } else { Err((wanted.to_string(), got.to_string())) }
 }
@@ -35,6 +36,55 @@ pub(super) async fn goes_on(vector: &Json) -> Verdict {
     let told = |message: &Json| message.get("failed").is_some_and(|failed| failed == true);
     let again = requests.last().is_some_and(|request| request.iter().any(told));
     if again && said.iter().any(told) { Ok(()) } else { Err((wanted.to_owned(), json!(said).to_string())) }
+}
+
+/// The calls that the record saw cancelled by the user.
+fn cancelled(vector: &Json) -> Vec<&str> {
+    let expect = vector.get("expect").unwrap_or(&Json::Null);
+    events(expect, "message")
+        .filter(|message| field_of(message, "content") == "Tool error: execution canceled by user")
+        .map(|message| field_of(message, "tool_call_id"))
+        .collect()
+}
+
+fn field_of<'v>(value: &'v Json, name: &str) -> &'v str {
+    value.get(name).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// Whether a call was cancelled that nobody was asked about.
+pub(super) fn cancels_unasked(vector: &Json) -> bool {
+    let asked = wanted_questions(vector.get("expect").unwrap_or(&Json::Null));
+    cancelled(vector).iter().any(|id| !asked.iter().any(|asked| asked == id))
+}
+
+/// Whether the turn ended because nothing was approved.
+pub(super) fn ends_rejected(vector: &Json) -> bool {
+    let expect = vector.get("expect").unwrap_or(&Json::Null);
+    let last = events(expect, "message").last().map(|message| field_of(message, "content"));
+    last == Some("Tool error: execution canceled by user")
+}
+
+/// Calls that nobody was asked about are made, if they can be.
+pub(super) async fn makes_unasked(vector: &Json) -> Verdict {
+    let wanted = "the calls that nobody was asked about made";
+    let Seen { asked, said, .. } = play(vector).await.map_err(|error| (wanted.to_owned(), error))?;
+    let made =
+        |id: &str| said.iter().any(|message| field_of(message, "id") == id && message.get("value").is_some());
+    let unasked = cancelled(vector).into_iter().filter(|id| !asked.iter().any(|asked| asked == id));
+    let fine = unasked.into_iter().all(|id| made(id) || !callable_beside_others(vector, id));
+    if fine { Ok(()) } else { Err((wanted.to_owned(), json!(said).to_string())) }
+}
+
+/// Whether a call names a tool, and one that may be called beside others.
+fn callable_beside_others(vector: &Json, id: &str) -> bool {
+    let replies = vector.get("script").and_then(Json::as_array).into_iter().flatten();
+    let mut calls = replies.filter_map(|reply| reply.get("tool_calls")?.as_array()).flatten();
+    let Some(name) = calls.find(|call| field_of(call, "id") == id).map(|call| field_of(call, "name")) else {
+        return false;
+    };
+    let Ok(loaded) = load(source(vector), &host()) else { return false };
+    let entry = loaded.chat().and_then(|chat| chat.tools.get(name));
+    entry.is_some_and(|entry| !entry.tool.settings().return_direct)
 }
 
 /// What happened when the model's answers were played.
@@ -100,7 +150,7 @@ fn wanted_message(message: &Json) -> Json {
         }
         "ai" => {
             let confidential = message.get("confidential").is_some_and(|flag| flag == true);
-            json!({"role": "ai", "text": text, "confidential": confidential})
+            assistant_shown(text, confidential)
         }
         role => json!({"role": role, "text": text}),
     }
@@ -110,14 +160,26 @@ fn shown(message: &Message) -> Json {
     match message {
         Message::System { content } => json!({"role": "system", "text": text_of(content)}),
         Message::User { content } => json!({"role": "human", "text": text_of(content)}),
-        Message::Assistant(assistant) => json!({
-            "role": "ai", "text": assistant.text(), "confidential": assistant.confidential
-        }),
+        Message::Assistant(assistant) => assistant_shown(&assistant.text(), assistant.confidential),
         Message::Tool(ToolResult { call_id, error, .. }) if error.is_some() => {
             result_shown(call_id, true, "")
         }
         Message::Tool(result) => result_shown(&result.call_id, false, &result.to_text()),
     }
+}
+
+/// A text that stands in place of a confidential one is known by itself.
+fn assistant_shown(text: &str, confidential: bool) -> Json {
+    json!({"role": "ai", "text": text, "confidential": confidential || text == "[CONFIDENTIAL]"})
+}
+
+/// Results of one reply may come in any order.
+fn in_order(mut messages: Vec<Json>) -> Vec<Json> {
+    let is_result = |message: &Json| field_of(message, "role") == "tool";
+    for run in messages.chunk_by_mut(|a, b| is_result(a) && is_result(b)) {
+        run.sort_by_key(|message| field_of(message, "id").to_owned());
+    }
+    messages
 }
 
 fn text_of(content: &[Content]) -> String {

@@ -8,6 +8,18 @@ use crate::value::{Text, Value};
 
 pub(super) fn bytes(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
     let [source, encoding, errors] = args.bind("bytes", ["source", "encoding", "errors"], 0)?;
+    for (name, given) in [("encoding", &encoding), ("errors", &errors)] {
+        match given {
+            None | Some(Value::Str(_)) => {}
+            Some(other) => {
+                let kind = other.type_name();
+                return Err(Error::type_(format!("bytes() argument '{name}' must be str, not {kind}")));
+            }
+        }
+    }
+    if (encoding.is_some() || errors.is_some()) && !matches!(source, Some(Value::Str(_))) {
+        return Err(Error::type_("encoding without a string argument"));
+    }
     match source {
         None => Ok(Value::bytes(Vec::new())),
         Some(Value::Str(text)) => match encoding {
@@ -15,8 +27,8 @@ pub(super) fn bytes(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
             None => Err(Error::type_("string argument without an encoding")),
         },
         Some(value @ Value::Bytes(_)) => Ok(value),
-        Some(Value::Int(length)) => {
-            let length = usize::try_from(length).map_err(|_| Error::value("negative count"))?;
+        Some(length @ (Value::Int(_) | Value::Bool(_) | Value::Big(_))) => {
+            let length = usize::try_from(ops::index(&length)?).map_err(|_| Error::value("negative count"))?;
             eval.fuel.allocate(length)?;
             Ok(Value::bytes(vec![0; length]))
         }
@@ -38,6 +50,14 @@ pub(super) fn bytes(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
 pub(super) fn encode(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
     let [encoding, errors] = args.bind("encode", ["encoding", "errors"], 0)?;
     encode_with(eval, &receiver(value), encoding, errors)
+}
+
+/// The encoding and what to do with errors. Types are looked at before names, as Python does.
+fn how<'e>(encoding: &Option<Value>, errors: &'e Option<Value>) -> Result<(u32, &'e str), Error> {
+    if let Some(other) = errors.as_ref().filter(|errors| !matches!(errors, Value::Str(_))) {
+        return Err(Error::type_(format!("errors must be str, not {}", other.type_name())));
+    }
+    Ok((codec(encoding)?, error_mode(errors)?))
 }
 
 /// Encodings by their usual names; everything else is an error that says so.
@@ -66,7 +86,7 @@ fn error_mode(errors: &Option<Value>) -> Result<&str, Error> {
                 Err(Error::value(format!("unknown error handler name '{other}'")).with_class("LookupError"))
             }
         },
-        Some(other) => Err(Error::type_(format!("errors must be str, not {}", other.type_name()))),
+        Some(_) => Err(Error::type_("errors must be str")),
     }
 }
 
@@ -76,8 +96,7 @@ fn encode_with(
     encoding: Option<Value>,
     errors: Option<Value>,
 ) -> Result<Value, Error> {
-    let bound = codec(&encoding)?;
-    let mode = error_mode(&errors)?;
+    let (bound, mode) = how(&encoding, &errors)?;
     if bound > 0x10_ffff {
         eval.fuel.allocate(text.len())?;
         return Ok(Value::bytes(text.as_bytes()));
@@ -120,8 +139,7 @@ pub(super) fn decode_with(
     errors: Option<Value>,
 ) -> Result<Value, Error> {
     let Value::Bytes(bytes) = value else { return Ok(Value::None) };
-    let bound = codec(&encoding)?;
-    let mode = error_mode(&errors)?;
+    let (bound, mode) = how(&encoding, &errors)?;
     eval.fuel.allocate(bytes.len().saturating_mul(4))?;
     if bound > 0x10_ffff
         && let Ok(text) = std::str::from_utf8(bytes)
@@ -163,6 +181,33 @@ fn bad_byte(out: &mut String, bytes: &[u8], mode: &str, codec: &str) -> Result<(
         }
     }
     Ok(())
+}
+
+pub(super) fn hex(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
+    let [sep, each] = args.bind("hex", ["sep", "bytes_per_sep"], 0)?;
+    let Value::Bytes(bytes) = value else { return Ok(Value::None) };
+    let sep = match sep {
+        None => None,
+        Some(Value::Str(sep)) if sep.is_ascii() && sep.len() == 1 => sep.chars().next(),
+        Some(Value::Bytes(sep)) if sep.len() == 1 => sep.first().map(|byte| char::from(*byte)),
+        Some(Value::Str(_) | Value::Bytes(_)) => return Err(Error::value("sep must be one ASCII character")),
+        Some(other) => {
+            return Err(Error::type_(format!("sep must be str or bytes, not {}", other.type_name())));
+        }
+    };
+    let each = each.map_or(Ok(1), |each| ops::index(&each))?;
+    let group = usize::try_from(each.unsigned_abs()).unwrap_or(usize::MAX);
+    eval.fuel.allocate(bytes.len().saturating_mul(3))?;
+    let mut out = String::with_capacity(bytes.len() * 3);
+    for (at, byte) in bytes.iter().enumerate() {
+        // Groups are counted from the right, or from the left when the number is negative.
+        let before = if each < 0 { at } else { bytes.len() - at };
+        if let Some(sep) = sep.filter(|_| at > 0 && group > 0 && before % group == 0) {
+            out.push(sep);
+        }
+        out.push_str(&format!("{byte:02x}"));
+    }
+    Ok(Value::str(out))
 }
 
 pub(super) fn fromhex(eval: &mut Eval<'_>, _: &Value, args: Args) -> Result<Value, Error> {
@@ -215,7 +260,9 @@ pub(super) fn as_text(eval: &mut Eval<'_>, value: &Value, args: Args, name: &str
             Value::Tuple(items) => {
                 Value::tuple(items.iter().map(|item| widen_bytes(eval, item)).collect::<Result<Vec<_>, _>>()?)
             }
-            Value::Bytes(_) | Value::Str(_) if name != "splitlines" => widen_bytes(eval, &arg)?,
+            Value::Bytes(_) | Value::Str(_) if !matches!(name, "splitlines" | "join") => {
+                widen_bytes(eval, &arg)?
+            }
             _ if name == "join" => {
                 let items = eval.collect_value(&arg)?;
                 Value::list(items.iter().map(|item| widen_bytes(eval, item)).collect::<Result<Vec<_>, _>>()?)

@@ -16,32 +16,43 @@ pub(super) fn cased(
 ) -> Result<Value, Error> {
     args.none(name)?;
     let text = receiver(value);
-    // The longest expansion turns one character into three.
-    eval.fuel.allocate(text.len() * 3)?;
+    // The longest expansion turns one character into three; there may be two copies for a while.
+    eval.fuel.allocate(text.len().saturating_mul(6))?;
     Ok(Value::str(change(&text)))
+}
+
+/// Every character beside its lower-case form, which for a sigma depends on where it stands.
+fn lowered(text: &str, mut each: impl FnMut(char, &str)) {
+    let lower = text.to_lowercase();
+    let mut rest = &*lower;
+    for c in text.chars() {
+        let length = match c {
+            'Σ' => 'ς'.len_utf8(),
+            _ => c.to_lowercase().map(char::len_utf8).sum(),
+        };
+        let (own, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        each(c, own);
+        rest = after;
+    }
 }
 
 pub(super) fn title(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut inside = false;
-    for c in text.chars() {
+    lowered(text, |c, lower| {
         if inside {
-            out.extend(c.to_lowercase())
+            out.push_str(lower);
         } else {
-            push_title(&mut out, c)
+            push_title(&mut out, c);
         }
         inside = is_cased(c);
-    }
+    });
     out
 }
 
 pub(super) fn capitalize(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    if let Some(first) = chars.next() {
-        push_title(&mut out, first);
-    }
-    out.push_str(&chars.as_str().to_lowercase());
+    lowered(text, |c, lower| if out.is_empty() { push_title(&mut out, c) } else { out.push_str(lower) });
     out
 }
 
@@ -73,9 +84,15 @@ fn is_cased(c: char) -> bool {
 
 pub(super) fn swapcase(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_uppercase() { out.extend(c.to_lowercase()) } else { out.extend(c.to_uppercase()) }
-    }
+    lowered(text, |c, lower| {
+        if c.is_uppercase() {
+            out.push_str(lower);
+        } else if c.is_lowercase() {
+            out.extend(c.to_uppercase());
+        } else {
+            out.push(c);
+        }
+    });
     out
 }
 
@@ -98,6 +115,14 @@ pub(super) fn casefold(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sigma_at_the_end_of_a_word_has_its_own_form() {
+        assert_eq!(title("ΑΣ ΣΑΣ"), "Ας Σας");
+        assert_eq!(capitalize("ΑΣ ΣΑΣ"), "Ας σας");
+        assert_eq!(swapcase("ΑΣ ΣΑσ"), "ας σαΣ");
+        assert_eq!(swapcase("ǅu"), "ǅU");
+    }
 
     #[test]
     fn folding_is_unicodes() {

@@ -97,15 +97,17 @@ pub(super) fn expandtabs(eval: &mut Eval<'_>, value: &Value, args: Args) -> Resu
 
 pub(super) fn translate(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {
     let table = args.one("translate")?;
-    let Value::Dict(table) = &table else {
-        return Err(Error::type_(format!("'{}' object is not subscriptable", table.type_name())));
-    };
     let text = receiver(value);
     let mut out = String::new();
     for c in text.chars() {
         eval.fuel.spend(1)?;
-        let key = ops::key(&Value::Int(i64::from(c as u32)), &mut eval.fuel)?;
-        match table.find(&key) {
+        // Anything that has items can be the table; what it lacks stays as it is.
+        let found = match ops::sequence::subscript(&table, &Value::Int(i64::from(c as u32)), &mut eval.fuel) {
+            Ok(found) => Some(found),
+            Err(error) if matches!(error.python_class(), "KeyError" | "IndexError" | "LookupError") => None,
+            Err(error) => return Err(error),
+        };
+        match found {
             None => {
                 eval.fuel.allocate(0)?;
                 out.push(c);

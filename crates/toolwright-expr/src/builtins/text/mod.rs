@@ -11,7 +11,7 @@ mod split;
 pub(crate) use self::class::{is_space, to_ascii_digits};
 pub(crate) use self::split::lines;
 
-use self::bytes::{as_text, ascii_case, bytes, decode, decode_with, encode, fromhex};
+use self::bytes::{as_text, ascii_case, bytes, decode, decode_with, encode, fromhex, hex};
 use self::case::{capitalize, cased, casefold, is_title, swapcase, title};
 use self::class::{every, is_alnum, is_alpha, is_decimal, is_digit, is_numeric, istitle};
 use self::layout::{Side, expandtabs, maketrans, pad, translate, zfill};
@@ -202,12 +202,7 @@ pub(crate) static METHODS: &[Method] = &[
 
 pub(crate) static BYTES_METHODS: &[Method] = &[
     method("decode", "b.decode(encoding='utf-8', errors='strict')", "The bytes as text.", decode),
-    method("hex", "b.hex()", "The bytes in base 16.", |e, b, a| {
-        a.none("hex")?;
-        let Value::Bytes(bytes) = b else { return Ok(Value::None) };
-        e.fuel.allocate(bytes.len() * 2)?;
-        Ok(Value::str(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
-    }),
+    method("hex", "b.hex(sep='', bytes_per_sep=1)", "The bytes in base 16.", hex),
     type_method("fromhex", "bytes.fromhex(text)", "Bytes from base 16.", fromhex),
     method("upper", "b.upper()", "ASCII letters upper case.", |e, b, a| {
         ascii_case(e, b, a, "upper", <[u8]>::to_ascii_uppercase)

@@ -43,13 +43,13 @@ pub(super) fn strip(
 /// Separator and bound of a split.
 fn split_arguments(args: Args, name: &str) -> Result<(Option<Text>, usize), Error> {
     let [sep, maxsplit] = args.bind(name, ["sep", "maxsplit"], 0)?;
+    let most = maxsplit.map_or(Ok(-1), |most| ops::index(&most))?;
     let sep = match sep {
         None | Some(Value::None) => None,
         Some(Value::Str(sep)) if sep.is_empty() => return Err(Error::value("empty separator")),
         Some(Value::Str(sep)) => Some(sep),
         Some(other) => return Err(Error::type_(format!("must be str or None, not {}", other.type_name()))),
     };
-    let most = maxsplit.map_or(Ok(-1), |most| ops::index(&most))?;
     Ok((sep, usize::try_from(most).unwrap_or(usize::MAX)))
 }
 

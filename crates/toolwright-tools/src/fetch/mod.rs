@@ -1,0 +1,276 @@
+//! `fetch_content`, `fetch_page_text`, `fetch_page_markdown` and `fetch_page_links`: pages of the web.
+//!
+//! Addresses come from models, so only the public internet is reached, redirects too; no more than a few megabytes are
+//! read, and not for ever.
+
+mod markdown;
+mod text;
+mod tree;
+mod xpath;
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolwright_core::{ErrorKind, ToolContext, ToolDef, ToolError, ToolOutput};
+use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use toolwright_net::reqwest::{Client, Url};
+use toolwright_net::{Dial, PageError, Proxies, Reach, get_page};
+
+use self::tree::Tree;
+use self::xpath::XPath;
+use crate::options::{Effect, Options, finish};
+
+/// The most bytes of a page.
+const MAX_PAGE: usize = 4 << 20;
+
+/// The longest a page may take.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What to do when there is nothing, or something went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Otherwise {
+    RaiseException,
+    ReturnError,
+    ReturnEmpty,
+}
+
+fn fail() -> Otherwise {
+    Otherwise::RaiseException
+}
+
+fn be_empty() -> Otherwise {
+    Otherwise::ReturnEmpty
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct FetchContent {
+    /// The address.
+    url: String,
+    /// Headers to send to it.
+    #[serde(default)]
+    headers: HashMap<String, String>,
+    /// What to do when nothing is there.
+    #[serde(default = "be_empty")]
+    on_no_content: Otherwise,
+    /// What to do when it cannot be had.
+    #[serde(default = "fail")]
+    on_error: Otherwise,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct FetchPage {
+    /// The address of the page.
+    url: String,
+    /// Which elements of it, for example `//div[@id='main']`; the whole page when nothing is said.
+    #[serde(default)]
+    xpath: Option<String>,
+    /// Headers to send to it.
+    #[serde(default)]
+    headers: HashMap<String, String>,
+    /// What to do when nothing is there.
+    #[serde(default = "be_empty")]
+    on_no_content: Otherwise,
+    /// What to do when it cannot be had.
+    #[serde(default = "fail")]
+    on_error: Otherwise,
+}
+
+/// The tool `fetch_content`: what stands at an address, as text.
+pub fn fetch_content(options: &Options) -> ToolDef {
+    let web = Web::new(options);
+    let tool = ToolDef::typed(
+        "fetch_content",
+        "Fetch what stands at an address of the web, as text.",
+        move |_: ToolContext, FetchContent { url, headers, on_no_content, on_error }: FetchContent| {
+            let web = web.clone();
+            async move {
+                match web.get(&url, &headers, on_error).await? {
+                    Some((_, text)) => Ok(text),
+                    None => nothing(&url, "", on_no_content, String::new()),
+                }
+            }
+        },
+    );
+    finish(tool, "web", Effect::Reads, &[])
+}
+
+/// The tool `fetch_page_text`: the text of a page, or of some elements of it.
+pub fn fetch_page_text(options: &Options) -> ToolDef {
+    page_tool(
+        options,
+        "fetch_page_text",
+        "Fetch a page of the web, or elements of it, as plain text.",
+        |tree, _, parts| {
+            Value::from(parts.iter().map(|at| text::text(tree, *at)).collect::<Vec<_>>().join("\n"))
+        },
+    )
+}
+
+/// The tool `fetch_page_markdown`: a page, or some elements of it, as Markdown.
+pub fn fetch_page_markdown(options: &Options) -> ToolDef {
+    page_tool(
+        options,
+        "fetch_page_markdown",
+        "Fetch a page of the web, or elements of it, as Markdown.",
+        |tree, url, parts| {
+            Value::from(
+                parts.iter().map(|at| markdown::markdown(tree, *at, url)).collect::<Vec<_>>().join("\n"),
+            )
+        },
+    )
+}
+
+/// The tool `fetch_page_links`: the links of a page that name a whole address.
+pub fn fetch_page_links(options: &Options) -> ToolDef {
+    page_tool(
+        options,
+        "fetch_page_links",
+        "Fetch the links of a page of the web, or of elements of it.",
+        |tree, _, parts| Value::from(parts.iter().flat_map(|at| links(tree, *at)).collect::<Vec<_>>()),
+    )
+}
+
+/// Makes a value of the elements that were asked for.
+type Show = fn(&Tree, &Url, &[usize]) -> Value;
+
+fn page_tool(options: &Options, name: &'static str, description: &str, show: Show) -> ToolDef {
+    let web = Web::new(options);
+    let tool = ToolDef::typed(name, description, move |_: ToolContext, wanted: FetchPage| {
+        let web = web.clone();
+        async move {
+            let empty = if name == "fetch_page_links" { json!([]) } else { json!("") };
+            let path = wanted.xpath.as_deref().map(XPath::parse).transpose()?;
+            let found = web.get(&wanted.url, &wanted.headers, wanted.on_error).await?;
+            let page = match &found {
+                Some((url, html)) => Some((url, Tree::parse(html)?)),
+                None => None,
+            };
+            let parts = match (&page, &path) {
+                (Some((_, tree)), Some(path)) => path.pick(tree),
+                (Some(_), None) => vec![0],
+                (None, _) => Vec::new(),
+            };
+            let value = match page {
+                Some((url, tree)) if !parts.is_empty() => show(&tree, url, &parts),
+                _ => {
+                    let path = wanted.xpath.as_deref().unwrap_or_default();
+                    nothing(&wanted.url, path, wanted.on_no_content, empty)?
+                }
+            };
+            Ok::<_, ToolError>(ToolOutput::json(value))
+        }
+    });
+    finish(tool, "web", Effect::Reads, &[])
+}
+
+fn links(tree: &Tree, at: usize) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut waiting = vec![at];
+    while let Some(at) = waiting.pop() {
+        let Some(element) = tree.element(at) else { continue };
+        waiting.extend(element.children.iter().rev());
+        let address =
+            element.attribute("href").filter(|_| element.name == "a").and_then(|href| Url::parse(href).ok());
+        if address.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+            let text = tree.content(at);
+            let text = Some(text.trim()).filter(|text| !text.is_empty());
+            found.push(json!({"link": element.attribute("href"), "text": text}));
+        }
+    }
+    found
+}
+
+/// What nothing becomes.
+fn nothing<T>(url: &str, path: &str, otherwise: Otherwise, empty: T) -> Result<T, ToolError> {
+    match otherwise {
+        Otherwise::ReturnEmpty => Ok(empty),
+        _ => Err(ToolError::new(format!("No content matching '{path}' found at url {url}"))),
+    }
+}
+
+/// What pages are fetched with. The connection is set up when it is first needed.
+#[derive(Clone)]
+struct Web {
+    reach: Reach,
+    client: Arc<OnceLock<Client>>,
+}
+
+impl Web {
+    fn new(options: &Options) -> Self {
+        Web { reach: options.reach_of_pages(), client: Arc::default() }
+    }
+
+    /// The page and where it was found; `None` when there is none. An error becomes nothing when that was asked for.
+    async fn get(
+        &self,
+        url: &str,
+        headers: &HashMap<String, String>,
+        on_error: Otherwise,
+    ) -> Result<Option<(Url, String)>, ToolError> {
+        let address =
+            Url::parse(url).map_err(|_| ToolError::invalid(format!("{url:?} is not an address")))?;
+        let headers = header_map(headers)?;
+        let fetched = tokio::time::timeout(LONGEST, self.fetch(address, &headers)).await;
+        let fetched = fetched.unwrap_or_else(|_| {
+            Err(ToolError::of(ErrorKind::Timeout, format!("the page took more than {LONGEST:?}")))
+        });
+        match fetched {
+            // An address that may not be dialled is nobody's empty page.
+            Err(error) if on_error == Otherwise::ReturnEmpty && error.kind() != ErrorKind::Permission => {
+                Ok(None)
+            }
+            Err(error) => {
+                let message = format!("Error fetching {url}: {}", error.message());
+                Err(ToolError::of(error.kind(), message).with_source(error))
+            }
+            Ok(found) => Ok(found),
+        }
+    }
+
+    async fn fetch(&self, url: Url, headers: &HeaderMap) -> Result<Option<(Url, String)>, ToolError> {
+        let page = get_page(self.client()?, self.reach, url, headers, MAX_PAGE).await.map_err(|error| {
+            let kind = match error {
+                PageError::Refused(_) => ErrorKind::Permission,
+                PageError::TooLong(_) => ErrorKind::OutputLimit,
+                _ => ErrorKind::Unknown,
+            };
+            ToolError::of(kind, error.to_string()).with_source(error)
+        })?;
+        match page.status {
+            // Bytes that are no text are left out.
+            200 => Ok(Some((page.url, page.body.utf8_chunks().map(|chunk| chunk.valid()).collect()))),
+            404 => Ok(None),
+            status => Err(ToolError::new(format!("the answer has the status {status}"))),
+        }
+    }
+
+    fn client(&self) -> Result<&Client, ToolError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let dial = Dial {
+            https: true,
+            connect: Duration::from_secs(10),
+            read: LONGEST,
+            proxies: Proxies::none(),
+            reach: self.reach,
+        };
+        let client = dial.client().map_err(|cause| ToolError::new(cause.to_string()).with_source(cause))?;
+        Ok(self.client.get_or_init(|| client))
+    }
+}
+
+fn header_map(headers: &HashMap<String, String>) -> Result<HeaderMap, ToolError> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let bad = || ToolError::invalid(format!("{name:?} cannot be sent as a header"));
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        map.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
+    }
+    Ok(map)
+}

@@ -1,0 +1,156 @@
+//! Pages of the web, from a server on this machine. What is wanted of text and links was observed from llm-workers 1.1.4.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+
+use libtest_mimic::{Failed, Trial};
+use serde_json::{Value, json};
+use toolwright_core::{ErrorKind, ToolCall, ToolResult, Toolset};
+use toolwright_net::Reach;
+use toolwright_runtime::Run;
+use toolwright_tools::{Options, resolve_with};
+
+const PAGE: &str = include_str!("page.html");
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let trial = |name: &str, run: fn()| {
+        Trial::test(name, move || {
+            run();
+            Ok::<(), Failed>(())
+        })
+    };
+    vec![
+        trial("web::pages_become_text_markdown_and_links", pages_become_text_markdown_and_links),
+        trial("web::nothing_and_errors_are_what_was_asked_for", nothing_and_errors_are_what_was_asked_for),
+        trial("web::only_the_public_internet_is_reached", only_the_public_internet_is_reached),
+    ]
+}
+
+/// A server that answers by path until the process ends.
+fn server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let other = address.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let first = lines.next().unwrap().unwrap();
+            let headers: Vec<String> =
+                lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+            let token = headers.iter().any(|line| line.eq_ignore_ascii_case("x-token: t"));
+            let path = first.split(' ').nth(1).unwrap();
+            let (status, body) = match path {
+                "/page" => ("200 OK", PAGE.to_owned()),
+                "/moved" => ("302 Found\r\nlocation: /page", String::new()),
+                "/round" => ("302 Found\r\nlocation: /round", String::new()),
+                "/away" => ("302 Found\r\nlocation: file:///etc/passwd", String::new()),
+                "/token" => ("200 OK", token.to_string()),
+                "/broken" => ("500 Broken", String::new()),
+                "/long" => ("200 OK", "x".repeat(5 << 20)),
+                _ => ("404 Not Found", String::new()),
+            };
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+        }
+    });
+    other
+}
+
+fn call(options: &Options, tool: &str, arguments: Value) -> ToolResult {
+    let reference = format!("llm_workers.tools.fetch.{tool}");
+    let tools = Toolset::new().with(resolve_with(&reference, options).unwrap()).unwrap();
+    let run = Run::builder(tools).build().unwrap();
+    crate::support::block_on(async { run.call(ToolCall::new("1", tool, arguments)).await.unwrap() })
+}
+
+fn given(tool: &str, arguments: Value) -> String {
+    let result = call(&Options::new().reach(Reach::Anywhere), tool, arguments);
+    assert!(result.error.is_none(), "{result:?}");
+    result.to_text()
+}
+
+fn kind(tool: &str, arguments: Value) -> ErrorKind {
+    call(&Options::new().reach(Reach::Anywhere), tool, arguments).error.unwrap().kind
+}
+
+fn pages_become_text_markdown_and_links() {
+    let site = server();
+    let url = format!("{site}/moved");
+    let text = "The title\n\nHome Other site Mail\n\nMain heading\n\nFirst paragraph with emphasis, weight and a link.\n\n\
+        Second\nline (in brackets).\n\none\ntwo\n\ninner\n\nQuoted words\n\ncode here indented\n\nA B\n1 2\n\n\
+        Inline x = 1 & more.";
+    assert_eq!(given("fetch_page_text", json!({"url": url})), text);
+    assert_eq!(
+        given("fetch_page_text", json!({"url": url, "xpath": "//div[@id='main']/p"})),
+        "First paragraph with emphasis, weight and a link.\nSecond\nline (in brackets)."
+    );
+    let links: Value = serde_json::from_str(&given("fetch_page_links", json!({"url": url}))).unwrap();
+    assert_eq!(
+        links,
+        json!([
+            {"link": "https://other.example/x", "text": "Other site"},
+            {"link": "http://third.example", "text": null},
+        ])
+    );
+    let markdown = given("fetch_page_markdown", json!({"url": url}));
+    for wanted in [
+        format!(
+            "[Home]({site}/home) [Other **site**](https://other.example/x) [Mail](mailto:a@b.c)\n\n# Main heading\n\n"
+        ),
+        format!("First paragraph with _emphasis_, **weight** and [a link]({site}/sub/p.html).\n\n"),
+        "Second  \nline (_in brackets_).\n\n".to_owned(),
+        "  * one\n  * two\n      1. inner\n\n".to_owned(),
+        "> Quoted words\n\n".to_owned(),
+        "    code  here\n      indented\n\n".to_owned(),
+        "A | B\n---|---\n1 | 2\n\n".to_owned(),
+        "Inline `x = 1` & more.\n\n* * *\n\n".to_owned(),
+    ] {
+        assert!(markdown.contains(&wanted), "{wanted:?} is not in\n{markdown}");
+    }
+    assert!(!markdown.contains("color") && !markdown.contains("document.write"), "{markdown}");
+    assert_eq!(given("fetch_content", json!({"url": format!("{site}/page")})), PAGE);
+    let token = json!({"url": format!("{site}/token"), "headers": {"X-Token": "t"}});
+    assert_eq!(given("fetch_content", token), "true");
+}
+
+fn nothing_and_errors_are_what_was_asked_for() {
+    let site = server();
+    let missing = |more: Value| {
+        let mut arguments = json!({"url": format!("{site}/missing")});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    assert_eq!(given("fetch_content", missing(json!({}))), "");
+    assert_eq!(given("fetch_page_links", missing(json!({}))), "[]");
+    assert_eq!(
+        kind("fetch_content", missing(json!({"on_no_content": "raise_exception"}))),
+        ErrorKind::Unknown
+    );
+    let no_video =
+        json!({"url": format!("{site}/page"), "xpath": "//video", "on_no_content": "return_error"});
+    assert_eq!(kind("fetch_page_text", no_video), ErrorKind::Unknown);
+    let at = |path: &str| json!({"url": format!("{site}{path}")});
+    assert_eq!(kind("fetch_content", at("/broken")), ErrorKind::Unknown);
+    assert_eq!(kind("fetch_content", at("/round")), ErrorKind::Unknown);
+    assert_eq!(kind("fetch_content", at("/long")), ErrorKind::OutputLimit);
+    assert_eq!(kind("fetch_content", at("/away")), ErrorKind::Permission);
+    let empty = json!({"url": format!("{site}/broken"), "on_error": "return_empty"});
+    assert_eq!(given("fetch_page_markdown", empty), "");
+    assert_eq!(kind("fetch_page_text", json!({"url": site, "xpath": "//p["})), ErrorKind::Parsing);
+    assert_eq!(kind("fetch_content", json!({"url": "no address"})), ErrorKind::Parsing);
+}
+
+fn only_the_public_internet_is_reached() {
+    let site = server();
+    for url in [format!("{site}/page"), site.replace("127.0.0.1", "localhost"), "http://[::1]/".to_owned()] {
+        let result = call(&Options::new(), "fetch_content", json!({"url": url, "on_error": "return_empty"}));
+        let empty = result.error.is_none() && result.to_text().is_empty();
+        let refused = result.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Permission);
+        // A name that leads here is not resolved at all, which is an error like any other.
+        assert!(refused || url.contains("localhost") && empty, "{url}: {result:?}");
+    }
+}
