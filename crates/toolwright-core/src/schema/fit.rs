@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 use super::cost::size;
 
 /// How much is looked at for one value, in parts of it and places of schemas.
-const MAX_STEPS: usize = 200_000;
+const MAX_STEPS: usize = 100_000;
 
 /// The largest whole number up to which a fraction is exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;

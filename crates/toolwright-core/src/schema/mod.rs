@@ -3,11 +3,12 @@
 //! Nothing of a schema is dropped on the way: `$ref`, `oneOf` and `const` reach the model as they were written. Checking
 //! reports every problem with its place. Values that plainly mean the right thing (`"5"` for an integer) are accepted
 //! unless [`Strictness::Strict`] is asked for; that part is in `fit`, the wording of problems in `explain`. Checking
-//! takes bounded time whatever the schema and the value are; that is `cost`.
+//! takes bounded time whatever the schema and the value are; that is in `cost` and `patterns`.
 
 mod cost;
 mod explain;
 mod fit;
+mod patterns;
 mod references;
 
 use schemars::JsonSchema;
@@ -67,16 +68,14 @@ impl Schema {
         if depth(json) > MAX_DEPTH {
             return Err(SchemaError(format!("it is nested more than {MAX_DEPTH} deep")));
         }
-        if json.to_string().len() > MAX_SCHEMA_BYTES {
+        let text = json.to_string();
+        if text.len() > MAX_SCHEMA_BYTES {
             return Err(SchemaError(format!("it is larger than {MAX_SCHEMA_BYTES} bytes")));
         }
-        let cost = Cost::of(json)?;
-        let validator = compiled(json)?;
-        let mut patterns = fit::Patterns::new();
-        for pattern in name_patterns(json) {
-            patterns.insert(pattern.to_owned(), compiled(&serde_json::json!({"pattern": pattern}))?);
-        }
-        Ok(Schema { json: json.clone(), validator, patterns, cost })
+        let linear = patterns::without_look_ahead(json, &text);
+        let cost = Cost::of(&linear)?;
+        let validator = patterns::compiled(&linear)?;
+        Ok(Schema { json: json.clone(), validator, patterns: patterns::names(json)?, cost })
     }
 
     /// The schema as it was given.
@@ -161,31 +160,6 @@ fn too_much() -> ToolError {
         "checking this against the schema is too much work: the schema has too many ways to read it",
     )
     .hint("send less in one call, or nest it less")
-}
-
-fn compiled(json: &Value) -> Result<jsonschema::Validator, SchemaError> {
-    // The linear-time engine: a pattern from a server must not be able to hang a call.
-    let patterns = jsonschema::PatternOptions::regex().size_limit(1024 * 1024);
-    let options = jsonschema::options().with_pattern_options(patterns);
-    options.build(json).map_err(|error| SchemaError(error.to_string()))
-}
-
-/// Every pattern for names of fields, wherever it is in a schema.
-fn name_patterns(json: &Value) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut todo = vec![json];
-    while let Some(value) = todo.pop() {
-        match value {
-            Value::Array(items) => todo.extend(items),
-            Value::Object(map) => {
-                let patterns = map.get("patternProperties").and_then(Value::as_object);
-                found.extend(patterns.into_iter().flat_map(|all| all.keys().map(String::as_str)));
-                todo.extend(map.values());
-            }
-            _ => {}
-        }
-    }
-    found
 }
 
 impl std::fmt::Debug for Schema {
