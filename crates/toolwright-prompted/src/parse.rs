@@ -5,8 +5,8 @@
 use toolwright_expr::Value;
 
 use crate::message::ToolInput;
-use crate::python::convert;
-use crate::tool::PromptTool;
+use crate::python::{convert, truth};
+use crate::tool::{BOOLEAN, PromptTool};
 
 /// What a model wrote, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,8 +173,8 @@ fn check_invoke(invoke: &Invoke, tools: &[PromptTool]) -> Result<ToolInput, Stri
     let mut tool_arguments: Vec<(String, Value)> = Vec::new();
     for (name, text) in &invoke.parameters {
         let kind = declared(name).map_or("str", |parameter| &parameter.kind);
-        let value =
-            convert(text, kind).map_err(|error| format!("Invalid value for parameter {name}: {error}."))?;
+        let value = if kind == BOOLEAN { Ok(truth(text)) } else { convert(text, kind) };
+        let value = value.map_err(|error| format!("Invalid value for parameter {name}: {error}."))?;
         if !tool_arguments.iter().any(|(given, _)| given == name) {
             tool_arguments.push((name.clone(), value));
         }

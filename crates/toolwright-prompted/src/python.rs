@@ -13,18 +13,11 @@ const MAX_DEPTH: usize = 90;
 /// A parameter's text as a value of its declared type, which is the name of a Python type.
 ///
 /// `list` and `dict` read a literal, whose own type is not checked. Any other type is called with the text; text it
-/// refuses stays text. So `bool` makes everything but nothing true, as in Python; `boolean` reads the words. A name that is no type of Python's, or that would do more than make a value (`eval`, `open`), is
-/// an error.
+/// refuses stays text. So `bool` makes everything but nothing true, as in Python. A name that is no type of Python's, or
+/// that would do more than make a value (`eval`, `open`), is an error.
 pub fn convert(text: &str, kind: &str) -> Result<Value, PromptError> {
     if matches!(kind, "list" | "dict") {
         return literal(text);
-    }
-    if kind == "boolean" {
-        return Ok(match text.trim() {
-            "true" | "True" => Value::Bool(true),
-            "false" | "False" => Value::Bool(false),
-            _ => Value::str(text),
-        });
     }
     if !is_builtin(kind) {
         return Err(value_error(format!(
@@ -37,6 +30,15 @@ pub fn convert(text: &str, kind: &str) -> Result<Value, PromptError> {
         Ok(value) => Ok(value),
         Err(error) if error.kind() == ErrorKind::Value => Ok(Value::str(text)),
         Err(error) => Err(value_error(format!("`{kind}` takes no text: {}", error.message()))),
+    }
+}
+
+/// A truth value of a tool of ours, by its words. The package has no such type, and its `bool` takes `False` for true.
+pub(crate) fn truth(text: &str) -> Value {
+    match text.trim() {
+        "true" | "True" => Value::Bool(true),
+        "false" | "False" => Value::Bool(false),
+        _ => Value::str(text),
     }
 }
 

@@ -130,12 +130,15 @@ pub fn system_prompt(tools: &[PromptTool]) -> String {
     )
 }
 
+/// The type of a truth value that is read by its words.
+pub(crate) const BOOLEAN: &str = "boolean";
+
 /// The Python type that holds what a schema accepts.
 fn python_type(schema: &Json) -> &'static str {
     match schema.get("type").and_then(Json::as_str) {
         Some("integer") => "int",
         Some("number") => "float",
-        Some("boolean") => "boolean",
+        Some("boolean") => BOOLEAN,
         Some("array") => "list",
         Some("object") => "dict",
         _ => "str",
