@@ -49,29 +49,30 @@ pub(crate) async fn run_batch(
     cancel: &CancelToken,
 ) -> Result<Vec<ToolResult>, ToolError> {
     let results = Results::default();
-    run_into(&results, run, calls, fail_fast, cancel).await?;
+    let tools = run.refresh_tools().await?;
+    run_into(&results, run, &tools, calls, fail_fast, cancel).await?;
     Ok(results.take())
 }
 
-/// Makes the calls; every result is there as soon as its call is over.
+/// Makes the calls with these tools; every result is there as soon as its call is over.
 pub(crate) async fn run_into(
     results: &Results,
     run: &Arc<RunInner>,
+    tools: &Toolset,
     mut calls: Vec<ToolCall>,
     fail_fast: &[String],
     cancel: &CancelToken,
 ) -> Result<(), ToolError> {
-    let tools = run.refresh_tools().await?;
-    to_real_names(&tools, &mut calls);
+    to_real_names(tools, &mut calls);
     let mut failed: Vec<Arc<str>> = Vec::new();
     let mut place = 0;
-    for stage in stages(&tools, calls, fail_fast) {
+    for stage in stages(tools, calls, fail_fast) {
         let first = place;
         place += stage.len();
         let call = match <[ToolCall; 1]>::try_from(stage) {
             Ok([call]) => call,
             Err(stage) => {
-                run_stage(results, first, run, &tools, stage, cancel).await?;
+                run_stage(results, first, run, tools, stage, cancel).await?;
                 continue;
             }
         };
@@ -80,7 +81,7 @@ pub(crate) async fn run_into(
             continue;
         }
         let name = call.name.clone();
-        let result = run_call(run, call, Some(&tools), cancel).await?;
+        let result = run_call(run, call, Some(tools), cancel).await?;
         if result.is_error() && fail_fast.iter().any(|known| **known == *name) {
             failed.push(name);
         }
@@ -116,19 +117,24 @@ async fn run_stage(
     stage: Vec<ToolCall>,
     cancel: &CancelToken,
 ) -> Result<(), ToolError> {
-    // Each call has a task of its own, so that one which computes does not hold up the others. Dropping the set, as
-    // when the caller is cancelled, stops them all.
+    // Each call has a task of its own, so that one which computes does not hold up the others; only so many at a time,
+    // since each may hold a sandbox. Dropping the set, as when the caller is cancelled, stops them all.
     let mut tasks = tokio::task::JoinSet::new();
-    for (index, call) in stage.into_iter().enumerate() {
-        let (run, tools, cancel, results) = (run.clone(), tools.clone(), cancel.clone(), results.clone());
-        tasks.spawn(async move {
-            let result = run_call(&run, call, Some(&tools), &cancel).await?;
-            results.set(first + index, result);
-            Ok(())
-        });
-    }
+    let mut waiting = stage.into_iter().enumerate();
     let mut fatal = None;
-    while let Some(joined) = tasks.join_next().await {
+    loop {
+        while tasks.len() < run.max_parallel
+            && fatal.is_none()
+            && let Some((index, call)) = waiting.next()
+        {
+            let (run, tools, cancel, results) = (run.clone(), tools.clone(), cancel.clone(), results.clone());
+            tasks.spawn(async move {
+                let result = run_call(&run, call, Some(&tools), &cancel).await?;
+                results.set(first + index, result);
+                Ok(())
+            });
+        }
+        let Some(joined) = tasks.join_next().await else { break };
         match joined {
             Ok(Err(error)) if fatal.is_none() => {
                 fatal = Some(error);

@@ -172,7 +172,7 @@ async fn attempt(
 }
 
 /// Arguments as the tool reads them, checked against its schema.
-fn validate(
+pub(crate) fn validate(
     run: &RunInner,
     entry: &Entry,
     arguments: serde_json::Value,
@@ -246,6 +246,7 @@ impl<'a> Active<'a> {
 impl Drop for Active<'_> {
     fn drop(&mut self) {
         self.run.active().remove(&self.span);
+        self.run.give_up_waits(self.span);
     }
 }
 

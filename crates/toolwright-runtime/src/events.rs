@@ -105,7 +105,7 @@ pub enum EventKind {
         /// Why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The arguments that will be used, when the decision changed them.
+        /// The arguments that will be used, when they are not the model's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },

@@ -56,7 +56,7 @@ pub use executor::{Envelope, Executor, LocalExecutor};
 pub use limits::{LimitKind, LimitReached, LimitScope, Limits, Spent};
 pub use redact::{REDACTED, Redactor, is_secret_name};
 pub use render::DEFAULT_MAX_OUTPUT;
-pub use run::{DEFAULT_MAX_DEPTH, Run, RunBuilder, RunEnd};
+pub use run::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Run, RunBuilder, RunEnd};
 pub use state::{RunState, STATE_VERSION};
 pub use time::{format_time, parse_time, utc_date};
 pub use transcript::{Durability, Transcript, TranscriptError, TranscriptWriter};

@@ -3,6 +3,7 @@
 //! Limits are scoped: a nested scope (a sub-agent, say) spends from its own limits and from all those around it. A
 //! [`Permit`] says that a call was admitted and until when it may run; reaching a limit is an error that names it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -287,16 +288,14 @@ impl LimitScope {
         self.visit(&mut Scope::check_spent)
     }
 
-    /// Books a wait of this length that begins now; it does not count as working time. What waits at the same time
-    /// waits only once.
-    pub fn waited(&self, time: Duration) {
-        self.each(|scope| scope.waits().announce(Instant::now(), time));
-    }
-
-    /// Waits from now until the value is dropped.
-    pub(crate) fn wait(&self) -> Waiting {
-        self.each(|scope| scope.waits().begin(Instant::now()));
-        Waiting(self.clone())
+    /// Waits from now until the value is dropped, but no longer than `time`. That is not working time; what waits at
+    /// the same time waits only once.
+    pub(crate) fn wait(&self, time: Option<Duration>) -> Waiting {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let (id, now) = (COUNT.fetch_add(1, Ordering::Relaxed), Instant::now());
+        let until = time.map(|time| now + time.min(FOREVER));
+        self.each(|scope| scope.waits().begin(id, now, until));
+        Waiting { scope: self.clone(), id, until }
     }
 
     fn each(&self, mut look: impl FnMut(&Scope)) {
@@ -344,12 +343,22 @@ impl LimitScope {
     }
 }
 
-/// Somebody waits for as long as this lives.
-pub(crate) struct Waiting(LimitScope);
+/// Somebody waits for as long as this lives, or until the wait is over.
+pub(crate) struct Waiting {
+    scope: LimitScope,
+    id: u64,
+    until: Option<Instant>,
+}
+
+impl Waiting {
+    pub(crate) fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| until <= Instant::now())
+    }
+}
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.each(|scope| scope.waits().end(Instant::now()));
+        self.scope.each(|scope| scope.waits().end(self.id, Instant::now()));
     }
 }
 
@@ -358,40 +367,43 @@ impl Drop for Waiting {
 struct Waits {
     /// What is over.
     booked: Duration,
-    /// How many wait for somebody, and since when at least one does.
-    open: usize,
+    /// Since when at least one waits.
     since: Option<Instant>,
-    /// The end of the last wait that was announced.
-    until: Option<Instant>,
+    /// Who waits, and until when at most.
+    open: BTreeMap<u64, Option<Instant>>,
 }
 
 impl Waits {
     fn after(booked: Duration) -> Self {
-        Waits { booked, open: 0, since: None, until: None }
+        Waits { booked, since: None, open: BTreeMap::new() }
     }
 
-    fn announce(&mut self, now: Instant, time: Duration) {
-        let (from, to) = (self.until.map_or(now, |until| until.max(now)), now + time.min(FOREVER));
-        self.booked += to.saturating_duration_since(from);
-        self.until = Some(from.max(to));
-    }
-
-    fn begin(&mut self, now: Instant) {
-        self.open += 1;
+    fn begin(&mut self, id: u64, now: Instant, until: Option<Instant>) {
+        self.settle(now);
         self.since.get_or_insert(now);
+        self.open.insert(id, until);
     }
 
-    fn end(&mut self, now: Instant) {
-        self.open = self.open.saturating_sub(1);
-        if self.open == 0
-            && let Some(since) = self.since.take()
-        {
-            self.booked += now.saturating_duration_since(since);
+    fn end(&mut self, id: u64, now: Instant) {
+        self.settle(now);
+        if self.open.remove(&id).is_some() && self.open.is_empty() {
+            self.booked = self.total(now);
+            self.since = None;
+        }
+    }
+
+    /// Books what is over by itself.
+    fn settle(&mut self, now: Instant) {
+        let booked = self.total(now);
+        self.open.retain(|_, until| until.is_none_or(|until| until > now));
+        if self.open.is_empty() {
+            (self.booked, self.since) = (booked, None);
         }
     }
 
     fn total(&self, now: Instant) -> Duration {
-        self.booked + self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+        let last = self.open.values().map(|until| until.unwrap_or(now).min(now)).max().unwrap_or(now);
+        self.booked + self.since.map_or(Duration::ZERO, |since| last.saturating_duration_since(since))
     }
 }
 
@@ -504,25 +516,48 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waits_at_the_same_time_count_once() {
+        let pass = |seconds| tokio::time::advance(Duration::from_secs(seconds));
         let limits = scope(Limits::default());
-        let (one, two) = (limits.wait(), limits.wait());
-        tokio::time::advance(Duration::from_secs(3)).await;
+        let (one, two) = (limits.wait(None), limits.wait(None));
+        pass(3).await;
         drop(one);
-        tokio::time::advance(Duration::from_secs(1)).await;
+        pass(1).await;
         assert_eq!(limits.spent().waited, 4.0);
         drop(two);
-        tokio::time::advance(Duration::from_secs(10)).await;
+        pass(10).await;
         assert_eq!(limits.spent().waited, 4.0);
-        limits.waited(Duration::from_secs(5));
-        limits.waited(Duration::from_secs(6));
+        // Announced waits beside each other, and beside an open question.
+        let announced = [5, 6].map(|seconds| limits.wait(Some(Duration::from_secs(seconds))));
+        let asking = limits.wait(None);
+        pass(2).await;
+        drop(asking);
+        pass(10).await;
         assert_eq!(limits.spent().waited, 10.0);
+        assert!(announced.iter().all(Waiting::is_over));
+        let later = limits.wait(Some(Duration::from_secs(1)));
+        pass(5).await;
+        assert_eq!(limits.spent().waited, 11.0, "the time between two waits is no wait");
+        drop((announced, later));
+        assert_eq!(limits.spent().waited, 11.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_is_given_up_is_not_booked() {
+        let limits = scope(Limits { working_time: Some(10.0), ..Limits::default() });
+        let announced = limits.wait(Some(Duration::from_secs(3600)));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        drop(announced);
+        assert_eq!(limits.spent().waited, 2.0);
+        tokio::time::advance(Duration::from_secs(11)).await;
+        assert_eq!(limits.check().unwrap_err().limit, LimitKind::WorkingTime);
     }
 
     #[tokio::test(start_paused = true)]
     async fn waiting_is_not_working() {
         let limits = scope(Limits { working_time: Some(10.0), ..Limits::default() });
+        let waiting = limits.wait(Some(Duration::from_secs(8)));
         tokio::time::advance(Duration::from_secs(15)).await;
-        limits.waited(Duration::from_secs(8));
+        drop(waiting);
         let permit = limits.admit_call(None).unwrap();
         let (deadline, limit) = permit.deadline.unwrap();
         assert_eq!((deadline - Instant::now()).as_secs(), 3);

@@ -1,7 +1,8 @@
 //! Keeping secrets out of everything that is written down.
 //!
 //! Two ways find them: known values (and their base64 and URL forms) wherever they stand, and values under names that
-//! mean a secret, such as `password` or `Authorization`.
+//! mean a secret, such as `password` or `Authorization`. Of an event only what models, tools and people said is looked
+//! at: the frame by which it is read again stays as it is.
 
 use std::sync::LazyLock;
 
@@ -17,6 +18,9 @@ pub const REDACTED: &str = "[redacted]";
 /// Values shorter than this are too common to look for.
 const SHORTEST: usize = 6;
 
+/// The shortest part of a secret that is looked for where text was cut.
+const SHORTEST_PART: usize = 3;
+
 /// Takes secrets out of values before they are written.
 ///
 /// ```
@@ -30,26 +34,90 @@ const SHORTEST: usize = 6;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    known: Option<AhoCorasick>,
+    known: Option<Known>,
+}
+
+/// The known values, in all forms that are looked for.
+#[derive(Clone)]
+struct Known {
+    search: AhoCorasick,
+    forms: Vec<Form>,
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} forms", self.forms.len())
+    }
+}
+
+/// A way to write a secret.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Form {
+    text: String,
+    /// True for the inner part of base64; the characters beside it may hold a few bits more.
+    base64: bool,
 }
 
 impl Redactor {
     /// Looks for these values, besides secret names.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
-        let mut forms: Vec<String> = Vec::new();
+        let mut forms = Vec::new();
         for secret in secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST) {
             let plain = secret.expose();
-            forms.push(plain.to_owned());
-            forms.extend([base64::engine::general_purpose::STANDARD.encode(plain), percent(plain)]);
             let json = Value::String(plain.to_owned()).to_string();
-            forms.push(json.trim_matches('"').to_owned());
+            let url = percent(plain);
+            let texts = [plain.to_owned(), json.trim_matches('"').to_owned(), url.to_lowercase(), url];
+            forms.extend(texts.map(|text| Form { text, base64: false }));
+            forms.extend(inside_base64(plain).map(|text| Form { text, base64: true }));
         }
-        // The longest form first, so that a secret that contains another goes whole.
-        forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        forms.sort();
         forms.dedup();
-        let builder =
-            AhoCorasick::builder().match_kind(aho_corasick::MatchKind::LeftmostLongest).build(&forms).ok();
-        Redactor { known: builder.filter(|_| !forms.is_empty()) }
+        // The longest form, so that a secret that contains another goes whole.
+        let search = AhoCorasick::builder()
+            .match_kind(aho_corasick::MatchKind::LeftmostLongest)
+            .build(forms.iter().map(|form| &form.text));
+        let known = search.ok().filter(|_| !forms.is_empty()).map(|search| Known { search, forms });
+        Redactor { known }
+    }
+
+    /// Takes secrets out of an event in its written form.
+    pub(crate) fn redact_event(&self, event: &mut Value) {
+        let Value::Object(event) = event else { return };
+        let noted = event.get("event").is_some_and(|kind| kind == "call_noted");
+        let piece = event.get("note").is_some_and(|note| note == "output");
+        for (key, item) in event {
+            match (key.as_str(), item) {
+                ("arguments" | "labels", item) => self.redact(item),
+                ("value", item) if noted => self.redact(item),
+                ("text", Value::String(text)) if piece => {
+                    self.redact_string(text);
+                    // The rest of a secret may be in the piece before or after.
+                    *text = self.redact_ends(text, true, true);
+                }
+                ("message" | "reason" | "error" | "result" | "text" | "name" | "tool" | "call_id", item) => {
+                    self.redact_said(item)
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes secrets out of a message, a result or an error, and leaves the words by which it is read.
+    fn redact_said(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.redact_string(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_said(item)),
+            Value::Object(map) => {
+                for (key, item) in map {
+                    match key.as_str() {
+                        "arguments" | "structured" | "metadata" | "value" | "opaque" => self.redact(item),
+                        "role" | "type" | "mime_type" | "detail" => {}
+                        _ => self.redact_said(item),
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Replaces every secret in the value.
@@ -58,17 +126,13 @@ impl Redactor {
             Value::String(text) => self.redact_string(text),
             Value::Number(number) => {
                 let text = number.to_string();
-                if self.known.as_ref().is_some_and(|known| known.is_match(&text)) {
+                if self.holds_known(&text) {
                     *value = Value::String(self.redact_text(&text));
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
             Value::Object(map) => {
-                let leaking: Vec<String> = map
-                    .keys()
-                    .filter(|key| self.known.as_ref().is_some_and(|known| known.is_match(*key)))
-                    .cloned()
-                    .collect();
+                let leaking: Vec<String> = map.keys().filter(|key| self.holds_known(key)).cloned().collect();
                 for key in leaking {
                     if let Some(item) = map.shift_remove(&key) {
                         map.insert(self.redact_text(&key), item);
@@ -98,24 +162,100 @@ impl Redactor {
             }
             // An object may say a name twice, and only the last is seen in it: the text is looked at as well.
         }
-        if self.known.as_ref().is_some_and(|known| known.is_match(text.as_str())) {
+        if self.holds_known(text) {
             *text = self.redact_text(text);
+        }
+        if text.contains(" bytes left out") {
+            *text = self.redact_at_cuts(text);
         }
         if text.contains("\":") || text.contains("\" :") {
             *text = redact_pairs(text);
         }
     }
 
+    fn holds_known(&self, text: &str) -> bool {
+        self.known.as_ref().is_some_and(|known| known.search.is_match(text))
+    }
+
     /// The text without known secrets.
     pub fn redact_text(&self, text: &str) -> String {
         let Some(known) = &self.known else { return text.to_owned() };
         let mut out = String::with_capacity(text.len());
-        known.replace_all_with(text, &mut out, |_, _, out| {
+        let mut done = 0;
+        for found in known.search.find_iter(text) {
+            let base64 = known.forms.get(found.pattern().as_usize()).is_some_and(|form| form.base64);
+            let (start, end) =
+                if base64 { with_beside(text, found.range()) } else { (found.start(), found.end()) };
+            out.push_str(text.get(done..start).unwrap_or_default());
             out.push_str(REDACTED);
-            true
-        });
+            done = end;
+        }
+        out.push_str(text.get(done..).unwrap_or_default());
         out
     }
+
+    /// Text that was cut to fit, without the parts of secrets on both sides of each cut.
+    fn redact_at_cuts(&self, text: &str) -> String {
+        static CUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+            Regex::new(r"\n\[(?:…|\.\.\.) \d[^\n]* bytes left out[^\n]*(?:…|\.\.\.)\]\n").ok()
+        });
+        let Some(cut) = &*CUT else { return text.to_owned() };
+        let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+        for found in cut.find_iter(text) {
+            let before = text.get(done..found.start()).unwrap_or_default();
+            out.push_str(&self.redact_ends(before, done > 0, true));
+            out.push_str(found.as_str());
+            done = found.end();
+        }
+        out.push_str(&self.redact_ends(text.get(done..).unwrap_or_default(), done > 0, false));
+        out
+    }
+
+    /// A piece of text without the end of a secret at its start, and the start of one at its end.
+    fn redact_ends(&self, piece: &str, at_start: bool, at_end: bool) -> String {
+        let Some(known) = &self.known else { return piece.to_owned() };
+        let (mut from, mut to) = (0, piece.len());
+        for Form { text, .. } in &known.forms {
+            let places = text.char_indices().map(|(place, _)| place);
+            for (head, tail) in places.filter_map(|place| text.split_at_checked(place)) {
+                if at_start && (SHORTEST_PART..text.len()).contains(&tail.len()) && piece.starts_with(tail) {
+                    from = from.max(tail.len());
+                }
+                if at_end && head.len() >= SHORTEST_PART && piece.ends_with(head) {
+                    to = to.min(piece.len() - head.len());
+                }
+            }
+        }
+        let mark = |cut: bool| if cut { REDACTED } else { "" };
+        let inner = piece.get(from..to).unwrap_or_default();
+        format!("{}{inner}{}", mark(from > 0), mark(to < piece.len()))
+    }
+}
+
+/// What the base64 of a text that holds the secret has for it: one form for each of the three places it can begin at, in
+/// both alphabets, without the characters that also depend on what stands beside it.
+fn inside_base64(secret: &str) -> impl Iterator<Item = String> {
+    use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+    let inner = |before: usize, engine: &base64::engine::GeneralPurpose, secret: &str| {
+        let padded = [&vec![0; before], secret.as_bytes()].concat();
+        let (first, end) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
+        engine.encode(&padded).get(first..end).unwrap_or_default().to_owned()
+    };
+    let secret = secret.to_owned();
+    (0..3).flat_map(move |before| {
+        [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD].map(|engine| inner(before, engine, &secret))
+    })
+}
+
+/// The range with the characters of base64 beside it that hold bits of the same bytes, and the padding.
+fn with_beside(text: &str, range: std::ops::Range<usize>) -> (usize, usize) {
+    let part = |place: usize| {
+        text.as_bytes().get(place).is_some_and(|c| c.is_ascii_alphanumeric() || b"+/-_".contains(c))
+    };
+    let start = range.start.checked_sub(1).filter(|&place| part(place)).unwrap_or(range.start);
+    let mut end = if part(range.end) { range.end + 1 } else { range.end };
+    end += text.as_bytes().iter().skip(end).take(2).take_while(|&&c| c == b'=').count();
+    (start, end)
 }
 
 /// Text that holds pieces of JSON, as arguments that were cut off do: `"password": "..."` hides its value there too.
@@ -200,6 +340,25 @@ mod tests {
             json!(r#"{"k": "[redacted]", "k": "x"}"#)
         );
         assert_eq!(redacted(json!({"pin": 98_765_432})), json!({"pin": REDACTED}));
+    }
+
+    #[test]
+    fn base64_of_a_text_with_a_secret_in_it_is_found() {
+        use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+        let redactor = Redactor::new([Secret::new("hunter2-hunter2"), Secret::new("s?s>~\u{ff}?s>~")]);
+        assert_eq!(redactor.redact_text("Basic dXNlcjpodW50ZXIyLWh1bnRlcjI="), "Basic dXNlcj[redacted]");
+        for secret in ["hunter2-hunter2", "s?s>~\u{ff}?s>~"] {
+            let bare = redactor.redact_text(&STANDARD.encode(secret));
+            assert_eq!(bare, REDACTED);
+            for (before, after) in [("", "x"), ("u", ""), ("us", "xy"), ("use", "x"), ("user", "xyz")] {
+                let text = format!("{before}{secret}{after}");
+                for encoded in [STANDARD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
+                    let clean = redactor.redact_text(&format!("k={encoded};"));
+                    assert!(clean.contains(REDACTED) && clean.len() < 10 + REDACTED.len() + 8, "{clean}");
+                }
+            }
+        }
+        assert!(!format!("{redactor:?}").contains("hunter"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The loop: the model answers, its calls are made, the results go back, until it asks for nothing more.
 //!
-//! Only this file ends runs. A limit, an approver's word or a cancel ends one cleanly, with the conversation so far.
+//! A limit, an approver's word or a cancel ends a run cleanly, with the conversation so far. Whoever meets the end says
+//! so (a call its limit, an approver his word), the first reason stays, and the loop goes no further.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -146,7 +147,17 @@ pub(crate) async fn go(
     stop: &CancelToken,
 ) -> Result<Option<RunEnd>, RunError> {
     let choice = how.tool_choice.clone();
-    let mut talk = Talk { run, model, said, how, choice, stop, left_out: 0..0, repeats: Repeats::default() };
+    let mut talk = Talk {
+        run,
+        model,
+        said,
+        how,
+        choice,
+        stop,
+        left_out: 0..0,
+        repeats: Repeats::default(),
+        tools: None,
+    };
     let left_to_caller = talk.go().await?;
     Ok(match run.ended() {
         Some(end) => Some(end),
@@ -166,6 +177,8 @@ struct Talk<'a> {
     /// The messages that no longer fit the model.
     left_out: Range<usize>,
     repeats: Repeats,
+    /// The tools the model was last told of. Its calls are made with them.
+    tools: Option<Toolset>,
 }
 
 impl Talk<'_> {
@@ -219,7 +232,10 @@ impl Talk<'_> {
     async fn call(&mut self, mut calls: Vec<ToolCall>) -> Result<bool, RunError> {
         let fail_fast = last_assistant(&self.said.messages).map(|(_, message)| message.fail_fast.clone());
         let fail_fast = fail_fast.unwrap_or_default();
-        let tools = self.run.tools().await?;
+        let tools = match self.tools.take() {
+            Some(tools) => tools,
+            None => self.run.tools().await?,
+        };
         if let Some(max) = self.run.limits().repeats() {
             let length = self.repeats.count(&calls);
             if length > max + 1 {
@@ -237,7 +253,7 @@ impl Talk<'_> {
         let results = batch::Results::default();
         let mut made =
             Made { said: self.said, run: self.run, tools: &tools, results: results.clone(), refused };
-        let outcome = batch::run_into(&results, &self.run.inner, calls, &fail_fast, self.stop).await;
+        let outcome = batch::run_into(&results, &self.run.inner, &tools, calls, &fail_fast, self.stop).await;
         let (answered, handoffs) = made.add()?;
         drop(made);
         if let Err(error) = outcome {
@@ -300,6 +316,7 @@ impl Talk<'_> {
             other => other.map_err(RunError::Model)?,
         };
         call::to_real_names(&set, &mut reply.message.tool_calls);
+        self.tools = Some(set);
         inner.events.emit(EventKind::ModelReplied {
             model: self.model.name().to_owned(),
             usage: reply.usage,

@@ -163,11 +163,11 @@ impl Record {
         };
         let reason = reason.unwrap_or_default();
         Some(match decision.as_str() {
-            "modify" => Decision::Modify { arguments: arguments.unwrap_or_default() },
             "reject" => Decision::Reject { reason },
             "terminate" => Decision::Terminate { reason },
             "escalate" => Decision::Escalate,
-            _ => Decision::Approve,
+            // What was approved may have been changed by a rule before.
+            _ => arguments.map_or(Decision::Approve, |arguments| Decision::Modify { arguments }),
         })
     }
 

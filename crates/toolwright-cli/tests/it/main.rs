@@ -110,7 +110,7 @@ fn the_record_of_a_call_has_a_beginning_and_an_end() {
         .iter()
         .map(|event| serde_json::to_value(event).unwrap()["event"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(words, ["run_started", "call_started", "call_finished", "run_finished"]);
+    assert_eq!(words, ["run_started", "call_started", "call_decided", "call_finished", "run_finished"]);
 }
 
 #[test]

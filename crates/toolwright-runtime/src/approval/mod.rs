@@ -1,10 +1,12 @@
 //! Deciding about calls before they run.
 //!
-//! A [`Policy`] picks the rules that match a call; the strictest wins. What no rule decides is asked, and when there is
-//! nobody to ask, the call is refused. A run without a policy approves everything but the calls of tools that wait for a
-//! person's word.
+//! A [`Policy`] picks the rules that match a call; the strictest wins. What rules change is changed before anybody is
+//! asked, so a person sees what will run. What no rule decides is asked, and when there is nobody to ask, the call is
+//! refused. A run without a policy approves everything but the calls of tools that wait for a person's word.
 
 mod call_text;
+mod matching;
+mod naming;
 mod policy;
 mod rule;
 
@@ -16,13 +18,14 @@ use toolwright_core::{
     ToolError, ToolSettings, ToolSpec,
 };
 
-use crate::call::Active;
+use crate::call::{Active, validate};
 use crate::events::EventKind;
 use crate::run::RunInner;
 
 pub use call_text::call_text;
+pub use matching::Match;
 pub use policy::{Policy, PolicyError};
-pub use rule::{Match, Rule, RuleDecision};
+pub use rule::{Rule, RuleDecision};
 
 /// Who and what decides about the calls of a run.
 #[derive(Clone, Default)]
@@ -72,6 +75,19 @@ impl Approvals {
         } else {
             policy.rule_on(call, entry.tool.spec(), settings)
         };
+        let changed = !ruling.set.is_empty() && ruling.decision < RuleDecision::Reject;
+        if changed {
+            let Value::Object(given) = &mut call.arguments else {
+                let reason = "the policy changes arguments of this call by name, and it has none";
+                return Err(ToolError::of(ErrorKind::Approval, reason));
+            };
+            given.append(&mut ruling.set);
+            let arguments = call.arguments.take();
+            let reason = ruling.reason.clone().filter(|_| ruling.decision == RuleDecision::Modify);
+            record(run, span, "policy", "modify", reason, Some(&arguments))?;
+            call.arguments = validate(run, entry, arguments)?;
+            in_declared_order(entry.tool.spec(), &mut call.arguments);
+        }
         if ruling.decision < RuleDecision::Ask
             && let Some(reason) = wants_confirmation(settings, &call.arguments)
         {
@@ -86,17 +102,22 @@ impl Approvals {
                     ruling.reason.unwrap_or_else(|| "the policy does not allow this call".to_owned());
                 ("policy", Decision::reject(reason), None)
             }
+            // It was done, and is on record.
             RuleDecision::Modify => {
-                let mut arguments = call.arguments.clone();
-                ruling.apply_set(&mut arguments);
-                ("policy", Decision::Modify { arguments }, ruling.reason)
+                return Ok(Approved { arguments: call.arguments.take(), changed: false });
             }
             RuleDecision::Terminate => {
                 let reason = ruling.reason.unwrap_or_else(|| "the policy ends the run".to_owned());
                 ("policy", Decision::Terminate { reason }, None)
             }
         };
-        record(run, span, approver, &decision, reason)?;
+        let (reason, arguments) = match &decision {
+            Decision::Reject { reason } | Decision::Terminate { reason } => (Some(reason.clone()), None),
+            Decision::Modify { arguments } => (reason, Some(arguments)),
+            Decision::Approve => (reason, changed.then_some(&call.arguments)),
+            Decision::Escalate => (reason, None),
+        };
+        record(run, span, approver, decision.as_str(), reason, arguments)?;
         match decision {
             Decision::Approve => Ok(Approved { arguments: call.arguments.take(), changed: false }),
             Decision::Modify { arguments } => Ok(Approved { arguments, changed: true }),
@@ -140,7 +161,7 @@ impl Approvals {
             ToolContext::new(run.host()?, call.id.clone(), call.name.clone(), span, 0, None, cancel.clone());
         let _active = Active::enter(run, span, &waiting);
         let deadline = run.limits.waiting_deadline()?;
-        let _asking = run.limits.wait();
+        let _asking = run.limits.wait(None);
         let decision = run.unless_stopped(waiting.cancel_token(), deadline, approver.decide(&request)).await;
         Ok((approver.name(), decision?, None))
     }
@@ -175,22 +196,18 @@ fn record(
     run: &RunInner,
     span: u64,
     approver: &str,
-    decision: &Decision,
+    decision: &str,
     reason: Option<String>,
+    arguments: Option<&Value>,
 ) -> Result<(), ToolError> {
     if !run.events.wanted() {
         return Ok(());
     }
-    let (reason, arguments) = match decision {
-        Decision::Reject { reason } | Decision::Terminate { reason } => (Some(reason.clone()), None),
-        Decision::Modify { arguments } => (reason, Some(arguments.clone())),
-        Decision::Approve | Decision::Escalate => (reason, None),
-    };
     run.events.emit(EventKind::CallDecided {
         span,
         approver: approver.to_owned(),
-        decision: decision.as_str().to_owned(),
+        decision: decision.to_owned(),
         reason,
-        arguments,
+        arguments: arguments.cloned(),
     })
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_core::{Fingerprint, ToolCall, ToolSettings, ToolSpec};
 
+use super::naming::split;
 use super::rule::{CompiledRule, Rule, RuleDecision};
 
 /// Rules about calls. The strictest matching rule wins; a call no rule matches is asked about.
@@ -29,19 +30,11 @@ enum Order {
 
 /// What a policy says about one call.
 #[derive(Debug)]
-pub(super) struct Ruling<'a> {
+pub(super) struct Ruling {
     pub(super) decision: RuleDecision,
     pub(super) reason: Option<String>,
-    set: Option<&'a Map<String, Value>>,
-}
-
-impl Ruling<'_> {
-    /// Puts the rule's arguments in place of the model's.
-    pub(super) fn apply_set(&self, arguments: &mut Value) {
-        if let (Some(set), Value::Object(arguments)) = (self.set, arguments) {
-            arguments.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
-        }
-    }
+    /// The arguments of all matching `modify` rules; where two name the same one, the first does.
+    pub(super) set: Map<String, Value>,
 }
 
 impl Policy {
@@ -122,24 +115,27 @@ impl Policy {
         self.rules.iter().map(|compiled| &compiled.rule).collect()
     }
 
-    pub(super) fn rule_on(&self, call: &ToolCall, spec: &ToolSpec, settings: &ToolSettings) -> Ruling<'_> {
-        let mut matching =
-            self.rules.iter().filter(|rule| rule.matches(call, spec, settings)).map(|rule| &rule.rule);
-        let deciding = match self.order {
+    pub(super) fn rule_on(&self, call: &ToolCall, spec: &ToolSpec, settings: &ToolSettings) -> Ruling {
+        let mut deciding: Option<&Rule> = None;
+        let mut set = Map::new();
+        for CompiledRule { rule, .. } in self.rules.iter().filter(|rule| rule.matches(call, spec, settings)) {
             // Of equally strict rules the first one gives the reason.
-            Order::Strictest => {
-                matching.reduce(|best, rule| if rule.decision > best.decision { rule } else { best })
+            if deciding.is_none_or(|best| rule.decision > best.decision) {
+                deciding = Some(rule);
             }
-            Order::First => matching.next(),
-        };
+            for (name, value) in &rule.set {
+                set.entry(name).or_insert_with(|| value.clone());
+            }
+            if self.order == Order::First {
+                break;
+            }
+        }
         match deciding {
-            Some(rule) => {
-                Ruling { decision: rule.decision, reason: rule.reason.clone(), set: Some(&rule.set) }
-            }
+            Some(rule) => Ruling { decision: rule.decision, reason: rule.reason.clone(), set },
             None => Ruling {
                 decision: RuleDecision::Ask,
                 reason: Some("no rule is about this call".to_owned()),
-                set: None,
+                set,
             },
         }
     }
@@ -184,16 +180,27 @@ impl ApproverEntry {
         if self.name == "auto" && decision == RuleDecision::Ask {
             return Ok(None);
         }
-        // There, every pattern is a prefix: `ad` is about `add` too.
         let texts = match self.tools {
             Value::String(text) => vec![text],
-            Value::Array(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Value::Array(list) => list
+                .into_iter()
+                .map(|item| {
+                    serde_json::from_value(item).map_err(|_| "`tools` holds more than texts".to_owned())
+                })
+                .collect::<Result<_, String>>()?,
             _ => return Err("`tools` is text or a list of texts".to_owned()),
         };
-        let patterns = texts.iter().flat_map(|text| text.split(',')).map(|text| {
-            let text = text.trim();
-            if text.contains('(') || text.ends_with('*') { text.to_owned() } else { format!("{text}*") }
-        });
+        // There, every pattern is a prefix: `ad` is about `add` too. Nothing between two commas is nothing.
+        let mut patterns = Vec::new();
+        for text in texts {
+            let parts = split(&text)?.into_iter().filter(|part| !part.is_empty());
+            patterns.extend(parts.map(|part| {
+                match part.contains('(') || part.ends_with('*') || part == "!" {
+                    true => part,
+                    false => format!("{part}*"),
+                }
+            }));
+        }
         Ok(Some(Rule { decision, ..Rule::about(patterns) }))
     }
 }
@@ -263,6 +270,46 @@ mod tests {
         let rules = "- {tools: 'add(x=1*', decision: reject}\n- {tools: '*', decision: approve}\n";
         assert_eq!(decide(rules, "add", json!({"x": 1, "y": 2})), RuleDecision::Reject);
         assert_eq!(decide(rules, "add", json!({"x": 2})), RuleDecision::Approve);
+    }
+
+    #[test]
+    fn a_pattern_is_never_wider_than_it_was_written() {
+        let pay = |to: &str, amount: f64| json!({"to": to, "amount": amount});
+        let rules = r#"- {tools: "pay(to='me', amount=1.0", decision: approve}"#;
+        assert_eq!(decide(rules, "pay", pay("me", 1.0)), RuleDecision::Approve);
+        assert_eq!(decide(rules, "pay", pay("me", 1e6)), RuleDecision::Ask);
+        let rules = r#"- {tools: ['*', "!pay(to='evil'"], decision: approve}"#;
+        assert_eq!(decide(rules, "pay", pay("me", 1.0)), RuleDecision::Approve);
+        assert_eq!(decide(rules, "pay", pay("evil", 1.0)), RuleDecision::Ask);
+        let file = |tools: &str| format!("approvers: [{{name: auto, tools: {tools}, decision: approve}}]");
+        assert_eq!(decide(&file("'add,'"), "add", json!({})), RuleDecision::Approve);
+        assert_eq!(decide(&file("'add,'"), "pay", json!({})), RuleDecision::Ask);
+        let whole = file(r#"["pay(to='me', amount=1.0"]"#);
+        assert_eq!(decide(&whole, "pay", pay("me", 1.0)), RuleDecision::Approve);
+        assert_eq!(decide(&whole, "pay", pay("me", 1e6)), RuleDecision::Ask);
+        for wrong in ["'add,'", "''", "['!']", "[]", "\"pay(x=1), add\""] {
+            assert!(
+                Policy::from_yaml(&format!("- {{tools: {wrong}, decision: approve}}")).is_err(),
+                "{wrong}"
+            );
+        }
+        for wrong in ["','", "''", "[add, '!']", "[add, 1]"] {
+            assert!(Policy::from_yaml(&file(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_call_leaves_out_is_decided_by_its_default() {
+        let rules =
+            "- {tools: '*', decision: approve}\n- {tools: del, when: {force: true}, decision: reject}\n";
+        let policy = Policy::from_yaml(rules).unwrap();
+        let mut spec = ToolSpec::new("del", "d");
+        spec.parameters = json!({"properties": {"force": {"type": "boolean", "default": true}}});
+        let ruling = |arguments: Value| {
+            policy.rule_on(&ToolCall::new("1", "del", arguments), &spec, &ToolSettings::default()).decision
+        };
+        assert_eq!(ruling(json!({})), RuleDecision::Reject);
+        assert_eq!(ruling(json!({"force": false})), RuleDecision::Approve);
     }
 
     #[test]

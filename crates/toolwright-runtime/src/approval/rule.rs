@@ -1,10 +1,12 @@
 //! One rule of a policy: which calls it is about, what it decides, and examples that prove it means what it says.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::Error as _};
 use serde_json::{Map, Value};
-use toolwright_core::{Patterns, ToolCall, ToolSettings, ToolSpec, glob_match};
+use toolwright_core::{ToolCall, ToolSettings, ToolSpec};
 
 use super::call_text::call_text;
+use super::matching::{Match, argument};
+use super::naming::{Naming, split};
 
 /// What a rule decides, from mildest to strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,7 +49,8 @@ pub enum RuleDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Patterns over tool names; one with a parenthesis is matched against the whole call, as `bash(command='git *`.
+    /// Patterns over tool names; one with a parenthesis is matched against the whole call, as `bash(command='git *`. A
+    /// leading `!` takes names or calls away.
     #[serde(default = "every_tool", deserialize_with = "one_or_many")]
     pub tools: Vec<String>,
     /// Patterns over arguments, by name (`options.path` reaches inside); all must match.
@@ -121,7 +124,7 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
         Many(Vec<String>),
     }
     Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::One(text) => text.split(',').map(|part| part.trim().to_owned()).collect(),
+        OneOrMany::One(text) => split(&text).map_err(D::Error::custom)?,
         OneOrMany::Many(list) => list,
     })
 }
@@ -129,8 +132,7 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
 /// A rule ready to be asked.
 #[derive(Debug)]
 pub(super) struct CompiledRule {
-    names: Patterns,
-    calls: Vec<String>,
+    naming: Naming,
     when: Vec<(Vec<String>, Match)>,
     pub(super) rule: Rule,
 }
@@ -138,23 +140,19 @@ pub(super) struct CompiledRule {
 impl CompiledRule {
     /// Compiles a rule and tries its examples; the error says what is wrong.
     pub(super) fn new(rule: Rule) -> Result<Self, String> {
-        if rule.tools.is_empty() {
-            return Err("`tools` is empty, so the rule is about nothing".to_owned());
-        }
         if rule.decision == RuleDecision::Modify && rule.set.is_empty() {
             return Err("`decision: modify` needs `set` with the arguments to use".to_owned());
         }
         if rule.decision != RuleDecision::Modify && !rule.set.is_empty() {
             return Err("`set` only goes with `decision: modify`".to_owned());
         }
-        let (calls, names): (Vec<String>, Vec<String>) =
-            rule.tools.iter().cloned().partition(|text| text.contains('('));
+        let naming = Naming::new(&rule.tools)?;
         let when = rule.when.iter().map(|(path, pattern)| {
             let path = path.split('.').map(str::to_owned).collect();
             Match::new(pattern).map(|pattern| (path, pattern)).map_err(|problem| format!("`when`: {problem}"))
         });
         let when = when.collect::<Result<_, String>>()?;
-        let compiled = CompiledRule { names: Patterns::new(names), calls, when, rule };
+        let compiled = CompiledRule { naming, when, rule };
         compiled.try_examples()?;
         Ok(compiled)
     }
@@ -164,19 +162,14 @@ impl CompiledRule {
         says(self.rule.read_only, spec.annotations.read_only == Some(true))
             && says(self.rule.destructive, spec.annotations.destructive == Some(true))
             && says(self.rule.sandboxed, settings.sandboxed)
-            && self.matches_call(call)
+            && self.matches_call(call, &spec.parameters)
     }
 
-    fn matches_call(&self, call: &ToolCall) -> bool {
-        let named = self.names.matches(&call.name)
-            || (!self.calls.is_empty() && {
-                let text = call_text(call);
-                self.calls.iter().any(|pattern| glob_match(&format!("{pattern}*"), &text))
-            });
-        named
-            && self.when.iter().all(|(path, pattern)| {
-                argument(&call.arguments, path).is_some_and(|value| pattern.matches(value))
-            })
+    fn matches_call(&self, call: &ToolCall, schema: &Value) -> bool {
+        let fits = |(path, pattern): &(Vec<String>, Match)| {
+            argument(&call.arguments, schema, path).is_some_and(|value| pattern.matches(value))
+        };
+        self.naming.matches(call, schema) && self.when.iter().all(fits)
     }
 
     fn try_examples(&self) -> Result<(), String> {
@@ -184,7 +177,7 @@ impl CompiledRule {
         for (examples, wanted) in sides {
             for example in examples {
                 let call = self.example_call(example)?;
-                if self.matches_call(&call) != wanted {
+                if self.matches_call(&call, &Value::Null) != wanted {
                     let verb = if wanted { "does not match" } else { "matches" };
                     return Err(format!("the rule {verb} its example {}", call_text(&call)));
                 }
@@ -207,92 +200,6 @@ impl CompiledRule {
         match name {
             Some(name) => Ok(ToolCall::new("example", name, example.clone())),
             None => Err("say which tool an example calls: `{tool: ..., args: {...}}`".to_owned()),
-        }
-    }
-}
-
-fn argument<'a>(arguments: &'a Value, path: &[String]) -> Option<&'a Value> {
-    path.iter().try_fold(arguments, |value, part| match value {
-        Value::Object(map) => map.get(part),
-        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
-        _ => None,
-    })
-}
-
-/// A pattern over one argument.
-#[derive(Debug)]
-pub enum Match {
-    /// A shell pattern over the text (or the JSON) of the value; any of several.
-    Glob(Vec<String>),
-    /// Exactly this value.
-    Equals(Value),
-    /// A regular expression found somewhere in the text (or the JSON) of the value.
-    Regex(Box<regex::Regex>),
-    /// None of these patterns.
-    Not(Box<Match>),
-    /// A number above this one.
-    Above(f64),
-    /// A number below this one.
-    Below(f64),
-}
-
-impl Match {
-    /// A pattern from its form in a file: text or a list (globs), a scalar (equals), or a map with one of `equals`,
-    /// `regex`, `not`, `above`, `below`.
-    pub fn new(pattern: &Value) -> Result<Self, String> {
-        match pattern {
-            Value::String(text) => Ok(Match::Glob(vec![text.clone()])),
-            Value::Array(list) => list
-                .iter()
-                .map(|item| {
-                    item.as_str().map(str::to_owned).ok_or_else(|| format!("{item} is not a pattern"))
-                })
-                .collect::<Result<_, _>>()
-                .map(Match::Glob),
-            Value::Object(map) => {
-                let mut entries = map.iter();
-                let (Some((key, value)), None) = (entries.next(), entries.next()) else {
-                    return Err(
-                        "a pattern map has one of `equals`, `regex`, `not`, `above`, `below`".to_owned()
-                    );
-                };
-                match (key.as_str(), value) {
-                    ("equals", value) => Ok(Match::Equals(value.clone())),
-                    ("not", value) => Ok(Match::Not(Box::new(Match::new(value)?))),
-                    ("regex", Value::String(text)) => regex::RegexBuilder::new(text)
-                        .size_limit(1 << 20)
-                        .build()
-                        .map(|regex| Match::Regex(Box::new(regex)))
-                        .map_err(|error| error.to_string()),
-                    ("above", Value::Number(number)) => {
-                        Ok(Match::Above(number.as_f64().unwrap_or(f64::INFINITY)))
-                    }
-                    ("below", Value::Number(number)) => {
-                        Ok(Match::Below(number.as_f64().unwrap_or(f64::NEG_INFINITY)))
-                    }
-                    _ => Err(format!("`{key}: {value}` is not a pattern")),
-                }
-            }
-            scalar => Ok(Match::Equals(scalar.clone())),
-        }
-    }
-
-    /// True when the value fits the pattern.
-    pub fn matches(&self, value: &Value) -> bool {
-        let text = || match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        match self {
-            Match::Glob(patterns) => {
-                let text = text();
-                patterns.iter().any(|pattern| glob_match(pattern, &text))
-            }
-            Match::Equals(wanted) => value == wanted,
-            Match::Regex(regex) => regex.is_match(&text()),
-            Match::Not(inner) => !inner.matches(value),
-            Match::Above(limit) => value.as_f64().is_some_and(|number| number > *limit),
-            Match::Below(limit) => value.as_f64().is_some_and(|number| number < *limit),
         }
     }
 }

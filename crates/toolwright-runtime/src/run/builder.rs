@@ -10,7 +10,7 @@ use toolwright_core::{
     Toolset,
 };
 
-use super::{DEFAULT_MAX_DEPTH, Handle, Run, RunInner};
+use super::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Handle, Run, RunInner};
 use crate::approval::{Approvals, Policy};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
@@ -39,6 +39,7 @@ pub struct RunBuilder {
     strictness: Strictness,
     max_output: usize,
     max_depth: u32,
+    max_parallel: usize,
 }
 
 impl RunBuilder {
@@ -61,6 +62,7 @@ impl RunBuilder {
             strictness: Strictness::default(),
             max_output: DEFAULT_MAX_OUTPUT,
             max_depth: DEFAULT_MAX_DEPTH,
+            max_parallel: DEFAULT_MAX_PARALLEL,
         }
     }
 
@@ -200,6 +202,14 @@ impl RunBuilder {
         self
     }
 
+    /// Runs at most so many calls of one message at the same time, and at least one; the others wait for their turn.
+    /// Calls that tools make are not counted.
+    #[must_use]
+    pub fn max_parallel(mut self, calls: usize) -> Self {
+        self.max_parallel = calls.max(1);
+        self
+    }
+
     /// Stops the run when this token is cancelled.
     #[must_use]
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
@@ -244,7 +254,9 @@ impl RunBuilder {
             strictness: self.strictness,
             max_output: self.max_output,
             max_depth: self.max_depth,
+            max_parallel: self.max_parallel,
             active: Arc::default(),
+            waits: Mutex::default(),
             watches: Arc::default(),
             end: Mutex::default(),
             outer: None,

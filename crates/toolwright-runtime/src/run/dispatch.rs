@@ -73,7 +73,7 @@ impl Dispatch for RunInner {
 
     fn note(&self, context: &ToolContext, note: CallNote) {
         if let CallNote::RateLimited { wait } | CallNote::Retry { wait, .. } = &note {
-            self.limits.waited(*wait);
+            self.announce(context.span(), *wait);
         }
         let watch = self.watches().get(context.call_id()).cloned();
         if let Some(watch) = watch {

@@ -6,6 +6,7 @@ mod dispatch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toolwright_core::schema::Strictness;
@@ -18,7 +19,7 @@ use crate::approval::Approvals;
 use crate::conversation::Conversation;
 use crate::events::{EventKind, Events};
 use crate::executor::Executor;
-use crate::limits::{Deadline, LimitScope, Limits, Spent};
+use crate::limits::{Deadline, LimitScope, Limits, Spent, Waiting};
 use crate::state::{RunState, STATE_VERSION};
 use crate::turn::{Loop, LoopOutcome, RunError};
 use crate::{batch, call, guard};
@@ -27,6 +28,9 @@ pub use builder::RunBuilder;
 
 /// How deep tools may call tools, unless the run says otherwise.
 pub const DEFAULT_MAX_DEPTH: u32 = 16;
+
+/// How many calls of one message run at the same time, unless the run says otherwise.
+pub const DEFAULT_MAX_PARALLEL: usize = 16;
 
 /// A run. Cloning shares it.
 ///
@@ -64,8 +68,11 @@ pub(crate) struct RunInner {
     pub(crate) strictness: Strictness,
     pub(crate) max_output: usize,
     pub(crate) max_depth: u32,
+    pub(crate) max_parallel: usize,
     /// Calls under way, so that one can be cancelled by its id.
     active: Arc<Mutex<Calls>>,
+    /// The waits that calls under way announced, by their spans.
+    waits: Mutex<HashMap<u64, Vec<Waiting>>>,
     /// Who wants to be told what happens inside a call, by its id.
     watches: Arc<Mutex<HashMap<Arc<str>, Watch>>>,
     end: Mutex<Option<RunEnd>>,
@@ -198,7 +205,9 @@ impl Run {
             strictness: outer.strictness,
             max_output: outer.max_output,
             max_depth: outer.max_depth,
+            max_parallel: outer.max_parallel,
             active: outer.active.clone(),
+            waits: Mutex::default(),
             watches: outer.watches.clone(),
             end: Mutex::default(),
             outer: Some(Outer {
@@ -328,6 +337,23 @@ impl RunInner {
 
     pub(crate) fn active(&self) -> std::sync::MutexGuard<'_, Calls> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Books a wait of a call that is under way; it ends with the call at the latest.
+    fn announce(&self, span: u64, time: Duration) {
+        if self.active().contains_key(&span) {
+            let mut all = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            let waits = all.entry(span).or_default();
+            waits.retain(|wait| !wait.is_over());
+            waits.push(self.limits.wait(Some(time)));
+        }
+    }
+
+    pub(crate) fn give_up_waits(&self, span: u64) {
+        let mut all = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all.is_empty() {
+            all.remove(&span);
+        }
     }
 
     fn watches(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Watch>> {

@@ -24,29 +24,7 @@ impl Transcript {
     /// anywhere else is.
     pub fn load(path: &Path) -> Result<Self, TranscriptError> {
         let file = File::open(path).map_err(|error| TranscriptError::io(path, error))?;
-        let mut transcript = Transcript::default();
-        let mut reader = BufReader::new(file);
-        let mut line = Vec::new();
-        for number in 1_usize.. {
-            line.clear();
-            let mut bounded = (&mut reader).take(MAX_LINE);
-            let read =
-                bounded.read_until(b'\n', &mut line).map_err(|error| TranscriptError::io(path, error))?;
-            if read == 0 {
-                break;
-            }
-            if line.last() != Some(&b'\n') {
-                transcript.torn = true;
-                break;
-            }
-            let event = serde_json::from_slice(&line).map_err(|error| TranscriptError {
-                path: path.to_owned(),
-                line: Some(number),
-                source: error.into(),
-            })?;
-            transcript.events.push(event);
-        }
-        Ok(transcript)
+        Ok(Contents::read(path, &file)?.transcript)
     }
 
     /// The calls that were started and not finished.
@@ -75,6 +53,45 @@ impl Transcript {
                 _ => None,
             })
             .max()
+    }
+}
+
+/// What a file holds.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) transcript: Transcript,
+    /// The length of its whole lines.
+    pub(super) whole: u64,
+    /// What stands after them.
+    pub(super) tail: Vec<u8>,
+}
+
+impl Contents {
+    /// Reads the file from its beginning.
+    pub(super) fn read(path: &Path, file: &File) -> Result<Self, TranscriptError> {
+        let mut contents = Contents::default();
+        let mut reader = BufReader::new(file);
+        for number in 1_usize.. {
+            let mut line = std::mem::take(&mut contents.tail);
+            line.clear();
+            let mut bounded = (&mut reader).take(MAX_LINE);
+            let read =
+                bounded.read_until(b'\n', &mut line).map_err(|error| TranscriptError::io(path, error))?;
+            let broken = |source| TranscriptError { path: path.to_owned(), line: Some(number), source };
+            if read as u64 == MAX_LINE {
+                return Err(broken(std::io::Error::other("it is too long")));
+            }
+            if line.last() != Some(&b'\n') {
+                contents.transcript.torn = !line.is_empty();
+                contents.tail = line;
+                break;
+            }
+            let event = serde_json::from_slice(&line).map_err(|error| broken(error.into()))?;
+            contents.transcript.events.push(event);
+            contents.whole += line.len() as u64;
+            contents.tail = line;
+        }
+        Ok(contents)
     }
 }
 

@@ -1,14 +1,14 @@
 //! Writing a transcript.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use toolwright_core::{ErrorInfo, ErrorKind, ToolError};
 
-use super::read::{Transcript, TranscriptError};
+use super::read::{Contents, TranscriptError};
 use crate::events::{Event, EventKind, EventSink};
 use crate::redact::Redactor;
 
@@ -59,13 +59,14 @@ impl Out {
 
 impl TranscriptWriter {
     /// Opens, or makes, the transcript at `path`. A torn last line is cut off, and calls that were under way are closed
-    /// as interrupted. A file that somebody else is writing is refused.
+    /// as interrupted. A file that somebody else is writing is refused, and so is one that is no transcript: it stays as
+    /// it is.
     pub fn open(path: &Path, redactor: Redactor) -> Result<Self, TranscriptError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).map_err(|error| TranscriptError::io(path, error))?;
+        let file = options.open(path).map_err(|error| TranscriptError::io(path, error))?;
         let regular =
             file.metadata().map(|found| found.is_file()).map_err(|error| TranscriptError::io(path, error))?;
         if !regular {
@@ -79,14 +80,21 @@ impl TranscriptWriter {
             // Not every file system has locks; then nobody can tell.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        let length = mend(&mut file).map_err(|error| TranscriptError::io(path, error))?;
-        let earlier = Transcript::load(path)?;
+        let contents = Contents::read(path, &file)?;
+        let (earlier, length) = (contents.transcript, contents.whole);
+        if earlier.torn {
+            if earlier.events.is_empty() && !begins_an_event(&contents.tail) {
+                let why = "it holds something else, and was left as it is; name another file";
+                return Err(TranscriptError::io(path, std::io::Error::other(why)));
+            }
+            file.set_len(length).map_err(|error| TranscriptError::io(path, error))?;
+        }
         let mut writer = TranscriptWriter {
             out: Mutex::new(Out { file, length, broken: false }),
             redactor,
             durability: Durability::default(),
-            next_seq: earlier.events.last().map_or(0, |event| event.seq + 1),
-            next_span: earlier.highest_span().map_or(0, |span| span + 1),
+            next_seq: earlier.events.last().map_or(0, |event| event.seq.saturating_add(1)),
+            next_span: earlier.highest_span().map_or(0, |span| span.saturating_add(1)),
         };
         for span in earlier.open_calls() {
             let error = ErrorInfo {
@@ -127,7 +135,7 @@ impl TranscriptWriter {
 
     fn line(&self, event: &Event) -> Result<Vec<u8>, serde_json::Error> {
         let mut value = serde_json::to_value(event)?;
-        self.redactor.redact(&mut value);
+        self.redactor.redact_event(&mut value);
         let mut line = serde_json::to_vec(&value)?;
         line.push(b'\n');
         Ok(line)
@@ -148,27 +156,10 @@ impl EventSink for TranscriptWriter {
     }
 }
 
-/// Cuts off what stands after the last newline, and gives the length.
-fn mend(file: &mut File) -> std::io::Result<u64> {
-    let length = file.metadata()?.len();
-    let mut end = length;
-    let mut buffer = vec![0; 64 * 1024];
-    while end > 0 {
-        let start = end.saturating_sub(buffer.len() as u64);
-        let size = usize::try_from(end - start).unwrap_or(buffer.len());
-        let Some(chunk) = buffer.get_mut(..size) else { break };
-        file.seek(SeekFrom::Start(start))?;
-        file.read_exact(chunk)?;
-        if let Some(newline) = chunk.iter().rposition(|&byte| byte == b'\n') {
-            end = start + newline as u64 + 1;
-            break;
-        }
-        end = start;
-    }
-    if end < length {
-        file.set_len(end)?;
-    }
-    Ok(end)
+/// True when this can be the beginning of a line of ours.
+fn begins_an_event(tail: &[u8]) -> bool {
+    const START: &[u8] = b"{\"seq\":";
+    tail.starts_with(START) || START.starts_with(tail)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The calls of one message.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -115,4 +116,37 @@ async fn cancelling_one_call_leaves_its_siblings_alone() {
     let results = batch.await.unwrap();
     assert_eq!(results[0].error.as_ref().unwrap().kind, ErrorKind::Cancelled);
     assert_eq!(results[1].to_text(), "short");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_calls_of_a_message_run_at_once() {
+    let most = async |limit: Option<usize>, calls: usize| {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let inner = plain("inner", |_| async { Ok("in".to_owned()) });
+        let work = plain("work", {
+            let (now, most) = (now.clone(), most.clone());
+            move |context: toolwright_core::ToolContext| {
+                let (now, most) = (now.clone(), most.clone());
+                async move {
+                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    // What a tool calls needs no place of its own.
+                    context.call("inner", json!({})).await?;
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    Ok("done".to_owned())
+                }
+            }
+        });
+        let mut builder = Run::builder(tools([work, inner]));
+        if let Some(limit) = limit {
+            builder = builder.max_parallel(limit);
+        }
+        let results = builder.build().unwrap().call_all(vec![bare("work"); calls]).await.unwrap();
+        assert!(results.len() == calls && results.iter().all(|result| result.to_text() == "done"));
+        most.load(Ordering::SeqCst)
+    };
+    assert_eq!(most(None, 100).await, toolwright_runtime::DEFAULT_MAX_PARALLEL);
+    assert_eq!(most(Some(3), 10).await, 3);
+    assert_eq!(most(Some(0), 3).await, 1);
+    assert_eq!(most(Some(50), 20).await, 20);
 }

@@ -8,7 +8,7 @@ use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{LimitKind, Limits, Loop, Policy, Run, RunEnd, RunError, ToolCalls};
 use toolwright_testkit::exchange::{Player, Recorder};
 
-use crate::support::{Ears, add, plain, sleeper, tools};
+use crate::support::{Ears, Growing, add, plain, sleeper, tools};
 
 fn asks_for_add() -> Reply {
     Reply::call("add", json!({"x": 1, "y": 2})).with_usage(1, 1)
@@ -43,6 +43,23 @@ async fn single_makes_one_round_and_none_leaves_the_calls_to_the_caller() {
     assert_eq!((outcome.messages.len(), outcome.pending.len(), outcome.end), (2, 1, None));
     let results = run.call_all(outcome.pending).await.unwrap();
     assert_eq!(results[0].to_text(), "3");
+}
+
+#[tokio::test]
+async fn calls_are_made_with_the_tools_the_model_was_told_of() {
+    let calls = ["tool_0", "tool_1"].map(|name| Reply::call(name, json!({})));
+    let model = ScriptedModel::new(calls.into_iter().chain([Reply::text("done")]));
+    let run = Run::builder(tools([add()])).source(Growing::default()).build().unwrap();
+    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let given: Vec<String> = outcome
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Tool(result) => Some(result.to_text()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(given, ["found", "found"]);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use toolwright_core::{
 };
 use toolwright_runtime::{EventKind, LimitKind, Limits, Run, RunEnd};
 
-use crate::support::{Ears, add, bare, call, plain, sleeper, tools};
+use crate::support::{Ears, Growing, add, bare, call, plain, sleeper, tools};
 
 async fn result_of(arguments: Value) -> (String, Option<(ErrorKind, String)>) {
     let run = Run::builder(tools([add()])).build().unwrap();
@@ -309,6 +309,20 @@ async fn wrappers_report_what_they_did() {
     assert!(run.spent().waited > 9.0, "waiting for the rate limit is not working time");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_with_the_call_that_announced_it() {
+    let limit = toolwright_core::RateLimit::new(1, Duration::from_secs(3600));
+    let fetch = plain("fetch", |_| async { Ok("fetched".into()) }).rate_limited_by(&limit);
+    let set = tools([fetch.with_timeout(Duration::from_secs(2)), sleeper("work", Duration::from_secs(60))]);
+    let limits = Limits { working_time: Some(10.0), ..Limits::default() };
+    let run = Run::builder(set).limits(limits).build().unwrap();
+    run.call(bare("fetch")).await.unwrap();
+    assert_eq!(run.call(bare("fetch")).await.unwrap().error.unwrap().kind, ErrorKind::Timeout);
+    assert!(run.spent().waited < 5.0, "{}", run.spent().waited);
+    let stopped = run.call(bare("work")).await.unwrap().error.unwrap();
+    assert_eq!(stopped.message, "the working_time limit of 10 s is used up");
+}
+
 #[tokio::test]
 async fn events_tell_the_whole_story_in_order() {
     let progress = plain("progress", |context: ToolContext| async move {
@@ -329,19 +343,7 @@ async fn events_tell_the_whole_story_in_order() {
 
 #[tokio::test]
 async fn sources_are_asked_each_time() {
-    struct Growing(std::sync::atomic::AtomicU32);
-    impl toolwright_core::ToolSource for Growing {
-        fn name(&self) -> &str {
-            "growing"
-        }
-        fn tools(&self) -> toolwright_core::BoxFuture<'_, Result<toolwright_core::Toolset, ToolError>> {
-            let n = self.0.fetch_add(1, Ordering::SeqCst);
-            Box::pin(
-                async move { Ok(tools([plain(&format!("tool_{n}"), |_| async { Ok("found".into()) })])) },
-            )
-        }
-    }
-    let run = Run::builder(tools([add()])).source(Growing(0.into())).build().unwrap();
+    let run = Run::builder(tools([add()])).source(Growing::default()).build().unwrap();
     assert_eq!(run.call(bare("tool_0")).await.unwrap().to_text(), "found");
     assert_eq!(run.call(bare("tool_1")).await.unwrap().to_text(), "found");
     assert!(run.call(bare("tool_0")).await.unwrap().is_error());

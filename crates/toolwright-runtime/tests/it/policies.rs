@@ -84,6 +84,39 @@ async fn rules_approve_reject_and_change_calls() {
 }
 
 #[tokio::test]
+async fn a_person_is_asked_about_what_the_rules_made_of_the_call() {
+    let given = json!({"x": 1, "y": 500});
+    let careful = add().edit(|_, settings| settings.require_confirmation = Some(true));
+    for (tool, policy) in [
+        (careful, "- {tools: add, decision: modify, set: {y: '1'}}"),
+        (add(), "- {tools: add, decision: modify, set: {y: 1}}\n- {tools: add, decision: ask}"),
+    ] {
+        let (person, ears) = (Person::who_says(Decision::Approve), Ears::default());
+        let builder = Run::builder(tools([tool])).policy(Policy::from_yaml(policy).unwrap());
+        let run = ears.on(builder.approver(person.clone())).build().unwrap();
+        assert_eq!(run.call(call("add", given.clone())).await.unwrap().to_text(), "2", "{policy}");
+        assert_eq!(person.shown.lock().unwrap()[0].0, json!({"x": 1, "y": 1}));
+        assert_eq!(decisions(&ears), [pair("policy", "modify"), pair("human", "approve")].concat());
+        let used = |kind: EventKind| match kind {
+            EventKind::CallDecided { arguments, .. } => arguments,
+            _ => None,
+        };
+        let used = ears.events().into_iter().rev().find_map(|event| used(event.kind));
+        assert_eq!(used, Some(json!({"x": 1, "y": 1})), "the last decision says what ran");
+    }
+    let both =
+        "- {tools: add, decision: modify, set: {x: 10}}\n- {tools: a*, decision: modify, set: {x: 5, y: 20}}";
+    assert_eq!(sum(both, None, given.clone()).await.0.unwrap().to_text(), "30");
+    let person = Person::who_says(Decision::Approve);
+    let wrong = "- {tools: add, decision: modify, set: {y: none}}\n- {tools: add, decision: ask}";
+    let (result, _, _) = sum(wrong, Some(person.clone()), given.clone()).await;
+    assert_eq!(result.unwrap().error.unwrap().kind, ErrorKind::Parsing);
+    assert!(person.shown.lock().unwrap().is_empty(), "nobody is asked about a call that cannot run");
+    let refused = "- {tools: add, decision: modify, set: {y: 1}}\n- {tools: add, decision: reject}";
+    assert_eq!(decisions(&sum(refused, None, given).await.1), pair("policy", "reject"));
+}
+
+#[tokio::test]
 async fn people_are_asked_and_nobody_means_no() {
     let arguments = json!({"x": "1", "y": 2});
     let (result, _, _) = sum("[]", None, arguments.clone()).await;

@@ -52,6 +52,22 @@ pub(crate) fn bare(tool: &str) -> ToolCall {
     call(tool, json!({}))
 }
 
+/// Has another tool each time it is asked: `tool_0`, then `tool_1`.
+#[derive(Default)]
+pub(crate) struct Growing(std::sync::atomic::AtomicU32);
+
+impl toolwright_core::ToolSource for Growing {
+    fn name(&self) -> &str {
+        "growing"
+    }
+
+    fn tools(&self) -> toolwright_core::BoxFuture<'_, Result<Toolset, ToolError>> {
+        let n = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let tool = plain(&format!("tool_{n}"), |_| async { Ok("found".into()) });
+        Box::pin(async move { Ok(tools([tool])) })
+    }
+}
+
 /// Hears every event of a run.
 #[derive(Clone, Default)]
 pub(crate) struct Ears(Arc<Mutex<Vec<Event>>>);

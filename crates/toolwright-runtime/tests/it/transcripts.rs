@@ -74,6 +74,84 @@ fn a_broken_line_in_the_middle_is_an_error_with_its_number() {
     assert_eq!(error.line(), Some(2));
 }
 
+#[test]
+fn a_file_that_is_no_transcript_is_refused_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    let event =
+        "{\"seq\":0,\"time\":\"2026-01-01T00:00:00.000000Z\",\"event\":\"middle_left_out\",\"messages\":1}\n";
+    for text in ["precious", "one line\nand another", "{\"seq", &format!("{event}a note\n"), "{}\n", "\n"] {
+        std::fs::write(&path, text).unwrap();
+        let opened = Run::builder(tools([add()])).transcript(&path, [], Durability::Process);
+        assert_eq!(opened.is_ok(), text == "{\"seq", "{text}");
+        if let Err(error) = opened {
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            assert!(error.to_string().contains("notes.txt"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_frame_of_the_record_is_never_redacted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let year = toolwright_runtime::format_time(std::time::SystemTime::now());
+    let words = ["policy", "approve", "100000", "content", "call_started", "unknown", "message", "arguments"];
+    let secrets = words.into_iter().chain([year.split_at(6).0, "000000"]).map(Secret::new);
+    let busy = plain("busy", |context| async move {
+        context.progress(100_000.0, Some(1_000_000.0), "policy of today");
+        Err(ToolError::new("the policy of 100000"))
+    });
+    let policy = toolwright_runtime::Policy::from_yaml("- {tools: '*', decision: approve}").unwrap();
+    let limits = toolwright_runtime::Limits { tool_calls: Some(1), ..Default::default() };
+    let ears = Ears::default();
+    let builder = Run::builder(tools([busy])).policy(policy).limits(limits);
+    let run = ears.on(builder.transcript(&path, secrets, Durability::Process).unwrap()).build().unwrap();
+    run.call(bare("busy")).await.unwrap();
+    run.call(bare("busy")).await.unwrap();
+    run.finish(RunEnd::Done).unwrap();
+    let read = Transcript::load(&path).unwrap();
+    assert_eq!(read.events.len(), ears.events().len());
+    for (read, heard) in read.events.iter().zip(ears.events()) {
+        assert_eq!(
+            (read.seq, std::mem::discriminant(&read.kind)),
+            (heard.seq, std::mem::discriminant(&heard.kind))
+        );
+    }
+    let said: Vec<String> = read
+        .events
+        .into_iter()
+        .filter_map(|event| match event.kind {
+            EventKind::CallFinished { error, .. } => error.map(|error| error.message),
+            EventKind::CallDecided { approver, .. } => Some(approver),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said[..2], ["policy", "the [redacted] of [redacted]"], "{said:?}");
+}
+
+#[tokio::test]
+async fn a_cut_through_a_secret_leaves_none_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let leaky = plain("leaky", |context| async move {
+        for text in ["the key is hunter2-", "hunter3 and more"] {
+            let note = toolwright_core::CallNote::Output { stream: "stdout".into(), text: text.into() };
+            context.note(note);
+        }
+        Ok(format!("{}hunter2-hunter3{}", "a".repeat(40), "b".repeat(40)))
+    });
+    let builder = Run::builder(tools([leaky])).max_output(94);
+    let secrets = [Secret::new("hunter2-hunter3")];
+    let run = builder.transcript(&path, secrets, Durability::Process).unwrap().build().unwrap();
+    let result = run.call(bare("leaky")).await.unwrap();
+    assert!(result.to_text().contains("ahunter2\n[…"), "the model's own result is not changed: {result:?}");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("hunter") && !text.contains("nter3"), "{text}");
+    assert!(text.contains("the key is [redacted]") && text.contains("[redacted] and more"), "{text}");
+    assert!(Transcript::load(&path).is_ok());
+}
+
 #[tokio::test]
 async fn secrets_are_gone_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,202 @@
+//! Patterns over one argument, and where an argument is found: what a call leaves out is what the schema names as its
+//! default. A number is the same number however it is written: 5 is 5.0.
+
+use serde_json::{Number, Value};
+use toolwright_core::glob_match;
+
+/// A pattern over one argument.
+#[derive(Debug)]
+pub enum Match {
+    /// A shell pattern over the text (or the JSON) of the value; any of several.
+    Glob(Vec<String>),
+    /// Exactly this value.
+    Equals(Value),
+    /// A regular expression found somewhere in the text (or the JSON) of the value.
+    Regex(Box<regex::Regex>),
+    /// None of these patterns.
+    Not(Box<Match>),
+    /// A number above this one.
+    Above(f64),
+    /// A number below this one.
+    Below(f64),
+}
+
+impl Match {
+    /// A pattern from its form in a file: text or a list (globs), a scalar (equals), or a map with one of `equals`,
+    /// `regex`, `not`, `above`, `below`.
+    pub fn new(pattern: &Value) -> Result<Self, String> {
+        match pattern {
+            Value::String(text) => Ok(Match::Glob(vec![text.clone()])),
+            Value::Array(list) => list
+                .iter()
+                .map(|item| {
+                    item.as_str().map(str::to_owned).ok_or_else(|| format!("{item} is not a pattern"))
+                })
+                .collect::<Result<_, _>>()
+                .map(Match::Glob),
+            Value::Object(map) => {
+                let mut entries = map.iter();
+                let (Some((key, value)), None) = (entries.next(), entries.next()) else {
+                    return Err(
+                        "a pattern map has one of `equals`, `regex`, `not`, `above`, `below`".to_owned()
+                    );
+                };
+                match (key.as_str(), value) {
+                    ("equals", value) => Ok(Match::Equals(plain(value))),
+                    ("not", value) => Ok(Match::Not(Box::new(Match::new(value)?))),
+                    ("regex", Value::String(text)) => regex::RegexBuilder::new(text)
+                        .size_limit(1 << 20)
+                        .build()
+                        .map(|regex| Match::Regex(Box::new(regex)))
+                        .map_err(|error| error.to_string()),
+                    ("above", Value::Number(number)) => {
+                        Ok(Match::Above(number.as_f64().unwrap_or(f64::INFINITY)))
+                    }
+                    ("below", Value::Number(number)) => {
+                        Ok(Match::Below(number.as_f64().unwrap_or(f64::NEG_INFINITY)))
+                    }
+                    _ => Err(format!("`{key}: {value}` is not a pattern")),
+                }
+            }
+            scalar => Ok(Match::Equals(plain(scalar))),
+        }
+    }
+
+    /// True when the value fits the pattern.
+    pub fn matches(&self, value: &Value) -> bool {
+        match self {
+            Match::Glob(patterns) => {
+                texts(value).iter().any(|text| patterns.iter().any(|pattern| glob_match(pattern, text)))
+            }
+            Match::Equals(wanted) => plain(value) == plain(wanted),
+            Match::Regex(regex) => texts(value).iter().any(|text| regex.is_match(text)),
+            Match::Not(inner) => !inner.matches(value),
+            Match::Above(limit) => value.as_f64().is_some_and(|number| number > *limit),
+            Match::Below(limit) => value.as_f64().is_some_and(|number| number < *limit),
+        }
+    }
+}
+
+/// The ways a value is written: as it came, and with whole numbers written as such.
+fn texts(value: &Value) -> Vec<String> {
+    if let Value::String(text) = value {
+        return vec![text.clone()];
+    }
+    let mut texts = vec![value.to_string(), plain(value).to_string()];
+    texts.dedup();
+    texts
+}
+
+/// The value with `5.0` written as `5`.
+pub(super) fn plain(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => whole(number).map_or_else(|| value.clone(), Value::from),
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), plain(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "only whole numbers that fit are converted")]
+fn whole(number: &Number) -> Option<i64> {
+    let float = number.as_f64().filter(|_| number.is_f64())?;
+    (float.fract() == 0.0 && float.abs() < 9.2e18).then_some(float as i64)
+}
+
+/// The argument at a path, or the default that the schema gives it.
+pub(super) fn argument<'a>(arguments: &'a Value, schema: &'a Value, path: &[String]) -> Option<&'a Value> {
+    let mut lookup = Lookup { root: schema, steps: MAX_STEPS };
+    let (mut value, mut schema) = (arguments, Some(schema));
+    for part in path {
+        schema = schema.and_then(|schema| lookup.part(schema, part));
+        let found = match value {
+            Value::Object(map) => map.get(part),
+            Value::Array(items) => Some(items.get(part.parse::<usize>().ok()?)?),
+            Value::Null => None,
+            _ => return None,
+        };
+        value = match found {
+            Some(found) => found,
+            None => lookup.default(schema?)?,
+        };
+    }
+    Some(value)
+}
+
+/// How many schemas are looked at for one argument: those of a server may refer to each other without end.
+const MAX_STEPS: u32 = 256;
+
+struct Lookup<'a> {
+    root: &'a Value,
+    steps: u32,
+}
+
+impl<'a> Lookup<'a> {
+    /// The schema of a part of what `schema` describes.
+    fn part(&mut self, schema: &'a Value, name: &str) -> Option<&'a Value> {
+        self.steps = self.steps.checked_sub(1)?;
+        let own = schema.get("properties").and_then(|all| all.get(name));
+        let item = || schema.get("items").filter(|_| name.parse::<usize>().is_ok());
+        own.or_else(item).or_else(|| self.behind(schema).find_map(|other| self.part(other, name)))
+    }
+
+    fn default(&mut self, schema: &'a Value) -> Option<&'a Value> {
+        self.steps = self.steps.checked_sub(1)?;
+        schema.get("default").or_else(|| self.behind(schema).find_map(|other| self.default(other)))
+    }
+
+    /// The schemas that this one is made of.
+    fn behind(&self, schema: &'a Value) -> impl Iterator<Item = &'a Value> + use<'a> {
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix('#'));
+        let target = target.and_then(|pointer| self.root.pointer(pointer));
+        let parts = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|key| schema.get(key)?.as_array());
+        target.into_iter().chain(parts.flatten())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_number_is_the_same_however_it_is_written() {
+        let fits = |pattern: Value, value: Value| Match::new(&pattern).unwrap().matches(&value);
+        assert!(fits(json!(5), json!(5.0)) && fits(json!(5.0), json!(5)));
+        assert!(fits(json!("5"), json!(5.0)) && fits(json!("5.0"), json!(5.0)) && fits(json!("5"), json!(5)));
+        assert!(fits(json!({"regex": "^5$"}), json!(5.0)) && !fits(json!({"not": 5}), json!(5.0)));
+        assert!(fits(json!({"equals": {"a": [1]}}), json!({"a": [1.0]})));
+        assert!(fits(json!(-0.0), json!(0)) && fits(json!(0.5), json!(0.5)));
+        assert!(!fits(json!(5), json!(5.5)) && !fits(json!(5), json!("5")));
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_default() {
+        let schema = json!({
+            "properties": {
+                "force": {"type": "boolean", "default": true},
+                "plain": {"type": "boolean"},
+                "options": {"anyOf": [{"$ref": "#/$defs/Options"}, {"type": "null"}], "default": {"a": 1}},
+                "mode": {"$ref": "#/$defs/Mode"},
+                "loop": {"$ref": "#/properties/loop"},
+                "list": {"items": {"properties": {"n": {"default": 3}}}},
+            },
+            "$defs": {"Options": {"properties": {"b": {"default": 2}}}, "Mode": {"default": "fast"}},
+        });
+        let find = |arguments: Value, path: &str| {
+            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            argument(&arguments, &schema, &path).cloned()
+        };
+        assert_eq!(find(json!({}), "force"), Some(json!(true)));
+        assert_eq!(find(Value::Null, "force"), Some(json!(true)));
+        assert_eq!(find(json!({"force": false}), "force"), Some(json!(false)));
+        assert_eq!(find(json!({}), "options.a"), Some(json!(1)));
+        assert_eq!(find(json!({}), "options.b"), Some(json!(2)));
+        assert_eq!(find(json!({"options": {}}), "options.b"), Some(json!(2)));
+        assert_eq!(find(json!({}), "mode"), Some(json!("fast")));
+        assert_eq!(find(json!({"list": [{}]}), "list.0.n"), Some(json!(3)));
+        for nowhere in ["plain", "loop", "loop.x", "unknown", "force.x", "list.7.n", "list.n"] {
+            assert_eq!(find(json!({"list": [{}]}), nowhere), None, "{nowhere}");
+        }
+    }
+}
