@@ -193,6 +193,41 @@ mod tests {
     }
 
     #[test]
+    fn every_tool_of_llm_workers_is_there() {
+        for (module, names) in [
+            (
+                "fs",
+                &[
+                    "read_file",
+                    "write_file",
+                    "edit_file",
+                    "glob_files",
+                    "grep_files",
+                    "file_info",
+                    "list_files",
+                ][..],
+            ),
+            ("unsafe", &["run_python_script", "bash", "run_process", "show_file"]),
+            ("fetch", &["fetch_content", "fetch_page_text", "fetch_page_markdown", "fetch_page_links"]),
+            ("misc", &["user_input", "request_approval", "validate_approval", "consume_approval"]),
+        ] {
+            for name in names {
+                let tool = resolve(&format!("llm_workers.tools.{module}.{name}"));
+                assert_eq!(tool.as_ref().map(|tool| &*tool.spec().name), Some(*name), "{module}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_approval_is_asked_for_under_every_name() {
+        for reference in ["request_approval", "llm_workers.tools.misc.request_approval"] {
+            let tool = resolve(reference).unwrap();
+            let words = tool.settings().words.as_ref().unwrap();
+            assert!(words(&serde_json::json!({"prompt": "all of it"})).confirm, "{reference}");
+        }
+    }
+
+    #[test]
     fn classes_make_the_tools_they_are_named_after() {
         for (class, name) in [
             ("llm_workers.tools.fs.ReadFileTool", "read_file"),

@@ -46,7 +46,7 @@ pub(crate) fn of(reference: &str) -> Option<Words> {
         },
         ("fetch", "fetch_page_links") => |call| fetching("links from ", call),
         ("fetch", _) => |call| fetching("", call),
-        ("misc", _) => |_| CallWords { hint: Some(String::new()), ..CallWords::default() },
+        ("misc", "user_input") => |_| CallWords { hint: Some(String::new()), ..CallWords::default() },
         _ => return None,
     };
     Some(Arc::new(words))
