@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolwright_core::BoxFuture;
+use toolwright_net::reqwest::Url;
 
 /// How long a person may take.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -39,7 +40,9 @@ impl LoopbackBrowser {
         Ok(LoopbackBrowser { listener: Mutex::new(Some(listener)), port, open: Arc::new(open) })
     }
 
-    async fn wait(&self) -> Result<String, String> {
+    /// Waits for the answer to our question. Any page and any program of this machine can knock here; those who do not know
+    /// its `state` are sent away.
+    async fn wait(&self, state: Option<&str>) -> Result<String, String> {
         let gone = "nobody can come back any more";
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(gone)?;
         let again = listener.try_clone().map_err(|_| gone)?;
@@ -53,7 +56,7 @@ impl LoopbackBrowser {
             let head = String::from_utf8_lossy(head.get(..length).unwrap_or_default()).into_owned();
             let target =
                 head.strip_prefix("GET ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
-            let fits = target.starts_with("/callback?");
+            let fits = target.starts_with("/callback?") && state_in(target).as_deref() == state;
             let (status, words) = match fits {
                 true => ("200 OK", "You can close this page and go back to the terminal."),
                 false => ("404 Not Found", "There is nothing here."),
@@ -72,6 +75,15 @@ impl LoopbackBrowser {
     }
 }
 
+fn state_of(url: &Url) -> Option<String> {
+    url.query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned())
+}
+
+/// The `state` in the target of a request.
+fn state_in(target: &str) -> Option<String> {
+    state_of(&Url::parse("http://127.0.0.1").ok()?.join(target).ok()?)
+}
+
 impl Browser for LoopbackBrowser {
     fn redirect_uri(&self) -> String {
         format!("http://127.0.0.1:{}/callback", self.port)
@@ -80,8 +92,36 @@ impl Browser for LoopbackBrowser {
     fn visit<'a>(&'a self, page: &'a str) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             (self.open)(page);
-            let waited = tokio::time::timeout(PATIENCE, self.wait()).await;
+            let state = Url::parse(page).ok().and_then(|page| state_of(&page));
+            let waited = tokio::time::timeout(PATIENCE, self.wait(state.as_deref())).await;
             waited.unwrap_or_else(|_| Err(format!("nobody came back within {PATIENCE:?}")))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn knock(port: u16, target: &str) -> String {
+        let mut connection = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        connection.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn who_does_not_know_the_state_cannot_come_back_for_the_person() {
+        let browser = Arc::new(LoopbackBrowser::new(|_| {}).unwrap());
+        let (waiting, port) = (browser.clone(), browser.port);
+        let visit =
+            tokio::spawn(async move { waiting.visit("https://as.example/page?a=1&state=s%201").await });
+        for stranger in ["/callback?code=1", "/callback?code=1&state=other", "/", "/callback", "*"] {
+            assert!(knock(port, stranger).await.starts_with("HTTP/1.1 404"), "{stranger}");
+        }
+        assert!(knock(port, "/callback?code=2&state=s%201").await.starts_with("HTTP/1.1 200"));
+        let back = visit.await.unwrap().unwrap();
+        assert_eq!(back, format!("http://127.0.0.1:{port}/callback?code=2&state=s%201"));
     }
 }

@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toolwright_net::reqwest::{Client, Response, StatusCode, Url};
+use toolwright_net::{Reach, is_public};
 
 use super::{Challenge, failed};
 use crate::error::McpError;
@@ -109,12 +110,17 @@ pub(super) async fn resource(
 }
 
 /// Reads what an authorization server says of itself (RFC 8414, OpenID Connect Discovery).
-pub(super) async fn metadata(http: &Client, server: &Url, resource: &Resource) -> Result<Metadata, McpError> {
+pub(super) async fn metadata(
+    http: &Client,
+    reach: Reach,
+    server: &Url,
+    resource: &Resource,
+) -> Result<Metadata, McpError> {
     let root = at(server, "/");
     let own = root.as_str().trim_end_matches('/').to_owned();
     let issuer = resource.issuer.clone().unwrap_or_else(|| own.clone());
     let url = Url::parse(&issuer).map_err(|_| failed("the authorization server has no valid address"))?;
-    allowed(&url, server)?;
+    allowed(&url, server, reach)?;
     let path = url.path().trim_end_matches('/');
     let places = if path.is_empty() {
         vec![
@@ -133,7 +139,7 @@ pub(super) async fn metadata(http: &Client, server: &Url, resource: &Resource) -
         if document.issuer != issuer {
             return Err(failed("the authorization server's description is that of another one"));
         }
-        return checked(document, server);
+        return checked(document, server, reach);
     }
     if resource.issuer.is_some() {
         return Err(failed(&format!("the authorization server {url} does not describe itself")));
@@ -151,11 +157,11 @@ pub(super) async fn metadata(http: &Client, server: &Url, resource: &Resource) -
     })
 }
 
-fn checked(document: MetadataDocument, server: &Url) -> Result<Metadata, McpError> {
+fn checked(document: MetadataDocument, server: &Url, reach: Reach) -> Result<Metadata, McpError> {
     let endpoint = |text: &str| -> Result<Url, McpError> {
         let url =
             Url::parse(text).map_err(|_| failed("an address of the authorization server is not valid"))?;
-        allowed(&url, server)?;
+        allowed(&url, server, reach)?;
         Ok(url)
     };
     let by_code = document.grant_types_supported.is_empty()
@@ -176,6 +182,21 @@ fn checked(document: MetadataDocument, server: &Url) -> Result<Metadata, McpErro
     })
 }
 
+/// Where a server may send us: one on the public internet nowhere else, one on this machine or in a network of its own
+/// anywhere. A name that cannot be resolved is taken for a public one.
+pub(super) async fn reach_of(server: &Url) -> Reach {
+    let port = server.port_or_known_default().unwrap_or(443);
+    let host = server.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let private = match host.parse() {
+        Ok(address) => !is_public(address),
+        Err(_) => match tokio::net::lookup_host((host, port)).await {
+            Ok(mut addresses) => addresses.any(|address| !is_public(address.ip())),
+            Err(_) => false,
+        },
+    };
+    if private { Reach::Anywhere } else { Reach::Public }
+}
+
 /// Whether a description with this name is that of the server: the same site, and the same path or one above it.
 fn covers(named: &Url, server: &Url) -> bool {
     let (above, below) = (named.path().trim_end_matches('/'), server.path());
@@ -184,9 +205,9 @@ fn covers(named: &Url, server: &Url) -> bool {
 }
 
 /// Secrets go over https, except to this machine when the server is on it too.
-fn allowed(url: &Url, server: &Url) -> Result<(), McpError> {
+fn allowed(url: &Url, server: &Url, reach: Reach) -> Result<(), McpError> {
     let fine = match url.scheme() {
-        "https" => true,
+        "https" => reach.refusal(url).is_none(),
         "http" => is_local(url) && is_local(server),
         _ => false,
     };
@@ -263,10 +284,30 @@ mod tests {
 
     #[test]
     fn secrets_go_over_https_or_stay_here() {
-        assert!(allowed(&url("https://a.example/token"), &url("https://b.example")).is_ok());
-        assert!(allowed(&url("http://localhost:1/token"), &url("http://127.0.0.1:2/mcp")).is_ok());
-        assert!(allowed(&url("http://169.254.169.254/token"), &url("http://localhost/mcp")).is_err());
-        assert!(allowed(&url("http://localhost:1/token"), &url("https://b.example")).is_err());
-        assert!(allowed(&url("file:///etc/passwd"), &url("http://localhost/mcp")).is_err());
+        let allowed = |to: &str, server: &str| allowed(&url(to), &url(server), Reach::Anywhere);
+        assert!(allowed("https://a.example/token", "https://b.example").is_ok());
+        assert!(allowed("http://localhost:1/token", "http://127.0.0.1:2/mcp").is_ok());
+        assert!(allowed("http://169.254.169.254/token", "http://localhost/mcp").is_err());
+        assert!(allowed("http://localhost:1/token", "https://b.example").is_err());
+        assert!(allowed("file:///etc/passwd", "http://localhost/mcp").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_public_server_sends_nobody_into_the_network_behind() {
+        for (server, reach) in [
+            ("https://93.184.216.34/mcp", Reach::Public),
+            ("https://[2606:2800:220:1::1]/mcp", Reach::Public),
+            ("http://127.0.0.1:3000/mcp", Reach::Anywhere),
+            ("http://localhost:3000/mcp", Reach::Anywhere),
+            ("https://10.1.2.3/mcp", Reach::Anywhere),
+            ("https://no-such-name.invalid/mcp", Reach::Public),
+        ] {
+            assert_eq!(reach_of(&url(server)).await, reach, "{server}");
+        }
+        let server = url("https://93.184.216.34/mcp");
+        for place in ["https://169.254.169.254/token", "https://10.0.0.1/token", "https://[::1]/token"] {
+            assert!(allowed(&url(place), &server, Reach::Public).is_err(), "{place}");
+        }
+        assert!(allowed(&url("https://as.example/token"), &server, Reach::Public).is_ok());
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use toolwright_core::{Secret, text};
+use toolwright_net::Reach;
 use toolwright_net::reqwest::{Client, Url};
 
 use super::discovery::{Metadata, Resource, body};
@@ -198,13 +199,19 @@ pub(super) async fn as_machine(
 }
 
 /// Trades a refresh token for a new access token.
-pub(super) async fn renewed(http: &Client, kept: &Kept, tokens: &Tokens) -> Result<Tokens, McpError> {
+pub(super) async fn renewed(
+    http: &Client,
+    reach: Reach,
+    kept: &Kept,
+    tokens: &Tokens,
+) -> Result<Tokens, McpError> {
     let (Some(refresh), Some(client), Some(endpoint)) =
         (&tokens.refresh, &kept.registration, &kept.token_endpoint)
     else {
         return Err(failed("the token cannot be renewed"));
     };
-    let endpoint = Url::parse(endpoint).map_err(|_| failed("the token cannot be renewed"))?;
+    let endpoint = Url::parse(endpoint).ok().filter(|url| reach.refusal(url).is_none());
+    let endpoint = endpoint.ok_or_else(|| failed("the token cannot be renewed"))?;
     let mut form =
         vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", refresh.expose().to_owned())];
     form.extend(kept.resource.clone().map(|name| ("resource", name)));

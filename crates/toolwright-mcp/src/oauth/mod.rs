@@ -17,6 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolwright_core::Secret;
 use toolwright_net::reqwest::{self, Url};
+use toolwright_net::{Dial, Proxies, Reach};
 
 pub use self::browser::{Browser, LoopbackBrowser};
 pub(crate) use self::challenge::Challenge;
@@ -102,13 +103,30 @@ pub(crate) struct OAuth {
     state: Mutex<Kept>,
     /// Held while a token is fetched, so that this happens once.
     fetching: tokio::sync::Mutex<()>,
+    /// What dials authorization servers, whose addresses the server names.
+    far: tokio::sync::OnceCell<(Reach, reqwest::Client)>,
 }
 
 impl OAuth {
     pub(crate) fn new(http: reqwest::Client, server: Url, options: OAuthOptions) -> Result<Self, McpError> {
         let kept = options.store.load(server.as_str()).map_err(|why| failed(&why))?.unwrap_or_default();
         let (state, fetching) = (Mutex::new(kept), tokio::sync::Mutex::default());
-        Ok(OAuth { http, server, options, state, fetching })
+        Ok(OAuth { http, server, options, state, fetching, far: tokio::sync::OnceCell::new() })
+    }
+
+    /// What dials authorization servers, and where to: a server on the public internet cannot send us into the network
+    /// behind this machine.
+    async fn far(&self) -> Result<&(Reach, reqwest::Client), McpError> {
+        let make = async || match discovery::reach_of(&self.server).await {
+            Reach::Anywhere => Ok((Reach::Anywhere, self.http.clone())),
+            reach => {
+                let (connect, read) = (grant::TIME, grant::TIME);
+                let dial = Dial { https: true, connect, read, proxies: Proxies::none(), reach };
+                let client = dial.client().map_err(|error| failed(&error.to_string()))?;
+                Ok((reach, client))
+            }
+        };
+        self.far.get_or_try_init(make).await
     }
 
     fn state(&self) -> MutexGuard<'_, Kept> {
@@ -163,10 +181,11 @@ impl OAuth {
 
     async fn authorize(&self, challenge: &Challenge) -> Result<(), McpError> {
         let resource = discovery::resource(&self.http, &self.server, challenge).await?;
-        let metadata = discovery::metadata(&self.http, &self.server, &resource).await?;
+        let (reach, http) = self.far().await?;
+        let metadata = discovery::metadata(http, *reach, &self.server, &resource).await?;
         let scopes = self.scopes(challenge, &resource, &metadata);
         let tokens = match &self.options.machine {
-            Some(machine) => grant::as_machine(&self.http, &metadata, machine, &resource, &scopes).await?,
+            Some(machine) => grant::as_machine(http, &metadata, machine, &resource, &scopes).await?,
             None => {
                 let Some(browser) = self.options.browser.clone() else {
                     return Err(failed(
@@ -175,7 +194,7 @@ impl OAuth {
                 };
                 let client = self.registration(&metadata, browser.redirect_uri()).await?;
                 let tokens =
-                    grant::as_person(&self.http, &metadata, &client, &*browser, &resource, &scopes).await?;
+                    grant::as_person(http, &metadata, &client, &*browser, &resource, &scopes).await?;
                 self.state().registration = Some(client);
                 tokens
             }
@@ -244,13 +263,15 @@ impl OAuth {
         {
             return Ok(known);
         }
-        grant::register(&self.http, metadata, &self.options.client_name, redirect_uri).await
+        let (_, http) = self.far().await?;
+        grant::register(http, metadata, &self.options.client_name, redirect_uri).await
     }
 
     /// Trades a refresh token for a new access token.
     async fn renew(&self, tokens: &Tokens) -> Result<(), McpError> {
         let kept = self.state().clone();
-        let renewed = grant::renewed(&self.http, &kept, tokens).await;
+        let (reach, http) = self.far().await?;
+        let renewed = grant::renewed(http, *reach, &kept, tokens).await;
         let mut state = self.state();
         match renewed {
             Ok(renewed) => state.tokens = Some(renewed),

@@ -16,6 +16,9 @@ use crate::protocol::{LATEST_SESSION_VERSION, SESSION_VERSIONS};
 /// How many resources one client may watch.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 
+/// The most a client may say about what it can do: it is kept as long as the session.
+const MAX_CAPABILITIES: usize = 64 * 1024;
+
 pub(super) struct Session {
     agreed: OnceLock<Agreed>,
     /// The requests under way, so that each can be cancelled.
@@ -59,6 +62,10 @@ impl Session {
         let version =
             SESSION_VERSIONS.into_iter().find(|known| *known == wanted).unwrap_or(LATEST_SESSION_VERSION);
         let capabilities = params.get("capabilities").filter(|said| said.is_object()).cloned();
+        if capabilities.as_ref().is_some_and(|said| said.to_string().len() > MAX_CAPABILITIES) {
+            let problem = format!("`capabilities` has more than {MAX_CAPABILITIES} bytes");
+            return Err(RpcError::new(INVALID_PARAMS, problem));
+        }
         let agreed = Agreed { version, capabilities: Arc::new(capabilities.unwrap_or_else(|| json!({}))) };
         if self.agreed.set(agreed).is_err() {
             return Err(RpcError::new(INVALID_REQUEST, "the session has begun already"));

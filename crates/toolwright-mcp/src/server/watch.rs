@@ -14,6 +14,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The most resources that are looked at for all clients together.
 const MAX_LOOKED_AT: usize = 10_000;
 
+/// The longest address that is remembered.
+const MAX_URI: usize = 8 * 1024;
+
 /// What is watched, by address.
 #[derive(Clone, Default)]
 pub(super) struct Watches(Arc<Mutex<Looking>>);
@@ -33,6 +36,9 @@ struct Watched {
 impl Inner {
     /// Watches a resource for a client, as long as the guard lives.
     pub(super) fn watch(&self, uri: &str, stateless: bool) -> Result<Watch, RpcError> {
+        if uri.len() > MAX_URI {
+            return Err(RpcError::new(INVALID_PARAMS, format!("an address has at most {MAX_URI} bytes")));
+        }
         let unknown = || {
             let code = if stateless { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
             RpcError::new(code, "there is no such resource")

@@ -270,11 +270,6 @@ async fn slow_clients_do_not_hold_up_others() {
         slow.push(connection);
     }
     server.still_answers().await;
-    // Those that never send their head are sent away.
-    let mut rest = Vec::new();
-    let mut first = slow.swap_remove(0);
-    let end = tokio::time::timeout(Duration::from_secs(30), first.read_to_end(&mut rest)).await;
-    assert!(end.is_ok(), "a connection without a head was kept");
 }
 
 #[tokio::test]

@@ -184,6 +184,32 @@ async fn who_only_listens_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
+async fn who_never_sends_a_head_is_sent_away() {
+    let server = holding(|options| options.head_time = Duration::from_millis(300), |server| server).await;
+    for said in ["", "POST /mcp HTTP/1.1\r\nHost: loc"] {
+        let mut connection = TcpStream::connect(&server.served.address).await.unwrap();
+        connection.write_all(said.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        let end = tokio::time::timeout(PATIENCE, connection.read_to_end(&mut rest)).await;
+        assert!(end.is_ok(), "a connection without a head was kept");
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_for_a_client_is_bounded() {
+    let server = holding(|_| {}, |server| server.resources(Large)).await;
+    let long = "x".repeat(100_000);
+    let mut greedy = initialize();
+    greedy["params"]["capabilities"] = json!({"experimental": {"x": long}});
+    let refused = server.served.post(&[], &greedy).await;
+    assert_eq!((refused.status, refused.code()), (400, -32602));
+    let session = server.served.session(&[]).await;
+    let watch = request("resources/subscribe", json!({"uri": format!("test://{long}")}));
+    let refused = server.served.post(&[("Mcp-Session-Id", &session)], &watch).await;
+    assert_eq!(refused.code(), -32602);
+}
+
+#[tokio::test]
 async fn nobody_is_kept_out_by_sessions_that_others_began() {
     let server = holding(|options| options.max_sessions = 2, |server| server).await;
     let mut ids = Vec::new();
@@ -224,7 +250,7 @@ async fn a_client_that_listens_again_hears_everything_once() {
     let listen = async || {
         let mut connection = TcpStream::connect(&server.served.address).await.unwrap();
         let head = format!(
-            "GET /mcp HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n",
+            "GET /mcp HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n",
             server.served.address
         );
         connection.write_all(head.as_bytes()).await.unwrap();

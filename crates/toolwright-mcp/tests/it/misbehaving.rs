@@ -157,6 +157,8 @@ const CLIENTS: &[(&str, &str, &[&str])] = &[
             "who_does_not_read_what_it_asked_for_is_sent_away",
             "a_client_has_so_many_calls_at_once_in_whichever_era",
             "who_only_listens_does_not_hold_up_the_end",
+            "who_never_sends_a_head_is_sent_away",
+            "what_is_kept_for_a_client_is_bounded",
             "nobody_is_kept_out_by_sessions_that_others_began",
         ],
     ),

@@ -34,9 +34,6 @@ use self::gate::Gate;
 use self::sessions::Sessions;
 use super::Inner;
 
-/// How long a client may take to send the head of a request.
-const HEAD_TIME: Duration = Duration::from_secs(10);
-
 /// What an address that has all its connections is told.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
     Content-Type: text/plain\r\nContent-Length: 39\r\n\r\nthis address has too many connections\r\n";
@@ -69,7 +66,10 @@ pub struct HttpOptions {
     pub unread_time: Duration,
     /// How many sessions may be open at once.
     pub max_sessions: usize,
-    /// How long a request may take to arrive.
+    /// How long a client may take to send the head of a request, the next one on its connection included. Load balancers
+    /// keep connections for a minute, and must not find one closed that they are about to use.
+    pub head_time: Duration,
+    /// How long the rest of a request may take to arrive.
     pub body_time: Duration,
 }
 
@@ -87,6 +87,7 @@ impl Default for HttpOptions {
             max_connections_each: 256,
             unread_time: Duration::from_secs(60),
             max_sessions: 1000,
+            head_time: Duration::from_secs(75),
             body_time: Duration::from_secs(30),
         }
     }
@@ -174,7 +175,7 @@ impl HttpServer {
                 });
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
-                    .header_read_timeout(HEAD_TIME)
+                    .header_read_timeout(site.options.head_time)
                     .max_buf_size(64 * 1024)
                     .serve_connection(TokioIo::new(connection), service);
                 let mut connection = std::pin::pin!(connection);
