@@ -74,7 +74,8 @@ pub(super) fn decision(vector: &Json) -> Option<Decision> {
     let undescribed =
         message.contains("<custom_tool definition>.input") && message.contains(".description\n");
     let top_level_tools = message.starts_with("1 validation error for WorkersConfig\ntools\n");
-    if schema_word || matching || described || undescribed || top_level_tools {
+    let older_transport = message.contains("Input tag 'sse' found using 'transport'");
+    if schema_word || matching || described || undescribed || top_level_tools || older_transport {
         return Some(Decision::Loads);
     }
     if message.contains("ReadFileToolSchema\nlines\n  Field required") {
