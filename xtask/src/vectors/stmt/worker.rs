@@ -127,11 +127,14 @@ fn events<'v>(expect: &'v Json, kind: &'static str) -> impl Iterator<Item = &'v 
     all.filter(move |event| event.get("event").is_some_and(|own| own == kind))
 }
 
+/// The calls that were asked about. Calls of one reply run side by side, so their order says nothing.
 fn wanted_questions(expect: &Json) -> Vec<String> {
-    events(expect, "confirmation_request")
+    let mut asked: Vec<String> = events(expect, "confirmation_request")
         .filter_map(|event| event.get("calls").and_then(Json::as_object))
         .flat_map(|calls| calls.keys().cloned())
-        .collect()
+        .collect();
+    asked.sort();
+    asked
 }
 
 fn wanted_requests(expect: &Json) -> Vec<Vec<Json>> {
@@ -253,7 +256,9 @@ impl Asked {
     }
 
     fn ids(&self) -> Vec<String> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ids.sort();
+        ids
     }
 }
 
