@@ -257,6 +257,13 @@ async fn injected_state_and_the_store_reach_tools() {
         .unwrap();
     assert_eq!(two.call(bare("counts")).await.unwrap().to_text(), "pg 3");
     assert_eq!(two.spent().tool_calls, 3);
+    let other: toolwright_runtime::RunState =
+        serde_json::from_str(&text.replace(r#"{"n":2}"#, r#"{"n":"two"}"#)).unwrap();
+    let odd =
+        Run::builder(tools([counts.clone()])).state::<Db>(Arc::new(Db("pg"))).resume(&other).build().unwrap();
+    let error = odd.call(bare("counts")).await.unwrap_err();
+    assert!(error.message().contains("Count` does not fit"), "{error}");
+    assert_eq!(odd.state(Vec::new(), Vec::new()).store, other.store);
     let fresh = Run::builder(tools([counts])).state::<Db>(Arc::new(Db("pg"))).build().unwrap();
     assert_eq!(fresh.call(bare("counts")).await.unwrap().to_text(), "pg 1");
 }
