@@ -1,11 +1,12 @@
 //! Asking the person at the terminal.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolwright::mcp::{ElicitReply, Elicitation, Elicitor};
 use toolwright::text::is_hidden;
-use toolwright::tools::{Answer, Person, Question};
+use toolwright::tools::{Answer, Notice, Person, Question};
 use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
 
 /// The most lines somebody may write.
@@ -93,7 +94,7 @@ impl Person for Terminal {
         })
     }
 
-    fn read<'a>(&'a self, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
+    fn read<'a>(&'a self, _: &'a Arc<str>, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
         let prompt = printable(prompt);
         Box::pin(async move {
             let written = tokio::task::spawn_blocking(move || {
@@ -106,10 +107,10 @@ impl Person for Terminal {
         })
     }
 
-    fn tell<'a>(&'a self, title: &'a str, message: &'a str) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let message = printable(message).replace('\n', "\n    ");
-            eprintln!("\n{}\n\n    {message}\n", printable(title).replace('\n', " "));
+            let message = printable(&notice.message).replace('\n', "\n    ");
+            eprintln!("\n{}\n\n    {message}\n", printable(&notice.title).replace('\n', " "));
         })
     }
 }

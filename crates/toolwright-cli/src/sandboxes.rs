@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use toolwright::lang::Loaded;
 use toolwright::sandbox::{LocalSandbox, Network, Policy, ProcessSandbox};
 use toolwright::{
-    BoxFuture, Connection, ExecRequest, ExecResult, OutputSink, RunBuilder, Sandbox, SandboxProcess,
-    SpawnRequest, ToolError,
+    BoxFuture, Connection, ExecRequest, ExecResult, OutputSink, Preparation, RunBuilder, Sandbox,
+    SandboxProcess, SpawnRequest, ToolError,
 };
 
-use crate::args::{SandboxArgs, SandboxKind};
+use crate::args::{SandboxArgs, SandboxKind, SandboxSection};
 use crate::programs;
 use crate::report::Usage;
 
@@ -183,10 +183,27 @@ pub async fn lend(
 /// work; what the command line or the file gets wrong is an error.
 pub async fn try_open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
     check(args)?;
-    Ok(open(args).await.unwrap_or_else(|error| {
+    let opened = open(args).await.unwrap_or_else(|error| {
         eprintln!("no sandbox: {error:#}");
         None
-    }))
+    });
+    if let Some(sandbox) = &opened {
+        prepare(&args.section, sandbox).await?;
+    }
+    Ok(opened)
+}
+
+/// Puts the files of a file's `sandbox` section in, and runs its setup script.
+async fn prepare(section: &SandboxSection, sandbox: &Arc<dyn Sandbox>) -> Result<(), Usage> {
+    let mut preparation = Preparation::new();
+    for (path, contents) in &section.files {
+        preparation = preparation.file(path.clone(), contents.clone());
+    }
+    if let Some(script) = &section.setup {
+        preparation = preparation.setup(script.clone());
+    }
+    let sandboxes = [("default".to_owned(), sandbox.clone())].into_iter().collect();
+    preparation.carry_out(&sandboxes).await.map_err(|error| Usage::from(error.info()))
 }
 
 /// Finds what is wrong with a plan before anything is opened.

@@ -33,6 +33,7 @@ mod message;
 mod model;
 mod nearest;
 mod output;
+mod preparation;
 mod sandbox;
 pub mod schema;
 mod secret;
@@ -58,6 +59,7 @@ pub use nearest::nearest;
 pub use output::{
     Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, ToolOutput, json_size,
 };
+pub use preparation::Preparation;
 pub use sandbox::{
     Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
     ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,

@@ -17,8 +17,8 @@ use crate::executor::Envelope;
 use crate::limits::{LimitReached, Permit};
 use crate::run::RunInner;
 
-/// How long stopped work may take to hand over its partial output.
-const GRACE: Duration = Duration::from_millis(200);
+/// How long stopped work may take to hand over its partial output: a command has to be killed and drained first.
+const GRACE: Duration = Duration::from_millis(480);
 
 type Outcome = Result<ToolOutput, ToolError>;
 

@@ -17,7 +17,9 @@ pub(crate) enum MemoryLimit {
 
 /// Puts the limits on this process; what it starts inherits them and cannot raise them.
 pub(crate) fn apply(limits: &Limits, memory: MemoryLimit) -> io::Result<()> {
-    limit(libc::RLIMIT_CORE, 0)?;
+    // Not 0: with that the kernel still starts the host's handler of crashes, as root, when there is one. With 1 it does
+    // not, and a file of one byte is no core either.
+    limit(libc::RLIMIT_CORE, 1)?;
     let memory = limits.memory.filter(|_| memory == MemoryLimit::EachProcess);
     for (resource, value) in [
         (libc::RLIMIT_DATA, memory),

@@ -35,8 +35,14 @@ fn undecodable(name: &str) -> ToolError {
         .hint("leave `encoding` out, or try latin-1, which fits any bytes")
 }
 
-/// The text in the encoding it seems to have: UTF-8, or else one character for each byte.
+/// The text in the encoding it seems to have: what its byte order mark says, UTF-8, or else one character for each byte.
 pub(crate) fn guess(bytes: &[u8]) -> (String, &'static str) {
+    if let Some((encoding, length)) = Encoding::for_bom(bytes) {
+        let (text, broken) = encoding.decode_without_bom_handling(bytes.get(length..).unwrap_or_default());
+        if !broken {
+            return (text.into_owned(), if encoding == UTF_8 { "utf-8-sig" } else { "utf-16" });
+        }
+    }
     match std::str::from_utf8(bytes) {
         Ok(text) if text.is_ascii() && !text.is_empty() => (text.to_owned(), "ascii"),
         Ok(text) => (text.to_owned(), "utf-8"),
@@ -67,5 +73,14 @@ mod tests {
         assert_eq!(as_named(b"\xff", "ascii").unwrap_err().kind(), ErrorKind::UnicodeDecode);
         assert_eq!(as_named(b"", "klingon").unwrap_err().kind(), ErrorKind::Parsing);
         assert_eq!((guess(b"").1, guess(b"a").1, guess(b"\xff").1), ("utf-8", "ascii", "latin-1"));
+        for (bytes, wanted) in [
+            (b"\xef\xbb\xbfhi".as_slice(), ("hi", "utf-8-sig")),
+            (b"\xff\xfeh\0i\0", ("hi", "utf-16")),
+            (b"\xfe\xff\0h\0i", ("hi", "utf-16")),
+            (b"\xff\xfeh", ("\u{ff}\u{fe}h", "latin-1")),
+        ] {
+            let (text, encoding) = guess(bytes);
+            assert_eq!((text.as_str(), encoding), wanted);
+        }
     }
 }

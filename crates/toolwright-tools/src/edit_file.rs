@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ToolDef, ToolError};
+use toolwright_core::{Json, ToolDef, ToolError};
 
+use crate::marsys::place;
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::{patch, paths, read_file, text};
 
@@ -82,9 +83,8 @@ struct EditWithChanges {
     path: String,
     /// A unified diff, or the text to look for and the text to put in its place.
     changes: Changes,
-    /// Accepted and not needed: the form of the changes shows what they are.
-    #[serde(rename = "edit_format")]
-    _edit_format: Option<String>,
+    /// What the changes are, when it is to be checked: their form shows it anyway.
+    edit_format: Option<Format>,
     /// Only say whether it would fit.
     #[serde(default)]
     dry_run: bool,
@@ -95,13 +95,23 @@ struct EditWithChanges {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Changes {
+pub(crate) enum Changes {
     Diff(String),
     Replace(Replace),
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    #[serde(alias = "diff")]
+    UnifiedDiff,
+    SearchReplace,
+    LineBased,
+}
+
 #[derive(Deserialize, JsonSchema)]
-struct Replace {
+pub(crate) struct Replace {
     /// The text to look for.
     search: String,
     /// The text to put in its place.
@@ -109,13 +119,15 @@ struct Replace {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Changed {
+pub(crate) struct Changed {
     success: bool,
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hunks_applied: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replacements: Option<usize>,
+    /// Lines of a diff that were taken out or put in, or the number of replacements; 0 when nothing was written.
+    pub(crate) lines_changed: usize,
     dry_run: bool,
 }
 
@@ -126,39 +138,74 @@ pub(crate) fn edit_file_changes(options: &Options) -> ToolDef {
         "edit_file",
         "Change a file by a unified diff, or by replacing a text. A diff must fit line by line.",
         |call: Call, arguments: EditWithChanges| async move {
-            let EditWithChanges { path, changes, dry_run, replace_all, .. } = arguments;
-            let file = read_file::read(&call, &path).await?;
-            let mut done = Changed {
-                success: true,
-                path: path.clone(),
-                hunks_applied: None,
-                replacements: None,
-                dry_run,
-            };
-            let after = match changes {
-                Changes::Diff(diff) => {
-                    let hunks = patch::parse_bare_hunks(&diff)?;
-                    done.hunks_applied = Some(hunks.len());
-                    patch::apply(&path, &file, &hunks)?
-                }
-                Changes::Replace(Replace { search, replace }) => {
-                    let (search, replace) = (text::fit(&file, &search), text::fit(&file, &replace));
-                    let found = if search.is_empty() { 0 } else { file.matches(search.as_str()).count() };
-                    if found == 0 {
-                        return Err(ToolError::new(format!("the text to look for is not in {path}")));
-                    }
-                    let most = if replace_all { found } else { 1 };
-                    done.replacements = Some(most);
-                    file.replacen(search.as_str(), &replace, most)
-                }
-            };
-            if !dry_run {
-                paths::write(&call, &path, after.as_bytes()).await?;
+            let EditWithChanges { path, changes, edit_format, dry_run, replace_all } = arguments;
+            let path = place(&path)?;
+            if edit_format == Some(Format::UnifiedDiff) && matches!(changes, Changes::Replace(_)) {
+                return Err(ToolError::invalid(
+                    "`edit_format` says unified_diff, and `changes` is not a text",
+                ));
             }
-            Ok::<_, ToolError>(toolwright_core::Json(done))
+            let extent = if replace_all { Extent::All } else { Extent::First };
+            Ok::<_, ToolError>(Json(change(&call, &path, changes, extent, dry_run).await?))
         },
     );
     finish(tool, "files", Effect::Writes, &[("file_path", "path"), ("diff", "changes")])
+}
+
+/// How many occurrences of a text are replaced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    First,
+    All,
+}
+
+/// Makes the changes, or only says what they would be.
+pub(crate) async fn change(
+    call: &Call,
+    path: &str,
+    changes: Changes,
+    extent: Extent,
+    dry_run: bool,
+) -> Result<Changed, ToolError> {
+    let file = read_file::read(call, path).await?;
+    let mut done = Changed {
+        success: true,
+        path: path.to_owned(),
+        hunks_applied: None,
+        replacements: None,
+        lines_changed: 0,
+        dry_run,
+    };
+    let after = match changes {
+        Changes::Diff(diff) => {
+            let hunks = patch::parse_bare_hunks(unfenced(&diff))?;
+            done.hunks_applied = Some(hunks.len());
+            done.lines_changed = hunks.iter().map(patch::Hunk::changed).sum();
+            patch::apply(path, &file, &hunks)?
+        }
+        Changes::Replace(Replace { search, replace }) => {
+            let (search, replace) = (text::fit(&file, &search), text::fit(&file, &replace));
+            let found = if search.is_empty() { 0 } else { file.matches(search.as_str()).count() };
+            if found == 0 {
+                return Err(ToolError::new(format!("the text to look for is not in {path}")));
+            }
+            let most = if extent == Extent::All { found } else { 1 };
+            done.replacements = Some(most);
+            done.lines_changed = most;
+            file.replacen(search.as_str(), &replace, most)
+        }
+    };
+    match dry_run {
+        true => done.lines_changed = 0,
+        false => paths::write(call, path, after.as_bytes()).await?,
+    }
+    Ok(done)
+}
+
+/// A diff without the fence that models like to put around it.
+fn unfenced(diff: &str) -> &str {
+    let inner = diff.trim().strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    inner.and_then(|rest| rest.split_once('\n')).map_or(diff, |(_, body)| body)
 }
 
 #[cfg(test)]
@@ -180,5 +227,7 @@ mod tests {
         assert_eq!(edit("\ta\r\n\tb\r\nc", "b", "x\ny"), "\ta\r\n\tx\r\ny\r\nc");
         assert_eq!(edit("aa aa", "aa", "é"), "é é");
         assert_eq!(edit("a\r\nb\n", "a\r\nb", "q"), "q\n");
+        assert_eq!(unfenced("```diff\n-a\n+b\n```\n"), "-a\n+b\n");
+        assert_eq!(unfenced("-a\n+```\n"), "-a\n+```\n");
     }
 }

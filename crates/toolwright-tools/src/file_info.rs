@@ -88,7 +88,7 @@ fn permissions(mode: u32) -> String {
 }
 
 /// Seconds since 1970 as `2026-01-31T12:00:00Z`.
-fn time(seconds: i64) -> String {
+pub(crate) fn time(seconds: i64) -> String {
     format!("{}Z", Civil::of(seconds))
 }
 

@@ -90,15 +90,15 @@ async fn choose(call: &Call, place: &str) -> Result<Vec<(String, u64)>, ToolErro
         let found = files(call, place, Hidden::Skipped).await?;
         return Ok(found.into_iter().map(|file| (file.path, file.size)).collect());
     }
-    below(call, place).await
+    below(call, place, Hidden::Skipped).await
 }
 
-/// A file, or all files below a folder, hidden ones left out; with their sizes.
-pub(crate) async fn below(call: &Call, place: &str) -> Result<Vec<(String, u64)>, ToolError> {
+/// A file, or all files below a folder; with their sizes.
+pub(crate) async fn below(call: &Call, place: &str, hidden: Hidden) -> Result<Vec<(String, u64)>, ToolError> {
     match paths::find(call, place).await?.about {
         Some(about) if about.kind == Kind::File => Ok(vec![(place.to_owned(), about.size)]),
         Some(about) if about.kind == Kind::Folder => {
-            let found = walk(call, place, None, Hidden::Skipped).await?;
+            let found = walk(call, place, None, hidden).await?;
             let files = found.into_iter().filter(|item| item.is_file);
             Ok(files.map(|file| (paths::join(place, &file.path), file.size)).collect())
         }

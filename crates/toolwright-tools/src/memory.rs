@@ -222,16 +222,14 @@ impl Files {
         }
         let mut listed = BTreeSet::new();
         for file in self.files.keys().filter_map(|file| file.strip_prefix(path)?.strip_prefix('/')) {
-            let names: Vec<&str> = file.split('/').take(2).collect();
-            for depth in 1..=names.len() {
-                let names = names.get(..depth).unwrap_or_default();
-                if !names.iter().any(|name| name.starts_with('.')) {
-                    listed.insert(names.join("/"));
-                }
+            let names: Vec<&str> = file.split('/').collect();
+            for depth in 1..=names.len().min(2) {
+                // Folders come before files.
+                listed.insert((depth == names.len(), names.get(..depth).unwrap_or_default().join("/")));
             }
         }
-        let lines: String = listed.iter().map(|name| format!("{path}/{name}\n")).collect();
-        Ok(format!("{path}, two levels deep and without hidden names:\n{lines}"))
+        let lines: String = listed.iter().map(|(_, name)| format!("{path}/{name}\n")).collect();
+        Ok(format!("{path}, two levels deep:\n{lines}"))
     }
 
     fn put(&mut self, path: String, text: String) -> Result<String, ToolError> {

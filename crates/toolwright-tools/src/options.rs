@@ -13,6 +13,9 @@ use toolwright_net::Reach;
 
 use crate::live::Live;
 
+/// A command is stopped so long after its call, whose own error says more; it comes in time to carry the output.
+const AFTER_THE_CALL: Duration = Duration::from_millis(5);
+
 /// How a standard tool is set up. The default fits most runs.
 ///
 /// ```
@@ -116,8 +119,11 @@ impl Call {
         request
     }
 
-    /// Runs a command to its end, telling its output as it comes.
-    pub(crate) async fn run(&self, request: ExecRequest) -> Result<ExecResult, ToolError> {
+    /// Runs a command to its end, telling its output as it comes. When the time of the call is up the command ends with
+    /// it, so that what it has printed until then can be told.
+    pub(crate) async fn run(&self, mut request: ExecRequest) -> Result<ExecResult, ToolError> {
+        let left = self.context.time_left().map(|left| left + AFTER_THE_CALL);
+        request.timeout = [request.timeout, left].into_iter().flatten().min();
         let live = Live::new(&self.context);
         let result = self.sandbox()?.exec_live(request, &live).await;
         live.finish();
@@ -176,7 +182,8 @@ pub(crate) fn show_code(
     parameter: &'static str,
 ) -> impl Fn(&ToolCall) -> Result<CallView, ToolError> + Send + Sync {
     move |call| {
-        let code = call.arguments.get(parameter).and_then(serde_json::Value::as_str).unwrap_or_default();
+        let code =
+            call.arguments.get(parameter).and_then(serde_json::Value::as_str).unwrap_or_default().trim();
         // The fence is longer than any in the code, so the code cannot end it.
         let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
         let fence = "`".repeat(longest.max(2) + 1);

@@ -38,6 +38,11 @@ enum Side {
 }
 
 impl Hunk {
+    /// How many lines it takes out or puts in.
+    pub(crate) fn changed(&self) -> usize {
+        self.lines.iter().filter(|(side, _)| *side != Side::Both).count()
+    }
+
     fn old(&self) -> Vec<&str> {
         self.lines.iter().filter(|(side, _)| *side != Side::New).map(|(_, line)| line.as_str()).collect()
     }

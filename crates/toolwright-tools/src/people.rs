@@ -22,10 +22,11 @@ pub trait Person: Send + Sync {
 
     /// Lets them write something, in as many lines as they like; `None` when they do not want to. Where nothing else is
     /// said, that is a form of one field.
-    fn read<'a>(&'a self, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
+    fn read<'a>(&'a self, call_id: &'a Arc<str>, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
-            match self.ask(&Question { message: prompt.to_owned(), schema }).await {
+            let question = Question { call_id: call_id.clone(), message: prompt.to_owned(), schema };
+            match self.ask(&question).await {
                 Answer::Given(form) => {
                     Some(form.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
                 }
@@ -35,12 +36,25 @@ pub trait Person: Send + Sync {
     }
 
     /// Tells something that needs no answer.
-    fn tell<'a>(&'a self, title: &'a str, message: &'a str) -> BoxFuture<'a, ()>;
+    fn tell<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()>;
+}
+
+/// What a model wants somebody to know. The words are the model's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The call that tells it.
+    pub call_id: Arc<str>,
+    /// What it is about.
+    pub title: String,
+    /// What is told.
+    pub message: String,
 }
 
 /// What a model wants to know. The words are the model's: show them as what they are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
+    /// The call that asks, for those who serve several people at once.
+    pub call_id: Arc<str>,
     /// What is asked.
     pub message: String,
     /// The form: an object of named values.
@@ -63,7 +77,7 @@ pub enum Answer {
 /// ```
 /// use std::sync::Arc;
 /// use toolwright_core::{BoxFuture, RunScope};
-/// use toolwright_tools::{Answer, AtHand, Person, Question};
+/// use toolwright_tools::{Answer, AtHand, Notice, Person, Question};
 ///
 /// struct Nobody;
 ///
@@ -72,7 +86,7 @@ pub enum Answer {
 ///         Box::pin(async { Answer::Declined })
 ///     }
 ///
-///     fn tell<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, ()> {
+///     fn tell<'a>(&'a self, _: &'a Notice) -> BoxFuture<'a, ()> {
 ///         Box::pin(async {})
 ///     }
 /// }
@@ -132,7 +146,7 @@ pub fn ask_user(_: &Options) -> ToolDef {
             let compiled = Schema::compile(&schema).map_err(|error| {
                 ToolError::new("`schema` is not a form that can be filled in").with_source(error)
             })?;
-            let question = Question { message, schema };
+            let question = Question { call_id: context.call_id().clone(), message, schema };
             match at_hand(&context)?.0.ask(&question).await {
                 Answer::Declined => Err(ToolError::new("the user declined to answer")),
                 Answer::Cancelled => Err(ToolError::new("the user did not answer")),
@@ -205,7 +219,7 @@ pub fn user_input(_: &Options) -> ToolDef {
         "Ask the person you work for to write something, and wait for it.",
         |context: ToolContext, UserInput { prompt }: UserInput| async move {
             bounded("prompt", &prompt)?;
-            let written = at_hand(&context)?.0.read(&prompt).await;
+            let written = at_hand(&context)?.0.read(context.call_id(), &prompt).await;
             written.ok_or_else(|| ToolError::new("the user did not answer"))
         },
     );
@@ -228,7 +242,8 @@ pub fn notify_user(_: &Options) -> ToolDef {
         |context: ToolContext, NotifyUser { title, message }: NotifyUser| async move {
             bounded("title", &title)?;
             bounded("message", &message)?;
-            at_hand(&context)?.0.tell(&title, &message).await;
+            let notice = Notice { call_id: context.call_id().clone(), title, message };
+            at_hand(&context)?.0.tell(&notice).await;
             Ok::<_, ToolError>("the user was told")
         },
     );

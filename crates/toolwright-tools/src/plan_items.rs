@@ -27,8 +27,13 @@ struct Item {
     id: String,
     title: String,
     content: String,
+    /// The item as something that is being done.
+    #[serde(default)]
+    active_form: Option<String>,
     priority: Priority,
     status: Status,
+    #[serde(default)]
+    blocked_reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -64,7 +69,7 @@ impl Status {
     fn mark(self) -> char {
         match self {
             Status::Pending => ' ',
-            Status::InProgress => '~',
+            Status::InProgress => '>',
             Status::Completed => 'x',
             Status::Blocked => '!',
         }
@@ -79,7 +84,6 @@ struct NewItem {
     #[serde(default)]
     content: String,
     /// The same as something that is being done, for example `Writing the tests`.
-    #[expect(dead_code, reason = "a person's display may want it; it changes nothing here")]
     active_form: Option<String>,
     /// How much it matters.
     #[serde(default)]
@@ -107,6 +111,20 @@ struct Update {
     title: Option<String>,
     /// A new text.
     content: Option<String>,
+    /// The item as something that is being done.
+    active_form: Option<String>,
+    /// How much it matters.
+    priority: Option<Priority>,
+    /// What it waits for, when it is blocked.
+    blocked_reason: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Added {
+    #[serde(flatten)]
+    item: NewItem,
+    /// The item it comes after; the last one when left out.
+    after_item_id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -116,22 +134,29 @@ struct Remove {
 }
 
 impl Items {
-    fn add(&mut self, new: NewItem) -> Result<&Item, ToolError> {
-        for (name, text) in [("title", &new.title), ("content", &new.content)] {
+    fn add(&mut self, new: NewItem, at: Option<usize>) -> Result<Item, ToolError> {
+        let active = new.active_form.as_deref().unwrap_or_default();
+        for (name, text) in
+            [("title", new.title.as_str()), ("content", &new.content), ("active_form", active)]
+        {
             short(name, text)?;
         }
         if new.title.trim().is_empty() {
             return Err(ToolError::invalid("`title` is empty"));
         }
         self.count += 1;
-        self.items.push(Item {
+        let item = Item {
             id: self.count.to_string(),
             title: new.title,
             content: new.content,
+            active_form: new.active_form,
             priority: new.priority,
             status: Status::Pending,
-        });
-        self.items.last().ok_or_else(|| ToolError::new("the plan is empty"))
+            blocked_reason: None,
+        };
+        let at = at.unwrap_or(self.items.len()).min(self.items.len());
+        self.items.insert(at, item.clone());
+        Ok(item)
     }
 
     fn place(&self, id: &str) -> Result<usize, ToolError> {
@@ -155,11 +180,20 @@ impl Items {
         let all = self.items.len();
         let _ = writeln!(text, "Progress: {done}/{all} ({}%)", done * 100 / all.max(1));
         for (at, item) in self.items.iter().enumerate() {
-            let high = if item.priority == Priority::High { " [HIGH]" } else { "" };
-            let _ =
-                write!(text, "\n{}. [{}] {}{high} (id: {})", at + 1, item.status.mark(), item.title, item.id);
+            let priority = match item.priority {
+                Priority::Low => " [LOW]",
+                Priority::Medium => "",
+                Priority::High => " [HIGH]",
+            };
+            let (mark, title) = (item.status.mark(), &item.title);
+            let _ = write!(text, "\n{}. [{mark}] {title}{priority} (id: {})", at + 1, item.id);
             if !item.content.is_empty() {
                 let _ = write!(text, "\n   {}", item.content);
+            }
+            match (item.status, &item.active_form, &item.blocked_reason) {
+                (Status::InProgress, Some(active), _) => drop(write!(text, "\n   Currently: {active}")),
+                (Status::Blocked, _, Some(reason)) => drop(write!(text, "\n   Blocked: {reason}")),
+                _ => {}
             }
         }
         text
@@ -216,7 +250,7 @@ fn create(context: &ToolContext, instance: &str, arguments: Create) -> Result<St
         short("goal", goal)?;
     }
     for item in arguments.items {
-        plan.add(item)?;
+        plan.add(item, None)?;
     }
     let told = plan.told();
     context.store_as::<Option<Items>>(instance).set(Some(plan));
@@ -238,8 +272,18 @@ pub(crate) fn plan_update(options: &Options) -> ToolDef {
         "Change an item of the plan: begin it, finish it, or word it anew.",
         |plan, new: Update| {
             let at = plan.place(&new.item_id)?;
-            for (name, text) in [("title", &new.title), ("content", &new.content)] {
+            let texts = [
+                ("title", &new.title),
+                ("content", &new.content),
+                ("active_form", &new.active_form),
+                ("blocked_reason", &new.blocked_reason),
+            ];
+            for (name, text) in texts {
                 short(name, text.as_deref().unwrap_or_default())?;
+            }
+            if new.status.is_none() && new.priority.is_none() && texts.iter().all(|(_, text)| text.is_none())
+            {
+                return Err(ToolError::invalid("there is nothing to change: name at least one new value"));
             }
             let busy = plan
                 .items
@@ -254,6 +298,9 @@ pub(crate) fn plan_update(options: &Options) -> ToolDef {
             item.status = new.status.unwrap_or(item.status);
             item.title = new.title.unwrap_or_else(|| item.title.clone());
             item.content = new.content.unwrap_or_else(|| item.content.clone());
+            item.priority = new.priority.unwrap_or(item.priority);
+            item.active_form = new.active_form.or_else(|| item.active_form.take());
+            item.blocked_reason = new.blocked_reason.or_else(|| item.blocked_reason.take());
             Ok(format!("updated `{}`: {}", item.title, item.status.word()))
         },
     )
@@ -261,11 +308,14 @@ pub(crate) fn plan_update(options: &Options) -> ToolDef {
 
 /// The tool `plan_add_item`.
 pub(crate) fn plan_add_item(options: &Options) -> ToolDef {
-    of(options, "plan_add_item", "Add an item to the end of the plan.", |plan, new: NewItem| {
+    let description = "Add an item to the plan, at its end or after another.";
+    of(options, "plan_add_item", description, |plan, Added { item, after_item_id }: Added| {
         if plan.items.len() >= *ITEMS.end() {
             return Err(ToolError::invalid(format!("a plan has at most {} items", ITEMS.end())));
         }
-        plan.add(new).map(|item| format!("added `{}` (id: {})", item.title, item.id))
+        let at = after_item_id.map(|id| plan.place(&id)).transpose()?;
+        let added = plan.add(item, at.map(|at| at + 1))?;
+        Ok(format!("added `{}` (id: {})", added.title, added.id))
     })
 }
 

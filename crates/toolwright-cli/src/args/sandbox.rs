@@ -1,5 +1,6 @@
 //! Where tools work, for every command that runs some, and `sandbox explain`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -40,6 +41,10 @@ pub struct SandboxSection {
     pub env: EnvPolicy,
     pub limits: Limits,
     pub require: Option<Vec<Layer>>,
+    /// Files that are put into the sandbox when it is opened, by path.
+    pub files: BTreeMap<String, String>,
+    /// A script that is run in it then.
+    pub setup: Option<String>,
 }
 
 impl SandboxArgs {

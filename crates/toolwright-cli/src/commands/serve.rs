@@ -1,5 +1,6 @@
 //! `toolwright serve`: the tools, offered to MCP clients on stdin and stdout or over HTTP.
 
+use std::hash::Hasher as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,8 +9,10 @@ use std::time::Duration;
 
 use toolwright::lang::Loaded;
 use toolwright::mcp::{
-    ClientApprover, FileResources, HttpOptions, ResourceServer, Server, StateKey, TaskSupport, ToolPrompts,
+    ClientApprover, FileResources, HttpOptions, LogLevel, Peer, Question, ResourceServer, Server, StateKey,
+    TaskSupport, ToolPrompts,
 };
+use toolwright::tools::{self, Answer, AtHand, Notice, Person};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, CancelToken, Decision, Event, EventKind, Run, RunBuilder, Secret,
     Toolset,
@@ -36,7 +39,7 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
     let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
     let sandbox = if needs_sandbox { sandboxes::try_open(&place).await? } else { None };
     let configured = |tools: Toolset| -> anyhow::Result<RunBuilder> {
-        let builder = Run::builder(tools).approver(ClientApprover);
+        let builder = Run::builder(tools).approver(ClientApprover).state::<AtHand>(AtHand::new(AtClient));
         let builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
         Ok(match &sandbox {
             Some(sandbox) => builder.sandbox("default", sandbox.clone()),
@@ -130,6 +133,41 @@ fn beside(record: &RecordArgs) -> RecordArgs {
 
 /// A person picks a prompt, and need not be asked whether it may be made; what its flow calls is another matter.
 struct Picked;
+
+/// The person at the client: asked through it, and told in its log.
+struct AtClient;
+
+impl Person for AtClient {
+    fn ask<'a>(&'a self, question: &'a tools::Question) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let Some(peer) = Peer::of_call(&question.call_id) else { return Answer::Cancelled };
+            // The same call asks the same thing again when it is made again with the answer.
+            let key = format!("ask-{}", text_hash(&format!("{}{}", question.message, question.schema)));
+            let asked = Question::elicit(question.message.clone(), question.schema.clone());
+            match peer.ask(&key, asked).await {
+                Err(_) => Answer::Cancelled,
+                Ok(reply) => match reply.accepted() {
+                    Some(form) => Answer::Given(form.clone()),
+                    None => Answer::Declined,
+                },
+            }
+        })
+    }
+
+    fn tell<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(peer) = Peer::of_call(&notice.call_id) {
+                peer.log(LogLevel::Notice, format!("{}: {}", notice.title, notice.message));
+            }
+        })
+    }
+}
+
+fn text_hash(text: &str) -> String {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    format!("{:016x}", hasher.finish())
+}
 
 impl Approver for Picked {
     fn name(&self) -> &str {

@@ -1,6 +1,7 @@
 //! What a file offers to MCP clients beside its tools, the record of what they did, and servers that are shut in.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -266,6 +267,48 @@ fn a_server_from_npm_runs_in_a_sandbox_with_what_it_needs() {
     }
     let missing = show_in(folder.path(), &["mcp", "list", "--sandboxed", "--", "no-such-server"], "");
     assert!(missing.contains("there is no program `no-such-server`"), "{missing}");
+}
+
+#[test]
+fn what_a_tool_asks_is_answered_by_the_person_at_the_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "tools:\n  - import_tool: ask_user\n  - import_tool: notify_user\npolicy:\n  - {tools: ['*'], decision: approve}\n";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["serve", "t.yaml", "--no-record"])
+        .current_dir(folder.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let mut say = |message: Value| writeln!(input, "{message}").unwrap();
+    let mut heard = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    let capabilities = json!({"elicitation": {}});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
+    say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+    assert_eq!(heard()["id"], 0);
+    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let schema =
+        json!({"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]});
+    let arguments = json!({"message": "Which colour?", "schema": schema});
+    for (id, answer, wanted) in [
+        (1, json!({"action": "accept", "content": {"colour": "red"}}), "{\"colour\":\"red\"}"),
+        (2, json!({"action": "decline"}), "declined"),
+    ] {
+        let params = json!({"name": "ask_user", "arguments": arguments});
+        say(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+        let question = heard();
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        assert_eq!(question["params"]["message"], "Which colour?");
+        say(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        let told = heard();
+        assert_eq!(told["id"], id, "{told}");
+        assert!(told["result"]["content"][0]["text"].as_str().unwrap().contains(wanted), "{told}");
+    }
+    drop(input);
+    assert!(server.wait().unwrap().success());
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl Peer {
         Peer::of_call(context.call_id())
     }
 
-    fn of_call(call_id: &str) -> Option<Peer> {
+    /// The client that made the call with this id, or the call that it is part of.
+    pub fn of_call(call_id: &str) -> Option<Peer> {
         // Calls that a tool makes have the id of its own call, a full stop, and more.
         let root = call_id.split('.').next().unwrap_or(call_id);
         peers().get(root).cloned()

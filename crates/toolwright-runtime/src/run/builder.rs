@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, RwLock, Weak};
 
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Approver, CancelToken, Model, ModelDelta, RunScope, Sandbox, Secret, Store, ToolError, ToolSource,
-    Toolset,
+    Approver, CancelToken, Model, ModelDelta, Preparation, RunScope, Sandbox, Secret, Store, ToolError,
+    ToolSource, Toolset,
 };
 
 use super::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Handle, Run, RunInner};
@@ -125,6 +125,13 @@ impl RunBuilder {
     pub fn sandbox(mut self, name: impl Into<String>, sandbox: Arc<dyn Sandbox>) -> Self {
         self.scope.sandboxes.insert(name.into(), sandbox);
         self
+    }
+
+    /// Puts files into the sandboxes and runs the setup script, once all sandboxes are added. When that fails the
+    /// sandboxes are closed, unless somebody else holds them too.
+    pub async fn prepare(self, preparation: &Preparation) -> Result<Self, ToolError> {
+        preparation.carry_out(&self.scope.sandboxes).await?;
+        Ok(self)
     }
 
     /// Gives tools a model to ask.

@@ -58,7 +58,7 @@ impl LocalSandbox {
         };
         let session = Seat::start(setup).await?;
         let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
-        let user = std::env::var("USER").unwrap_or_else(|_| crate::sys::effective_ids().0.to_string());
+        let user = user_name(crate::sys::effective_ids().0);
         let seat = Seat { session: Arc::new(session), policy, workspace, home, user, layers: Vec::new() };
         Ok(LocalSandbox { seat, _private: private })
     }
@@ -67,6 +67,17 @@ impl LocalSandbox {
     pub fn workspace(&self) -> &Path {
         &self.seat.workspace
     }
+}
+
+/// The name of a user: what the system calls it, else what the caller calls itself, else its number.
+fn user_name(id: u32) -> String {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let found = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
+    });
+    found.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| id.to_string())
 }
 
 impl Sandbox for LocalSandbox {

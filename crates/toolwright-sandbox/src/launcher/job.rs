@@ -50,6 +50,9 @@ fn start(keeper: &Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<Running
     } else if !keeper.on(Layer::PidNamespace) {
         process::adopt_orphans().map_err(setup)?;
     }
+    if let Some(covers) = &keeper.covers {
+        covers.renew().map_err(setup)?;
+    }
     let job = receive(line.as_fd()).map_err(setup)?;
     let mut stdio = stdio;
     let mut terminal = None;

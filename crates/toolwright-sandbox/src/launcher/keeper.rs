@@ -12,7 +12,7 @@ use super::monitor::reply;
 use super::wire::{Event, Mode, Setup, SetupReply, Stage};
 use crate::layer::guard::Guard;
 use crate::layer::identity::{INSIDE, Identity};
-use crate::layer::view::{self, Plan};
+use crate::layer::view::{self, Covers, Plan};
 use crate::layer::{landlock, seccomp};
 use crate::policy::{Layer, Limits, Network};
 use crate::proxy;
@@ -89,6 +89,7 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
         step("loopback", sys::raise_loopback())?;
     }
     let viewed = on(Layer::MountNamespace);
+    let covers = viewed.then(|| Covers::new(&plan, guards, &setup.policy.protect));
     if viewed {
         let binds = match binds {
             Some(binds) => binds,
@@ -133,7 +134,8 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
         true => MemoryLimit::WholeSandbox,
         false => MemoryLimit::EachProcess,
     };
-    Ok(Keeper { limits: setup.policy.limits.clone(), mode: Mode::Isolated, layers, memory, ruleset, filter })
+    let limits = setup.policy.limits.clone();
+    Ok(Keeper { limits, mode: Mode::Isolated, layers, memory, ruleset, filter, covers })
 }
 
 /// What every job of a sandbox shares.
@@ -144,6 +146,8 @@ pub(super) struct Keeper {
     pub(super) memory: MemoryLimit,
     pub(super) ruleset: Option<OwnedFd>,
     pub(super) filter: Vec<libc::sock_filter>,
+    /// The masks and guards of the view, where there is one.
+    pub(super) covers: Option<Covers>,
 }
 
 impl Keeper {

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use super::keeper::{self, Keeper};
 use super::wire::{MAX_SETUP, Mode, Setup, SetupReply};
 use crate::layer::cgroup::Groups;
-use crate::layer::guard::Guards;
+use crate::layer::guard::{Guards, unprotected};
 use crate::layer::identity::Identity;
 use crate::layer::view::{Plan, detach_binds};
 use crate::policy::Layer;
@@ -63,7 +63,7 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
     // A container engine shows the placeholders; the monitor sees to it that they go, even if the runtime is killed.
     let guards = match Guards::prepare(&setup.workspace, &setup.policy.protect) {
         Ok(guards) => guards,
-        Err(message) => fail(control.as_fd(), &message),
+        Err(reason) => fail(control.as_fd(), &unprotected(reason)),
     };
     reply(control.as_fd(), &SetupReply::Ready { layers: Vec::new(), missing: Vec::new() }, &[]);
     let keeper = Keeper {
@@ -73,6 +73,7 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
         memory: MemoryLimit::WholeSandbox,
         ruleset: None,
         filter: Vec::new(),
+        covers: None,
     };
     keeper.serve(&control, watch_runtime().as_ref());
     drop(guards);
@@ -139,7 +140,7 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
     let guards = if off(Layer::MountNamespace) || setup.policy.read_only {
         Guards::default()
     } else {
-        Guards::prepare(&setup.workspace, &setup.policy.protect)?
+        Guards::prepare(&setup.workspace, &setup.policy.protect).map_err(unprotected)?
     };
     let (groups, more) = Groups::create(&setup.policy.limits);
     missing.extend(more);

@@ -2,7 +2,8 @@
 //!
 //! What exists is bound read-only over itself, and every folder on the way is bound over itself too, so that it cannot
 //! be renamed away. What does not exist gets an empty placeholder on the host to mount over; the last sandbox that uses
-//! a placeholder removes it. Placeholders are known by their odd modification time, held by a shared lock.
+//! a placeholder removes it. Placeholders are known by their odd modification time, held by a shared lock. What is at the
+//! place of one and does not look like one is somebody's work and stays.
 
 use std::ffi::CString;
 use std::io;
@@ -52,14 +53,12 @@ struct Placeholder {
 }
 
 impl Guards {
-    /// Decides what to guard, making placeholders in the workspace of the host.
-    pub(crate) fn prepare(workspace: &Path, protect: &[PathBuf]) -> Result<Guards, String> {
+    /// Decides what to guard, making placeholders in the workspace. The error says which path cannot be protected.
+    pub(crate) fn prepare(workspace: &Path, protect: &[PathBuf]) -> Result<Guards, (PathBuf, io::Error)> {
         let mut guards = Guards::default();
         let open = || sys::open_at(None, &sys::c_path(workspace)?, libc::O_PATH | libc::O_DIRECTORY, 0);
         for path in protect {
-            open()
-                .and_then(|root| guards.add(root, path))
-                .map_err(|error| format!("cannot protect `{}`: {error}", path.display()))?;
+            open().and_then(|root| guards.add(root, path)).map_err(|error| (path.clone(), error))?;
         }
         guards.list.sort_by(|a, b| {
             (a.path.components().count(), &a.path, a.pin).cmp(&(b.path.components().count(), &b.path, b.pin))
@@ -108,6 +107,11 @@ impl Guards {
     }
 }
 
+/// The message for a path that cannot be protected.
+pub(crate) fn unprotected((path, error): (PathBuf, io::Error)) -> String {
+    format!("cannot protect `{}`: {error}", path.display())
+}
+
 fn is_placeholder(about: &libc::stat) -> bool {
     let empty = about.st_mode & libc::S_IFMT == libc::S_IFDIR || about.st_size == 0;
     about.st_mtime == MARK && about.st_mtime_nsec == 0 && empty
@@ -145,10 +149,18 @@ impl Placeholder {
 
 impl Drop for Placeholder {
     fn drop(&mut self) {
+        // Somebody may have put a file of their own in its place since, or taken it away and a command has made another.
+        let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let Ok(there) = sys::open_at(Some(self.parent.as_fd()), &self.name, flags, 0) else { return };
+        let (Ok(about), Ok(held)) = (sys::stat(there.as_fd()), sys::stat(self.file.as_fd())) else { return };
+        if !is_placeholder(&about) {
+            return;
+        }
+        let same = (about.st_dev, about.st_ino) == (held.st_dev, held.st_ino);
+        let file = if same { &self.file } else { &there };
         // SAFETY: takes numbers only.
-        let alone = unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;
-        let ours = sys::stat(self.file.as_fd()).is_ok_and(|about| is_placeholder(&about));
-        if alone && ours {
+        let alone = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;
+        if alone {
             let flags = if self.folder { libc::AT_REMOVEDIR } else { 0 };
             // SAFETY: the name is NUL-terminated. A folder that is no longer empty stays.
             unsafe { libc::unlinkat(self.parent.as_raw_fd(), self.name.as_ptr(), flags) };
@@ -208,6 +220,26 @@ mod tests {
         drop(second);
         assert!(!dir.join(".mcp.json").exists() && !dir.join(".vscode").exists());
         assert!(!dir.join(".git/hooks").exists() && dir.join(".git/config").exists());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_took_the_place_of_a_placeholder_is_left_alone() {
+        let dir = std::env::temp_dir().join(format!("toolwright-guard-{:x}", sys::random_u64()));
+        fs::create_dir_all(&dir).unwrap();
+        let protect: Vec<PathBuf> = [".mcp.json", "b.yaml", "c.yaml", "d.yaml"].map(PathBuf::from).into();
+        let guards = Guards::prepare(&dir, &protect).unwrap();
+        fs::write(dir.join("new"), "{}").unwrap();
+        fs::rename(dir.join("new"), dir.join(".mcp.json")).unwrap();
+        fs::remove_file(dir.join("b.yaml")).unwrap();
+        fs::write(dir.join("b.yaml"), "").unwrap();
+        // Taken away, and made again as a command would.
+        fs::remove_file(dir.join("c.yaml")).unwrap();
+        std::mem::forget(Guards::prepare(&dir, &["c.yaml".into()]).unwrap().list);
+        fs::remove_file(dir.join("d.yaml")).unwrap();
+        drop(guards);
+        assert_eq!(fs::read_to_string(dir.join(".mcp.json")).unwrap(), "{}");
+        assert!(dir.join("b.yaml").exists() && !dir.join("c.yaml").exists() && !dir.join("d.yaml").exists());
         fs::remove_dir_all(dir).unwrap();
     }
 

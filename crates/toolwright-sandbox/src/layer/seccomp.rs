@@ -145,6 +145,13 @@ pub enum Test {
     NotIn(&'static [u32]),
     /// The masked bits have this value.
     Masked(u32, u32),
+    /// It is this value, and argument `pointer` is not null.
+    With {
+        /// The value.
+        is: u32,
+        /// The argument with the pointer.
+        pointer: u8,
+    },
     /// A set-id bit in a mode that counts: the flags in argument `flags` ask for a new file. Otherwise the mode is
     /// whatever happened to be in the register.
     NewSetId {
@@ -193,7 +200,17 @@ pub const RULES: &[Rule] = &[
     rule(452, 2, SET_ID), // fchmodat2
     rule(libc::SYS_openat, 3, Test::NewSetId { flags: 2 }),
     rule(libc::SYS_mkdirat, 2, SET_ID),
+    // The limit on core dumps is 1 and stays so: at 0 a crash would start the host's handler of crashes. Programs that
+    // want none (and some refuse to run with any) are told that they have none.
+    Rule { call: libc::SYS_setrlimit, argument: 0, test: Test::Is(CORE), verdict: Verdict::Errno(0) },
+    Rule {
+        call: libc::SYS_prlimit64,
+        argument: 1,
+        test: Test::With { is: CORE, pointer: 2 },
+        verdict: Verdict::Errno(0),
+    },
 ];
+const CORE: u32 = libc::RLIMIT_CORE;
 
 /// The older forms of the same calls.
 #[cfg(target_arch = "x86_64")]
@@ -244,6 +261,9 @@ pub fn decide(network: &Network, arch: u32, number: u32, arguments: [u64; 6]) ->
             Test::Is(wanted) => value == wanted,
             Test::NotIn(list) => !list.contains(&value),
             Test::Masked(mask, wanted) => value & mask == wanted,
+            Test::With { is, pointer } => {
+                value == is && arguments.get(usize::from(pointer)).is_some_and(|pointer| *pointer != 0)
+            }
             Test::NewSetId { flags } => argument(flags) & MAKES_FILE != 0 && value & SET_ID_BITS != 0,
         };
         if rule.call == i64::from(number) && hit {
@@ -308,6 +328,14 @@ fn tests(rule: &Rule) -> Vec<libc::sock_filter> {
         Test::Masked(mask, value) => {
             code.extend([plain(AND, mask), jump(JUMP_EQUAL, value, 0, 1), refuse]);
         }
+        Test::With { is, pointer } => code.extend([
+            jump(JUMP_EQUAL, is, 0, 5),
+            plain(LOAD, low_word(pointer)),
+            jump(JUMP_EQUAL, 0, 0, 2),
+            plain(LOAD, low_word(pointer) + 4),
+            jump(JUMP_EQUAL, 0, 1, 0),
+            refuse,
+        ]),
         Test::NewSetId { flags } => code.extend([
             jump(JUMP_SET, SET_ID_BITS, 0, 3),
             plain(LOAD, low_word(flags)),

@@ -73,9 +73,11 @@ fn the_program_is_the_table_for_every_number_of_every_entry() {
                 let number = number | offset;
                 let values = telling_values();
                 for value in values.into_iter().take(if ruled { usize::MAX } else { 3 }) {
-                    for argument in 0..12 {
-                        // Half of the time the other arguments say `O_CREAT`, which some tests look at too.
-                        let mut arguments = [if argument < 6 { 0 } else { libc::O_CREAT as u64 }; 6];
+                    for argument in 0..24 {
+                        // Some tests look at two arguments: the others are nothing, `O_CREAT`, a limit, or a pointer
+                        // whose lower half is nothing.
+                        let others = [0, libc::O_CREAT as u64, u64::from(CORE), 1 << 32];
+                        let mut arguments = [others[argument / 6]; 6];
                         let argument = argument % 6;
                         arguments[argument] = value;
                         let call = Call { number, arch, arguments };
@@ -122,6 +124,18 @@ fn ordinary_calls_go_through() {
     assert_eq!(decide(&Network::Off, ARCH, socket, unix), Verdict::Allow);
     assert_eq!(decide(&Network::Off, ARCH, socket, inet), Verdict::Errno(libc::EACCES));
     assert_eq!(decide(&Network::Loopback, ARCH, socket, inet), Verdict::Allow);
+}
+
+#[test]
+fn the_limit_on_core_dumps_is_read_and_never_set() {
+    let prlimit = |resource: u32, new: u64| {
+        decide(&Network::Off, ARCH, libc::SYS_prlimit64 as u32, [0, resource.into(), new, 0, 0, 0])
+    };
+    assert_eq!(prlimit(CORE, 0), Verdict::Allow);
+    assert_eq!(prlimit(CORE, 1 << 32), Verdict::Errno(0));
+    assert_eq!(prlimit(libc::RLIMIT_NOFILE, 4096), Verdict::Allow);
+    let set = decide(&Network::Off, ARCH, libc::SYS_setrlimit as u32, [CORE.into(), 4096, 0, 0, 0, 0]);
+    assert_eq!(set, Verdict::Errno(0));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use toolwright_core::{ErrorKind, ToolError};
 
-use super::guard::Guard;
+use super::guard::{Guard, Guards};
 use super::identity::{HOME, INSIDE, NAME};
 use super::landlock::Allow;
 use crate::policy::{Policy, is_of_the_machine};
@@ -25,6 +25,9 @@ pub(crate) const PRIVATE_WORKSPACE: &str = "/workspace";
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const SCRATCH: [(&str, u32); 3] = [("/tmp", 0o1777), ("/dev/shm", 0o1777), (HOME, 0o700)];
+/// What masks are made of. They stay in the view, where every command can put on a mask that has come off.
+const EMPTY_FILE: &str = "run/.empty";
+const EMPTY_FOLDER: &str = "run/.none";
 /// The folder on the host that the new root is first mounted on; any that exists would do.
 const STAGE: &std::ffi::CStr = c"/tmp";
 
@@ -276,12 +279,6 @@ pub(crate) fn mount_processes(target: &std::ffi::CStr) -> io::Result<()> {
     mount::filesystem(c"proc", target, flags, c"")
 }
 
-/// Detached empty things to mask with.
-struct Empty {
-    file: OwnedFd,
-    folder: OwnedFd,
-}
-
 /// The private folders, each with the limit of the policy.
 fn scratch(root: BorrowedFd<'_>, bytes: u64) -> Built<()> {
     for (path, mode) in SCRATCH {
@@ -315,35 +312,76 @@ fn names_and_masks(root: BorrowedFd<'_>, masked: &[PathBuf]) -> Built<()> {
         at(name, mount::attach(mount.as_fd(), target.as_fd()))?;
         at(name, fs::remove_file(&source))?;
     }
-    let (file, folder) = (base.join("empty"), base.join("none"));
-    at("mask", fs::write(&file, ""))?;
-    at("mask", fs::set_permissions(&file, PermissionsExt::from_mode(0o000)))?;
-    at("mask", fs::DirBuilder::new().mode(0o555).create(&folder))?;
-    let empty = Empty { file: at("mask", detach(&file))?, folder: at("mask", detach(&folder))? };
-    mask(root, masked, &empty)?;
-    at("mask", fs::remove_file(&file))?;
-    at("mask", fs::remove_dir(&folder))
+    at("mask", fs::write(EMPTY_FILE, ""))?;
+    at("mask", fs::set_permissions(EMPTY_FILE, PermissionsExt::from_mode(0o000)))?;
+    at("mask", fs::DirBuilder::new().mode(0o555).create(EMPTY_FOLDER))?;
+    masked.iter().try_for_each(|path| at(path.display(), mask(root, path)))
 }
 
-fn mask(root: BorrowedFd<'_>, paths: &[PathBuf], empty: &Empty) -> Built<()> {
-    for path in paths {
-        let resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS;
-        let name = at(path.display(), sys::c_path(path))?;
-        let target = match sys::open_beneath(root, &name, libc::O_PATH, 0, resolve) {
-            Ok(target) => target,
-            // What is not in the view needs no mask.
-            Err(error) if matches!(sys::errno(&error), libc::ENOENT | libc::ENOTDIR | libc::EACCES) => {
-                continue;
-            }
-            Err(error) => return Err(format!("{}: {error}", path.display())),
-        };
-        let folder = at(path.display(), sys::stat(target.as_fd()))?.st_mode & libc::S_IFMT == libc::S_IFDIR;
-        let source = if folder { &empty.folder } else { &empty.file };
-        let mount = at(path.display(), mount::detach(source.as_fd()))?;
-        at(path.display(), mount::restrict(mount.as_fd(), mount::RDONLY | mount::NOEXEC))?;
-        at(path.display(), mount::attach(mount.as_fd(), target.as_fd()))?;
+/// Covers a path with something empty, unless it is covered already.
+fn mask(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS;
+    let target = match sys::open_beneath(root, &sys::c_path(path)?, libc::O_PATH, 0, resolve) {
+        Ok(target) => target,
+        // What is not in the view needs no mask.
+        Err(error) if matches!(sys::errno(&error), libc::ENOENT | libc::ENOTDIR | libc::EACCES) => {
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    if sys::is_mount_root(target.as_fd())? {
+        return Ok(());
     }
-    Ok(())
+    let folder = sys::stat(target.as_fd())?.st_mode & libc::S_IFMT == libc::S_IFDIR;
+    let source = beneath(root, Path::new(if folder { EMPTY_FOLDER } else { EMPTY_FILE }))?;
+    let mount = mount::detach(source.as_fd())?;
+    mount::restrict(mount.as_fd(), mount::RDONLY | mount::NOEXEC)?;
+    mount::attach(mount.as_fd(), target.as_fd())
+}
+
+/// What lies on top of a finished view.
+#[derive(Debug)]
+pub(crate) struct Covers {
+    mask: Vec<PathBuf>,
+    guards: Vec<Guard>,
+    /// Relative to the workspace; empty where nothing can be changed anyway.
+    protect: Vec<PathBuf>,
+    workspace: PathBuf,
+}
+
+impl Covers {
+    pub(crate) fn new(plan: &Plan, guards: &[Guard], protect: &[PathBuf]) -> Covers {
+        let protect = if guards.is_empty() { Vec::new() } else { protect.to_vec() };
+        Covers {
+            mask: plan.mask.clone(),
+            guards: guards.to_vec(),
+            protect,
+            workspace: plan.workspace.clone(),
+        }
+    }
+
+    /// Puts on again what has come off. A mount goes away when, on the host, something else takes the place of what it
+    /// covers: an editor that saves a file under its name, or `git init` after `rm -r .git`.
+    pub(crate) fn renew(&self) -> io::Result<()> {
+        let root = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0)?;
+        self.mask.iter().try_for_each(|path| mask(root.as_fd(), path))?;
+        let is_on = |guard: &Guard| {
+            let place = beneath(root.as_fd(), &self.workspace.join(&guard.path))?;
+            sys::is_mount_root(place.as_fd())
+        };
+        if self.guards.iter().all(|guard| is_on(guard).unwrap_or(false)) {
+            return Ok(());
+        }
+        let guards = Guards::prepare(&self.workspace, &self.protect).map_err(|(_, error)| error)?;
+        for guard in &guards.list {
+            if !is_on(guard)? {
+                guard.attach(root.as_fd(), &self.workspace)?;
+            }
+        }
+        // New placeholders belong to the sandbox as a whole, which removes them at its end.
+        std::mem::forget(guards);
+        Ok(())
+    }
 }
 
 /// Opens a path of the view without following a link anywhere on the way.

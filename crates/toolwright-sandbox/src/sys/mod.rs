@@ -94,6 +94,16 @@ pub(crate) fn stat(fd: BorrowedFd<'_>) -> io::Result<libc::stat> {
     Ok(stat)
 }
 
+/// Whether something is mounted exactly here.
+pub(crate) fn is_mount_root(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    // SAFETY: `statx` is plain numbers, for which all zeroes is a valid value.
+    let mut about: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is a NUL-terminated constant and the pointer is to a live `statx` structure.
+    let done = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, 0, &raw mut about) };
+    check(done.into())?;
+    Ok(about.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0)
+}
+
 /// Closes every descriptor from `first` up.
 pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
     // SAFETY: takes numbers only; the caller is a fresh launcher that owns no descriptor from `first` up.

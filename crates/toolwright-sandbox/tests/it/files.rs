@@ -9,7 +9,7 @@ use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
 use toolwright_sandbox::{Policy, ProcessSandbox};
 
 use crate::attacks::Field;
-use crate::support::{Case, check, equal, folder, text};
+use crate::support::{Case, check, equal, folder, text, wait_until};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -22,6 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("FS-12::a_hard_link_outside_keeps_its_contents", hard_link),
         Case::new("SB-03::writing_through_a_link_is_refused", links),
         Case::new("FS-12::links_that_lead_nowhere_are_no_disaster", dangling),
+        Case::new("SB-06::what_takes_the_place_of_a_protected_file_is_protected", replaced),
         Case::new("SB-05::a_workspace_can_be_read_only", read_only),
         Case::new("SB-05::the_folder_of_a_command_cannot_leave", folders),
     ]
@@ -45,6 +46,49 @@ async fn odd_paths() -> Result<(), String> {
         }
     }
     field.untouched()
+}
+
+/// Somebody works on the host while a sandbox is open: protection and masks follow the names, and nothing of theirs is
+/// taken for a placeholder at the end.
+async fn replaced() -> Result<(), String> {
+    let work = folder("replaced");
+    let error = |error: std::io::Error| error.to_string();
+    let save = |name: &str, contents: &str| {
+        std::fs::write(work.join("new"), contents)?;
+        std::fs::rename(work.join("new"), work.join(name))
+    };
+    for name in [".mcp.json", ".env"] {
+        save(name, "first").map_err(error)?;
+    }
+    let mut policy = Policy::for_workspace(&work);
+    policy.mask.push(".env".into());
+    let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+    sandbox.exec(ExecRequest::new(["true"])).await.map_err(text)?;
+    for (name, contents) in [(".mcp.json", "second"), (".env", "secret"), ("toolwright.yaml", "tools: []")] {
+        save(name, contents).map_err(error)?;
+    }
+    std::fs::remove_file(work.join(".bashrc")).map_err(error)?;
+    std::fs::remove_dir(work.join(".git")).map_err(error)?;
+    std::fs::create_dir(work.join(".git")).map_err(error)?;
+    save(".git/config", "[core]").map_err(error)?;
+    let script = "for f in .mcp.json toolwright.yaml .bashrc .git/config .git/hooks .profile; do \
+                  (echo evil > $f) 2>/dev/null && echo wrote $f; mv $f away 2>/dev/null && echo moved $f; done; \
+                  cat .env 2>/dev/null; echo done";
+    let result = sandbox.exec(ExecRequest::new(["sh", "-c", script])).await.map_err(text)?;
+    equal(result.stdout.as_str(), "done\n")?;
+    drop(sandbox);
+    let placeholders = || [".bashrc", ".profile", ".vscode"].iter().any(|name| work.join(name).exists());
+    check("placeholders are left", wait_until(Duration::from_secs(60), || !placeholders()).await)?;
+    for (name, contents) in [
+        (".mcp.json", "second"),
+        (".env", "secret"),
+        ("toolwright.yaml", "tools: []"),
+        (".git/config", "[core]"),
+    ] {
+        let there = std::fs::read_to_string(work.join(name));
+        equal((name, there.map_err(error)?.as_str()), (name, contents))?;
+    }
+    std::fs::remove_dir_all(work).map_err(error)
 }
 
 async fn prefix() -> Result<(), String> {

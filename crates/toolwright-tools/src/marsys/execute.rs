@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ExecRequest, Json, ToolDef, ToolError};
+use toolwright_core::{ExecRequest, Json, ToolDef, ToolError, ToolOutput};
 
 use crate::options::{Call, Options, define};
 use crate::shell::{code_tool, half_a_minute, no_nul, within};
@@ -89,6 +89,46 @@ pub(crate) fn shell_execute(options: &Options) -> ToolDef {
             let mut request = call.request([shell.as_str(), "-c", &command]);
             request.cwd = working_dir.as_deref().map(super::place).transpose()?;
             run(&call, request, timeout, env, "shell", Some(command)).await
+        },
+    );
+    code_tool(tool, "bash", "command", &[("cmd", "command")])
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Streaming {
+    /// The command to run.
+    command: String,
+    /// Stop it after so many seconds.
+    #[serde(default = "half_a_minute")]
+    timeout: f64,
+    /// Variables to set.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// The folder to run it in.
+    working_dir: Option<String>,
+}
+
+/// The tool `shell_execute_streaming`: the result is the lines that were printed; who watches sees them as they come.
+pub(crate) fn shell_execute_streaming(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "shell_execute_streaming",
+        "Run a command of the shell and tell its output line by line.",
+        |call: Call, Streaming { command, timeout, env, working_dir }| async move {
+            no_nul("command", &command)?;
+            let mut request = call.request(["bash", "-c", &command]);
+            request.cwd = working_dir.as_deref().map(super::place).transpose()?;
+            within(&mut request, timeout)?;
+            request.env.extend(env);
+            let result = call.run(request).await?;
+            let lines: Vec<&str> = result.stdout.lines().map(str::trim_end).collect();
+            let output = ToolOutput::serialize(&lines)?;
+            Ok::<_, ToolError>(match result.success() {
+                true => output,
+                false => {
+                    output.with_metadata("exit_code", result.code).with_metadata("stderr", result.stderr)
+                }
+            })
         },
     );
     code_tool(tool, "bash", "command", &[("cmd", "command")])

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::{Json, ToolDef, ToolError, glob_match};
 
 use super::{here, place};
+use crate::glob_files::path_matches;
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::paths;
 use crate::walk::{Hidden, Item, walk};
@@ -90,12 +91,14 @@ pub(crate) fn list_files(options: &Options) -> ToolDef {
             paths::folder(&call, &folder).await?;
             let depth = if recursive { None } else { Some(1) };
             let items = walk(&call, &folder, depth, Hidden::Shown).await?;
-            let fits = |name: &str| pattern.as_deref().is_none_or(|pattern| glob_match(pattern, name));
-            let files: Vec<Entry> = items
-                .into_iter()
-                .map(|item| Entry::new(&folder, item))
-                .filter(|entry| fits(&entry.name))
-                .collect();
+            // A pattern with folders in it is one of paths.
+            let fits = |item: &Item| match pattern.as_deref() {
+                None => true,
+                Some(pattern) if pattern.contains('/') => path_matches(pattern, &item.path),
+                Some(pattern) => glob_match(pattern, item.path.rsplit('/').next().unwrap_or_default()),
+            };
+            let files: Vec<Entry> =
+                items.into_iter().filter(fits).map(|item| Entry::new(&folder, item)).collect();
             Ok::<_, ToolError>(Json(Listing {
                 path: if folder == "." { "/".to_owned() } else { format!("/{folder}") },
                 file_count: files.iter().filter(|entry| entry.is_file).count(),

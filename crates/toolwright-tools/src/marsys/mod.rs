@@ -7,10 +7,13 @@
 mod execute;
 mod files;
 mod lists;
+mod operations;
 mod outline;
+mod picture;
 mod read;
 mod search;
 mod shell;
+mod tokens;
 
 use toolwright_core::ToolError;
 
@@ -18,7 +21,7 @@ use crate::names::Make;
 use crate::paths;
 
 /// The references and what they stand for.
-pub(crate) const TOOLS: [(&str, Make); 22] = [
+pub(crate) const TOOLS: [(&str, Make); 25] = [
     ("marsys.read_file", read::read_file),
     ("marsys.write_file", files::write_file),
     ("marsys.edit_file", crate::edit_file::edit_file_changes),
@@ -27,12 +30,15 @@ pub(crate) const TOOLS: [(&str, Make); 22] = [
     ("marsys.create_directory", files::create_directory),
     ("marsys.get_file_structure", outline::get_file_structure),
     ("marsys.read_section", outline::read_section),
+    ("marsys.file_operations", operations::file_operations),
+    ("file_operations", operations::file_operations),
     ("search_files", search::search_files),
     ("create_directory", files::create_directory),
     ("get_file_structure", outline::get_file_structure),
     ("read_section", outline::read_section),
     ("python_execute", execute::python_execute),
     ("shell_execute", execute::shell_execute),
+    ("shell_execute_streaming", execute::shell_execute_streaming),
     ("shell_grep", shell::shell_grep),
     ("shell_find", shell::shell_find),
     ("shell_wc", shell::shell_wc),
@@ -44,7 +50,7 @@ pub(crate) const TOOLS: [(&str, Make); 22] = [
 ];
 
 /// A path from the root of the run: without `.` and `..`, and `.` for the root itself.
-fn place(path: &str) -> Result<String, ToolError> {
+pub(crate) fn place(path: &str) -> Result<String, ToolError> {
     if !path.is_empty() {
         paths::check(path)?;
     }

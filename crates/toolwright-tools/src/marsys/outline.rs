@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Json, ToolDef, ToolError};
+use serde_json::{Map, Value, json};
+use toolwright_core::{Json, ToolDef, ToolError, ToolOutput};
 
+use super::picture::Picture;
 use super::{place, read};
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::paths;
@@ -22,6 +24,8 @@ pub(super) struct Section {
     /// The first line, counted from 1.
     pub(super) start_line: usize,
     end_line: usize,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    metadata: Map<String, Value>,
 }
 
 /// The paragraphs of a text.
@@ -41,6 +45,7 @@ pub(super) fn sections(text: &str) -> Vec<Section> {
                 level: 1,
                 start_line: at + 1,
                 end_line: at + 1,
+                metadata: Map::new(),
             }),
         }
         open = true;
@@ -77,28 +82,51 @@ pub(super) struct Overview {
     #[serde(rename = "type")]
     kind: &'static str,
     sections: Vec<Section>,
-    metadata: Totals,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Totals {
-    total_paragraphs: usize,
-    total_lines: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sections_left_out: Option<usize>,
+    metadata: Map<String, Value>,
 }
 
 pub(super) fn overview(path: &str, text: &str) -> Overview {
     let mut sections = sections(text);
-    let total_paragraphs = sections.len();
+    let total = sections.len();
     sections.truncate(MOST);
-    let total_lines = if text.is_empty() { 0 } else { text.split('\n').count() };
-    let sections_left_out = total_paragraphs.checked_sub(MOST).filter(|count| *count > 0);
-    Overview {
-        kind: kind(path),
-        sections,
-        metadata: Totals { total_paragraphs, total_lines, sections_left_out },
+    let mut metadata = Map::new();
+    if text.is_empty() {
+        metadata.insert("empty_file".to_owned(), true.into());
+    } else {
+        metadata.insert("total_paragraphs".to_owned(), total.into());
+        metadata.insert("total_lines".to_owned(), text.split('\n').count().into());
     }
+    if total > MOST {
+        metadata.insert("sections_left_out".to_owned(), (total - MOST).into());
+    }
+    Overview { kind: kind(path), sections, metadata }
+}
+
+/// A picture is one section.
+fn of_picture(path: &str, bytes: &[u8], picture: Picture) -> Overview {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let about = json!({
+        "format": picture.format(),
+        "width": picture.width,
+        "height": picture.height,
+        "total_pixels": picture.pixels(),
+        "megapixels": picture.pixels() as f64 / f64::from(1 << 20),
+    });
+    let section = Section {
+        id: "image".to_owned(),
+        title: format!("Image: {name}"),
+        level: 1,
+        start_line: 1,
+        end_line: 1,
+        metadata: about.as_object().cloned().unwrap_or_default(),
+    };
+    let metadata = json!({
+        "format": picture.format().to_lowercase(),
+        "dimensions": [picture.width, picture.height],
+        "file_size": bytes.len(),
+    });
+    let metadata = metadata.as_object().cloned().unwrap_or_default();
+    Overview { kind: "image", sections: vec![section], metadata }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -120,11 +148,14 @@ pub(crate) fn get_file_structure(options: &Options) -> ToolDef {
     let tool = define(
         options,
         "get_file_structure",
-        "Tell which sections a text file has and where. Read one of them with read_section.",
+        "Tell which sections a file has and where. Read one of them with read_section.",
         |call: Call, Structure { path }| async move {
             let path = place(&path)?;
-            let (text, _) = read::text(&path, &paths::read(&call, &path).await?, None)?;
-            let overview = overview(&path, &text);
+            let bytes = paths::read(&call, &path).await?;
+            let overview = match Picture::of(&path, &bytes) {
+                Some(picture) => of_picture(&path, &bytes, picture?),
+                None => overview(&path, &read::text(&path, &bytes, None)?.0),
+            };
             let titles: Vec<String> =
                 overview.sections.iter().map(|section| format!("- {}", section.title)).collect();
             Ok::<_, ToolError>(Json(Told { overview, outline: titles.join("\n") }))
@@ -141,16 +172,6 @@ struct ReadSection {
     section_id: String,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct Shown {
-    path: String,
-    section_id: String,
-    title: String,
-    content: String,
-    line_range: [usize; 2],
-    total_lines: usize,
-}
-
 /// The tool `read_section`: one paragraph of a file.
 pub(crate) fn read_section(options: &Options) -> ToolDef {
     let tool = define(
@@ -163,7 +184,7 @@ pub(crate) fn read_section(options: &Options) -> ToolDef {
             let sections = sections(&text);
             let count = sections.len();
             let found = sections.into_iter().find(|section| section.id == section_id);
-            let Section { id, title, start_line, end_line, .. } = found.ok_or_else(|| {
+            let Section { title, start_line, end_line, .. } = found.ok_or_else(|| {
                 ToolError::new(format!("{path} has no section `{}`", section_id.escape_debug())).hint(
                     match count {
                         0 => "the file is empty".to_owned(),
@@ -173,9 +194,8 @@ pub(crate) fn read_section(options: &Options) -> ToolDef {
             })?;
             let lines: Vec<&str> = text.lines().collect();
             let content = lines.get(start_line - 1..end_line).unwrap_or_default().join("\n");
-            let total_lines = text.split('\n').count();
-            let line_range = [start_line, end_line];
-            Ok::<_, ToolError>(Json(Shown { path, section_id: id, title, content, line_range, total_lines }))
+            let output = ToolOutput::text(content).with_metadata("title", title);
+            Ok::<_, ToolError>(output.with_metadata("line_range", vec![start_line, end_line]))
         },
     );
     finish(tool, "files", Effect::Reads, &[("file_path", "path")])

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
 
 use super::outline::{self, Overview};
+use super::picture::{self, Look, Picture};
 use super::place;
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::{decode, paths};
@@ -24,24 +25,34 @@ struct ReadFile {
     start_line: Option<i64>,
     /// The last line; at most 250 lines are read at once.
     end_line: Option<i64>,
-    /// How the text is stored, for example utf-8 or latin-1; found out when left out.
+    /// How the text is stored, for example utf-8 or latin-1; found out when left out. What does not fit it is read as
+    /// latin-1.
     encoding: Option<String>,
     /// Also tell which sections the file has.
     #[serde(default)]
     include_overview: bool,
+    /// Make a picture smaller that has more pixels.
+    max_pixels: Option<u64>,
+    /// Whose tokens a picture is counted in: openai, anthropic, google or xai.
+    provider: Option<String>,
+    /// How closely a picture will be looked at: high or low.
+    detail: Option<String>,
 }
 
-/// `read_file` as MARSYS has it, for text. What is told is true: a file that is shown whole is not called partial, and
+/// `read_file` as MARSYS has it, for text and pictures. What is told is true: a file that is shown whole is not called partial, and
 /// the range is that of the lines shown.
 pub(crate) fn read_file(options: &Options) -> ToolDef {
     let tool = define(
         options,
         "read_file",
-        "Read lines of a text file, at most 250 at once.",
+        "Read lines of a text file, at most 250 at once, or look at a picture.",
         |call: Call, arguments: ReadFile| async move {
             let path = place(&arguments.path)?;
             let range = range(arguments.start_line, arguments.end_line)?;
             let bytes = paths::read(&call, &path).await?;
+            if let Some(picture) = Picture::of(&path, &bytes) {
+                return show_picture(path, bytes, picture?, arguments).await;
+            }
             let (text, encoding) = text(&path, &bytes, arguments.encoding.as_deref())?;
             let overview = arguments.include_overview.then(|| outline::overview(&path, &text));
             let shown = Shown { encoding, file_size: bytes.len(), overview, ..show(path, &text, range)? };
@@ -55,31 +66,43 @@ pub(crate) fn read_file(options: &Options) -> ToolDef {
     finish(tool, "files", Effect::Reads, &[("file_path", "path")])
 }
 
+async fn show_picture(
+    path: String,
+    bytes: Vec<u8>,
+    picture: Picture,
+    arguments: ReadFile,
+) -> Result<ToolOutput, ToolError> {
+    let work = move || {
+        let look = Look {
+            most_pixels: arguments.max_pixels.unwrap_or(picture::MOST_PIXELS).clamp(1, picture::MOST_PIXELS),
+            vendor: arguments.provider.as_deref().unwrap_or("generic"),
+            low: arguments.detail.as_deref() == Some("low"),
+        };
+        picture.show(&path, bytes, &look)
+    };
+    // Unpacking takes a while, and what unpacks it was not written for enemies.
+    let shown = tokio::task::spawn_blocking(work).await;
+    shown.unwrap_or_else(|error| Err(ToolError::new("the picture cannot be shown").with_source(error)))
+}
+
 /// The text of a file and the name of its encoding.
-pub(super) fn text(
-    path: &str,
-    bytes: &[u8],
-    encoding: Option<&str>,
-) -> Result<(String, &'static str), ToolError> {
+pub(super) fn text(path: &str, bytes: &[u8], encoding: Option<&str>) -> Result<(String, String), ToolError> {
     if let Some(kind) = no_text(bytes) {
         return Err(ToolError::of(ErrorKind::UnicodeDecode, format!("{path} is {kind}, not text")));
     }
-    match encoding {
-        Some(encoding) => decode::as_named(bytes, encoding),
-        None => Ok(decode::guess(bytes)),
-    }
+    let (text, found) = match encoding.map(|encoding| (encoding, decode::as_named(bytes, encoding))) {
+        Some((encoding, Ok((text, _)))) => return Ok((text, encoding.to_owned())),
+        Some((_, Err(error))) if error.kind() != ErrorKind::UnicodeDecode => return Err(error),
+        Some(_) => decode::as_named(bytes, "latin-1")?,
+        None => decode::guess(bytes),
+    };
+    Ok((text, found.to_owned()))
 }
 
 /// What a file is that begins like this, when it is certainly no text.
 fn no_text(bytes: &[u8]) -> Option<&'static str> {
-    let starts: [(&[u8], &str); 6] = [
-        (b"%PDF-", "a PDF document"),
-        (b"\x89PNG\r\n", "a PNG picture"),
-        (b"\xff\xd8\xff", "a JPEG picture"),
-        (b"GIF8", "a GIF picture"),
-        (b"PK\x03\x04", "a ZIP archive"),
-        (b"\x7fELF", "a program"),
-    ];
+    let starts: [(&[u8], &str); 3] =
+        [(b"%PDF-", "a PDF document"), (b"PK\x03\x04", "a ZIP archive"), (b"\x7fELF", "a program")];
     starts.into_iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, kind)| kind)
 }
 
@@ -105,7 +128,7 @@ struct Shown {
     path: String,
     /// Lines are missing.
     partial: bool,
-    encoding: &'static str,
+    encoding: String,
     /// The lines that are shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     line_range: Option<[usize; 2]>,

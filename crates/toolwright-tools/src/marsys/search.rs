@@ -11,6 +11,7 @@ use super::{here, outline, place, yes};
 use crate::glob_files::{is_pattern, path_matches};
 use crate::grep_files::{below, cut, regex};
 use crate::options::{Call, Effect, Options, count, define, finish};
+use crate::paths::Kind;
 use crate::texts;
 use crate::walk::{Hidden, walk};
 use crate::{options, paths};
@@ -48,8 +49,10 @@ struct SearchFiles {
     max_files: i64,
 }
 
+const EVERYTHING: &str = "**/*";
+
 fn everything() -> String {
-    "**/*".to_owned()
+    EVERYTHING.to_owned()
 }
 
 fn hundred() -> i64 {
@@ -157,18 +160,24 @@ async fn names(call: &Call, arguments: &SearchFiles) -> Result<Found, ToolError>
     let folder = place(&arguments.path)?;
     let depth = options::count("max_depth", arguments.max_depth)?;
     let most_files = options::count("max_files", arguments.max_files)?;
-    paths::folder(call, &folder).await?;
+    let files: Vec<String> = match paths::find(call, &folder).await?.about.map(|about| about.kind) {
+        None => return Err(paths::missing(&folder)),
+        Some(Kind::File) => vec![folder],
+        Some(_) => {
+            let items = walk(call, &folder, Some(depth), Hidden::Shown).await?;
+            let wanted = items.iter().filter(|item| item.is_file && is_wanted(arguments, &item.path));
+            wanted.map(|item| paths::join(&folder, &item.path)).collect()
+        }
+    };
+    // A pattern is taken as it is written, a piece of a name in capitals or not.
     let fold = |text: &str| if arguments.case_sensitive { text.to_owned() } else { text.to_lowercase() };
-    let query = fold(&arguments.query);
-    let items = walk(call, &folder, Some(depth), Hidden::Skipped).await?;
-    let files = items.iter().filter(|item| item.is_file && path_matches(&arguments.file_pattern, &item.path));
+    let query = &arguments.query;
     let mut found = nothing(arguments);
-    for item in files.take(most_files) {
-        let name = fold(item.path.rsplit('/').next().unwrap_or_default());
-        let hit = if is_pattern(&query) { glob_match(&query, &name) } else { name.contains(&query) };
+    for path in files.iter().take(most_files) {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let hit = if is_pattern(query) { glob_match(query, name) } else { fold(name).contains(&fold(query)) };
         if hit {
-            let path = paths::join(&folder, &item.path);
-            found.matches.push(Match::new(&path, 1, &path));
+            found.matches.push(Match::new(path, 1, path));
         }
     }
     found.total_matches = found.matches.len();
@@ -181,11 +190,11 @@ async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Foun
     let path = place(&arguments.path)?;
     let around = if arguments.include_context { count("context_lines", arguments.context_lines)? } else { 0 };
     let pattern = regex(&arguments.query, !arguments.case_sensitive)?;
-    let files = below(call, &path).await?;
+    let files = below(call, &path, Hidden::Shown).await?;
     if files.is_empty() && paths::find(call, &path).await?.about.is_none() {
         return Err(paths::missing(&path));
     }
-    let fits = |file: &str| file == path || path_matches(&arguments.file_pattern, inside(&path, file));
+    let fits = |file: &str| file == path || is_wanted(arguments, inside(&path, file));
     let files = files.into_iter().filter(|(file, _)| fits(file));
     let mut found = nothing(arguments);
     let skipped = texts::each(call, files, |file, text| {
@@ -231,6 +240,13 @@ async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Foun
         found.metadata.insert("files_too_large".to_owned(), json!(skipped));
     }
     Ok(found)
+}
+
+/// Whether a file is one to look at. The insides of repositories are not, and hidden names count unless a pattern says
+/// what to look at.
+fn is_wanted(arguments: &SearchFiles, path: &str) -> bool {
+    !path.split('/').any(|name| matches!(name, ".git" | ".svn" | ".hg"))
+        && (arguments.file_pattern == EVERYTHING || path_matches(&arguments.file_pattern, path))
 }
 
 /// A path as seen from the folder it was found in.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolwright_core::{BoxFuture, ErrorKind, ToolCall, ToolResult, Toolset};
 use toolwright_runtime::Run;
-use toolwright_tools::{Answer, AtHand, Person, Question, resolve};
+use toolwright_tools::{Answer, AtHand, Notice, Person, Question, resolve};
 
 use crate::support::{Backend, cases};
 
@@ -23,8 +23,8 @@ impl Person for Scripted {
         Box::pin(async { self.answer.clone() })
     }
 
-    fn tell<'a>(&'a self, title: &'a str, message: &'a str) -> BoxFuture<'a, ()> {
-        self.heard.lock().unwrap().push(format!("{title}: {message}"));
+    fn tell<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+        self.heard.lock().unwrap().push(format!("{}: {}", notice.title, notice.message));
         Box::pin(async {})
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolwright_core::{CallNote, ErrorKind, ToolCall};
+use toolwright_core::{CallNote, ErrorKind, Tool as _, ToolCall, ToolDef};
 use toolwright_runtime::{Event, EventKind, Run};
 use toolwright_tools::{Options, bash, python};
 
@@ -14,6 +14,7 @@ use crate::support::{Backend, Bench, cases};
 cases![
     a_shell_tells_output_errors_and_a_bad_end,
     a_timeout_stops_the_whole_tree_and_keeps_the_output,
+    what_was_printed_before_the_end_of_the_call_is_kept,
     programs_run_without_a_shell,
     python_reads_its_program_whole,
     aliases_are_accepted,
@@ -21,6 +22,7 @@ cases![
     secrets_of_the_caller_are_not_in_the_environment,
     search_finds_lines_in_many_files,
     a_thought_changes_nothing,
+    an_approver_sees_the_code,
     output_is_told_while_a_command_runs,
     a_plan_with_a_goal_is_kept_and_told,
 ];
@@ -51,6 +53,20 @@ async fn a_timeout_stops_the_whole_tree_and_keeps_the_output(backend: Backend) {
     assert!(!running(&marker), "the call is over and its processes are not");
     let result = bench.call("python", json!({"code": "print('a', flush=True)\nwhile True: pass"})).await;
     assert_eq!(result.error.as_ref().unwrap().kind, ErrorKind::Timeout);
+}
+
+async fn what_was_printed_before_the_end_of_the_call_is_kept(backend: Backend) {
+    let tool = bash(&Options::new()).with_timeout(Duration::from_secs(2));
+    let bench = Bench::of(backend, [tool]).await;
+    // On a machine that is busy enough the command may not be gone when the call has to end.
+    for _ in 0..10 {
+        let result = bench.call("bash", json!({"command": "echo before; sleep 3600"})).await;
+        assert_eq!(result.error.as_ref().unwrap().kind, ErrorKind::Timeout);
+        if result.to_text().contains("before") {
+            return;
+        }
+    }
+    panic!("the output was lost ten times");
 }
 
 async fn programs_run_without_a_shell(backend: Backend) {
@@ -138,6 +154,17 @@ async fn search_finds_lines_in_many_files(backend: Backend) {
     assert!(message.contains("not a regular expression"), "{message}");
     let names = bench.value("glob_files", json!({"pattern": "**/f1?.txt"})).await;
     assert_eq!(names.as_array().unwrap().len(), 10);
+}
+
+async fn an_approver_sees_the_code(_: Backend) {
+    let view = |tool: &ToolDef, arguments: serde_json::Value| {
+        let viewer = tool.settings().viewer.clone().unwrap();
+        viewer(&ToolCall::new("1", "t", arguments)).unwrap().call.unwrap()
+    };
+    let shown = view(&bash(&Options::new()), json!({"command": " ls -la \n"}));
+    assert_eq!((shown.title.as_deref(), shown.content.as_str()), (Some("bash"), "```bash\nls -la\n```\n"));
+    let shown = view(&python(&Options::new()), json!({"code": "print('```')"}));
+    assert_eq!(shown.content, "````python\nprint('```')\n````\n");
 }
 
 async fn a_thought_changes_nothing(backend: Backend) {

@@ -7,6 +7,7 @@ mod inspect;
 mod llm_workers;
 mod marsys;
 mod marsys_tools;
+mod sandbox;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use toolwright_testkit::vectors::{Tally, load};
 use crate::support::Case;
 
 /// The systems and their files.
-const FILES: [&str; 3] = ["inspect/tools", "llm_workers/fs", "marsys/tools"];
+const FILES: [&str; 4] = ["inspect/tools", "inspect/sandbox", "llm_workers/fs", "marsys/tools"];
 
 #[derive(Deserialize, Clone)]
 pub(crate) struct Vector {
@@ -83,7 +84,7 @@ pub(crate) fn finish(tally: &Tally) {
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    [inspect::cases(), llm_workers::cases(), marsys::cases(), marsys_tools::cases()]
+    [inspect::cases(), llm_workers::cases(), marsys::cases(), marsys_tools::cases(), sandbox::cases()]
         .into_iter()
         .flatten()
         .collect()

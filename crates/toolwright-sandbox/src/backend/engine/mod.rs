@@ -29,7 +29,7 @@ use super::shared::{FILE_PATIENCE, Seat, ignore, look_up};
 use crate::env;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Job, Mode, Setup};
-use crate::layer::guard::Guards;
+use crate::layer::guard::{Guards, unprotected};
 use crate::layer::identity::{HOME, NAME};
 use crate::layer::view::PRIVATE_WORKSPACE;
 use crate::policy::{EnvPolicy, Layer, Policy};
@@ -132,7 +132,8 @@ impl EngineSandbox {
             workspace: at.clone(),
             policy: host,
         };
-        let guards = Guards::prepare(&at, &client.policy.protect).map_err(unavailable)?;
+        let guards = Guards::prepare(&at, &client.policy.protect)
+            .map_err(|reason| unavailable(unprotected(reason)))?;
         policy.workspace = folder;
         let workspace = policy.workspace.clone().unwrap_or_else(|| PRIVATE_WORKSPACE.into());
         let name = format!("toolwright-{:016x}", sys::random_u64());

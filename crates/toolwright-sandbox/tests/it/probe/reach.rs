@@ -37,6 +37,30 @@ pub(super) const PROBES: &[Probe] = probes![
         "/proc/sys/net/ipv4/ip_forward"
     ]
     .map(|path| (path.to_owned(), OpenOptions::new().write(true).open(path).map(drop))))),
+    ("SB-22", "write settings of processes", |_| all([
+        "/proc/self/uid_map",
+        "/proc/self/setgroups",
+        "/proc/self/attr/current",
+        "/proc/self/coredump_filter",
+        "/proc/self/timerslack_ns",
+        "/proc/self/comm",
+        "/proc/self/mem",
+        "/proc/1/oom_score_adj",
+        "/proc/1/comm"
+    ]
+    .map(|path| (path.to_owned(), OpenOptions::new().write(true).open(path).map(drop))))),
+    ("SB-08", "open what process 1 has open", |_| all([
+        "/proc/1/fd",
+        "/proc/1/root/etc",
+        "/proc/1/cwd",
+        "/proc/1/exe",
+        "/proc/1/maps",
+        "/proc/1/map_files"
+    ]
+    .map(|path| {
+        let read = fs::read_dir(path).map(drop).or_else(|_| File::open(path).map(drop));
+        (path.to_owned(), read)
+    }))),
     ("SB-23", "change attributes outside", |t| {
         let passwd = c"/usr/bin/env";
         let canary = c(&t.canary.join("secret").display().to_string());
@@ -125,16 +149,25 @@ pub(super) const PROBES: &[Probe] = probes![
         call("nice", libc::SYS_setpriority, 0, 0, -5, 0, 0),
         call("ioprio", libc::SYS_ioprio_set, 1, 0, 1 << 13, 0, 0),
     ])),
-    ("SB-32", "raise a limit", |_| all([
-        libc::RLIMIT_NOFILE,
-        libc::RLIMIT_NPROC,
-        libc::RLIMIT_CORE,
-        libc::RLIMIT_FSIZE
-    ]
-    .map(|resource| {
-        let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: the pointer is to one `rlimit`.
-        raw("setrlimit", unsafe { libc::setrlimit(resource, &raw const unlimited) }.into())
+    ("SB-32", "raise a limit", |_| all([libc::RLIMIT_NOFILE, libc::RLIMIT_NPROC, libc::RLIMIT_FSIZE].map(
+        |resource| {
+            let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: the pointer is to one `rlimit`.
+            raw("setrlimit", unsafe { libc::setrlimit(resource, &raw const unlimited) }.into())
+        }
+    ))),
+    ("SB-34", "have the host's handler of crashes started", |_| all([0, libc::RLIM_INFINITY].map(|value| {
+        let mut limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+        // SAFETY: the pointers are to one `rlimit`. Only with a limit of exactly 1 no handler is started.
+        let is_one = unsafe {
+            libc::setrlimit(libc::RLIMIT_CORE, &raw const limit);
+            libc::getrlimit(libc::RLIMIT_CORE, &raw mut limit);
+            limit.rlim_cur == 1
+        };
+        (
+            format!("core limit {value}"),
+            if is_one { Err(io::Error::from_raw_os_error(libc::EPERM)) } else { Ok(()) },
+        )
     }))),
     ("SB-33", "leave a set-user-id program behind", |_| {
         let _ = fs::copy("/bin/true", "suid");

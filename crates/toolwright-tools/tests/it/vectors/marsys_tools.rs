@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use image::ImageFormat;
 use serde_json::{Map, Value, json};
-use toolwright_core::{ErrorKind, ToolResult};
+use toolwright_core::{Content, ErrorKind, ToolResult};
 use toolwright_testkit::vectors::Tally;
 use toolwright_tools::{references, resolve};
 
@@ -13,6 +14,9 @@ use crate::support::{Backend, Bench, cases, value_of};
 
 cases![
     file_tools_find_what_they_find_in_marsys,
+    pictures_are_shown_as_in_marsys,
+    one_tool_does_the_plain_things_to_files,
+    hidden_files_are_found_and_patterns_of_paths_too,
     code_and_shell_tools_answer_as_in_marsys,
     paths_of_marsys_begin_at_the_folder_of_the_run,
     definitions_are_those_of_marsys,
@@ -131,6 +135,9 @@ async fn file_tools_find_what_they_find_in_marsys(backend: Backend) {
     let mut tally = Tally::default();
     for vector in of_kind("file") {
         let Some(tool) = vector.given["tool"].as_str() else { continue };
+        if is_about_a_picture(&vector) {
+            continue;
+        }
         let result = bench.call(tool, vector.given["args"].clone()).await;
         if !worked(&vector.observed) {
             tally.check(&vector.id, &true, &result.error.is_some());
@@ -143,6 +150,62 @@ async fn file_tools_find_what_they_find_in_marsys(backend: Backend) {
     }
     finish(&tally);
     assert_eq!(bench.read("out/new.md"), "x\ny\n");
+}
+
+fn is_about_a_picture(vector: &Vector) -> bool {
+    let path = vector.given["args"]["path"].as_str().unwrap_or_default();
+    [".png", ".jpg", ".gif"].iter().any(|ending| path.ends_with(ending))
+}
+
+async fn pictures_are_shown_as_in_marsys(backend: Backend) {
+    let bench = bench(backend).await;
+    for (name, width, height, format) in [
+        ("wide.jpg", 3000, 1000, ImageFormat::Jpeg),
+        ("im.png", 640, 480, ImageFormat::Png),
+        ("tiny.gif", 10, 10, ImageFormat::Gif),
+    ] {
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        image::DynamicImage::new_rgb8(width, height).write_to(&mut bytes, format).unwrap();
+        bench.write(name, bytes.into_inner());
+    }
+    let mut tally = Tally::default();
+    for vector in of_kind("file").filter(is_about_a_picture) {
+        let tool = vector.given["tool"].as_str().unwrap();
+        let result = bench.call(tool, vector.given["args"].clone()).await;
+        assert!(result.error.is_none(), "{}: {:?}", vector.id, result.error);
+        let told = value_of(&result);
+        if tool == "get_file_structure" {
+            let ok = &vector.observed["ok"];
+            let about = |told: &Value| {
+                let section = &told["sections"][0];
+                let size = &told["metadata"]["dimensions"];
+                (told["type"].clone(), section["id"].clone(), section["metadata"].clone(), size.clone())
+            };
+            tally.check(&vector.id, &about(ok), &about(&told));
+            continue;
+        }
+        let blocks = &vector.observed["ok"]["$ToolResponse"]["content"];
+        let words = blocks[0]["text"].as_str().unwrap();
+        let said =
+            |what: &str| words.split(what).nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+        let url = &blocks[1]["image_url"]["url"];
+        let url = url["$data_url"].as_str().or(url.as_str()).unwrap();
+        let wanted = (
+            said("Dimensions: "),
+            said("(generic): "),
+            words.contains("Downsampled"),
+            url.split([':', ';']).nth(1).unwrap().to_owned(),
+        );
+        let Some(Content::Image(media)) = result.content.get(1) else { panic!("{result:?}") };
+        let got = (
+            format!("{}x{}", told["width"], told["height"]),
+            told["estimated_tokens"].to_string(),
+            told["downsampled"] == true,
+            media.mime_type.clone(),
+        );
+        tally.check(&vector.id, &wanted, &got);
+    }
+    finish(&tally);
 }
 
 /// The parameters of a method that was called by position.
@@ -265,13 +328,12 @@ async fn sections_can_be_read_one_by_one(backend: Backend) {
     let bench = bench(backend).await;
     let told = bench.value("get_file_structure", json!({"path": "/code.py"})).await;
     assert_eq!(told["outline"], "- import os\n- def f(x):\n- class K:");
-    let section = bench.value("read_section", json!({"path": "code.py", "section_id": "paragraph:2"})).await;
-    assert_eq!(section["content"], "def f(x):\n    return x");
-    assert_eq!(section["line_range"], json!([3, 4]));
+    let section = bench.call("read_section", json!({"path": "code.py", "section_id": "paragraph:2"})).await;
+    assert_eq!(section.to_text(), "def f(x):\n    return x");
+    assert_eq!(section.metadata["line_range"], json!([3, 4]));
     let found = json!({"query": "class", "search_type": "structure"});
     assert_eq!(bench.value("search_files", found).await["matches"][0]["section_id"], "paragraph:3");
-    let picture = bench.folder.join("p.png");
-    std::fs::write(&picture, b"\x89PNG\r\n\x1a\n").unwrap();
+    bench.write("p.png", b"\x89PNG\r\n\x1a\n");
     assert_eq!(bench.error("get_file_structure", json!({"path": "p.png"})).await.0, ErrorKind::UnicodeDecode);
     let overview = json!({"path": "code.py", "start_line": 1, "end_line": 2, "include_overview": true});
     let read = bench.value("read_file", overview).await;
@@ -315,4 +377,65 @@ async fn texts_for_the_shell_stay_texts(backend: Backend) {
     bench.value("shell_sed", in_place).await;
     assert!(bench.read("ten.txt").starts_with("row 1\n"));
     assert!(!bench.folder.join("pwned").exists());
+}
+
+async fn one_tool_does_the_plain_things_to_files(backend: Backend) {
+    let bench = Bench::of(backend, resolve("marsys.file_operations")).await;
+    let ask = async |arguments: Value| bench.value("file_operations", arguments).await;
+    let written = ask(json!({"operation": "write", "path": "a/b.txt", "content": "hi"})).await;
+    assert_eq!(written, json!({"path": "a/b.txt", "written": 2, "status": "success"}));
+    let read = ask(json!({"operation": "read", "path": "/a/b.txt"})).await;
+    assert_eq!(read, json!({"path": "a/b.txt", "content": "hi", "size": 2}));
+    assert_eq!(ask(json!({"operation": "list", "path": "a"})).await["items"], json!(["b.txt"]));
+    let about = ask(json!({"operation": "info", "path": "a"})).await;
+    assert_eq!((&about["is_dir"], &about["is_file"]), (&json!(true), &json!(false)));
+    let changes = json!({"search": "hi", "replace": "ho"});
+    ask(json!({"operation": "edit", "path": "a/b.txt", "changes": changes})).await;
+    assert_eq!(bench.read("a/b.txt"), "ho");
+    for (wrong, kind) in [
+        (json!({"operation": "write", "path": "z"}), ErrorKind::Parsing),
+        (json!({"operation": "edit", "path": "a/b.txt"}), ErrorKind::Parsing),
+        (json!({"operation": "move", "path": "a/b.txt"}), ErrorKind::Parsing),
+        (json!({"operation": "read", "path": "zz"}), ErrorKind::FileNotFound),
+        (json!({"operation": "info", "path": "zz"}), ErrorKind::FileNotFound),
+        (json!({"operation": "read", "path": "../x"}), ErrorKind::Unknown),
+        (json!({"operation": "list", "path": "a/b.txt"}), ErrorKind::Unknown),
+        (json!({"operation": "delete", "path": "a"}), ErrorKind::Unknown),
+    ] {
+        assert_eq!(bench.error("file_operations", wrong.clone()).await.0, kind, "{wrong}");
+    }
+    ask(json!({"operation": "delete", "path": "a/b.txt"})).await;
+    ask(json!({"operation": "delete", "path": "a"})).await;
+    assert!(!bench.folder.join("a").exists());
+}
+
+async fn hidden_files_are_found_and_patterns_of_paths_too(backend: Backend) {
+    let bench = bench(backend).await;
+    bench.write("d1/.hidden", "needle hid\n");
+    bench.write(".git/needle", "needle\n");
+    bench.write("UPPER.TXT", "x\n");
+    let files = async |arguments: Value| -> Vec<String> {
+        let told = bench.value("search_files", arguments).await;
+        let matches = told["matches"].as_array().unwrap().iter();
+        matches.map(|found| found["file"].as_str().unwrap().to_owned()).collect()
+    };
+    let found = files(json!({"query": "needle h"})).await;
+    assert_eq!(found, ["d1/.hidden", "d1/inner.txt"]);
+    assert_eq!(files(json!({"query": "hidden", "search_type": "filename"})).await, ["d1/.hidden"]);
+    assert_eq!(files(json!({"query": "*.TXT", "search_type": "filename"})).await, ["UPPER.TXT"]);
+    assert_eq!(files(json!({"query": "upper", "search_type": "filename"})).await, ["UPPER.TXT"]);
+    let one = json!({"query": "deep", "search_type": "filename", "path": "d1/d2/deep.txt"});
+    assert_eq!(files(one).await, ["d1/d2/deep.txt"]);
+    let listed = bench.value("list_files", json!({"pattern": "d1/**/*.txt", "recursive": true})).await;
+    assert_eq!(listed["file_count"], 2);
+    bench.write("bom.txt", b"\xef\xbb\xbfhi\n");
+    assert_eq!(bench.value("read_file", json!({"path": "bom.txt"})).await["content"], "hi\n");
+    bench.write("latin.txt", b"caf\xe9\n");
+    let read = bench.value("read_file", json!({"path": "latin.txt", "encoding": "utf-8"})).await;
+    assert_eq!((&read["content"], &read["encoding"]), (&json!("caf\u{e9}\n"), &json!("latin-1")));
+    let fenced = json!({"path": "/nonl.txt", "changes": "```diff\n@@ -1,1 +1,1 @@\n-a\n+A\n```"});
+    assert_eq!(bench.value("edit_file", fenced).await["lines_changed"], 2);
+    assert_eq!(bench.read("nonl.txt"), "A\nb\nc");
+    let wrong = json!({"path": "ten.txt", "changes": {"search": "line", "replace": "x"}, "edit_format": "unified_diff"});
+    assert_eq!(bench.error("edit_file", wrong).await.0, ErrorKind::Parsing);
 }

@@ -1,0 +1,119 @@
+//! `file_operations`: one tool for the plain things that are done to files.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
+
+use super::place;
+use crate::edit_file::{self, Extent};
+use crate::options::{Call, Effect, Options, define, finish};
+use crate::paths::{self, Kind};
+use crate::walk::{Hidden, walk};
+use crate::write_file::{self, IfExists};
+use crate::{decode, file_info};
+
+#[derive(Deserialize, JsonSchema)]
+struct FileOperations {
+    /// What to do.
+    operation: Operation,
+    /// The file or folder.
+    path: String,
+    /// What to write.
+    content: Option<String>,
+    /// How the text is stored.
+    #[serde(default = "utf8")]
+    encoding: String,
+    /// For edit: a unified diff, or the text to look for and the text to put in its place.
+    changes: Option<edit_file::Changes>,
+}
+
+fn utf8() -> String {
+    "utf-8".to_owned()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "lowercase")]
+enum Operation {
+    Read,
+    Write,
+    List,
+    Info,
+    Edit,
+    Delete,
+}
+
+/// The tool `file_operations`. Folders are deleted when they are empty.
+pub(crate) fn file_operations(options: &Options) -> ToolDef {
+    let tool = define(
+        options,
+        "file_operations",
+        "Read, write, edit or delete a file, list a folder, or tell what there is to know of either.",
+        |call: Call, arguments: FileOperations| async move {
+            let path = place(&arguments.path)?;
+            run(&call, &path, arguments).await.map(ToolOutput::json)
+        },
+    );
+    finish(tool, "files", Effect::Writes, &[("file_path", "path")])
+}
+
+async fn run(call: &Call, path: &str, arguments: FileOperations) -> Result<Value, ToolError> {
+    let FileOperations { operation, content, encoding, changes, .. } = arguments;
+    match operation {
+        Operation::Read => {
+            let (content, _) = decode::as_named(&paths::read(call, path).await?, &encoding)?;
+            Ok(json!({"path": path, "size": content.chars().count(), "content": content}))
+        }
+        Operation::Write => write(call, path, content).await,
+        Operation::List => {
+            paths::folder(call, path).await?;
+            let items: Vec<String> =
+                walk(call, path, Some(1), Hidden::Shown).await?.into_iter().map(|item| item.path).collect();
+            Ok(json!({"path": path, "count": items.len(), "items": items}))
+        }
+        Operation::Info => {
+            let about = paths::find(call, path).await?.about.ok_or_else(|| paths::missing(path))?;
+            Ok(json!({
+                "path": path,
+                "size": about.size,
+                "modified": file_info::time(about.modified),
+                "is_file": about.kind == Kind::File,
+                "is_dir": about.kind == Kind::Folder,
+            }))
+        }
+        Operation::Edit => match (changes, content) {
+            (Some(changes), _) => {
+                let changed = edit_file::change(call, path, changes, Extent::First, false).await?;
+                Ok(json!({"path": path, "lines_changed": changed.lines_changed, "status": "success"}))
+            }
+            (None, Some(content)) => write(call, path, Some(content)).await,
+            (None, None) => Err(ToolError::invalid("`edit` needs `changes` or `content`")),
+        },
+        Operation::Delete => delete(call, path).await,
+    }
+}
+
+async fn write(call: &Call, path: &str, content: Option<String>) -> Result<Value, ToolError> {
+    let content =
+        content.ok_or_else(|| ToolError::invalid("`content` is missing: there is nothing to write"))?;
+    let written = content.chars().count();
+    write_file::put(call, path, content, IfExists::Overwrite).await?;
+    Ok(json!({"path": path, "written": written, "status": "success"}))
+}
+
+async fn delete(call: &Call, path: &str) -> Result<Value, ToolError> {
+    let about = paths::find(call, path).await?.about.ok_or_else(|| paths::missing(path))?;
+    let operand = paths::operand(path);
+    let command: &[&str] = match about.kind {
+        Kind::Folder if !about.is_link => &["rmdir", "--", &operand],
+        _ => &["rm", "-f", "--", &operand],
+    };
+    let result = call.helper(command).await?;
+    if result.success() {
+        return Ok(json!({"path": path, "status": "success"}));
+    }
+    let denied = result.stderr.contains("Permission denied") || result.stderr.contains("Read-only");
+    let kind = if denied { ErrorKind::Permission } else { ErrorKind::Unknown };
+    Err(ToolError::of(kind, format!("{path} could not be deleted: {}", result.stderr.trim())))
+}
