@@ -150,6 +150,17 @@ fn form(schema: &Value) -> ElicitReply {
 
 /// Asks for one field until the answer fits; `None` when nobody answers, null when it is left out.
 fn one_field(name: &str, field: &Value) -> Option<Value> {
+    let label = field_label(name, field);
+    loop {
+        match field_value(field, &line(&label)?) {
+            Some(value) => return Some(value),
+            None => eprintln!("That does not fit here."),
+        }
+    }
+}
+
+/// What a field of a form is asked for with.
+pub fn field_label(name: &str, field: &Value) -> String {
     let said = |key: &str| field.get(key).and_then(Value::as_str).map(printable);
     let title = said("title").unwrap_or_else(|| printable(name));
     let about = said("description").map(|text| format!(" ({text})")).unwrap_or_default();
@@ -161,27 +172,23 @@ fn one_field(name: &str, field: &Value) -> Option<Value> {
     let choices =
         if choices.is_empty() { String::new() } else { format!(" [{}]", printable(&choices.join(", "))) };
     let default = field.get("default").map(|value| format!(" = {}", printable(&value.to_string())));
-    loop {
-        let answer = line(&format!("{title}{about}{choices}{}: ", default.as_deref().unwrap_or_default()))?;
-        if answer.is_empty() {
-            return Some(Value::Null);
-        }
-        let value = match field.get("type").and_then(Value::as_str) {
-            Some("string") | None => Some(Value::String(answer)),
-            Some("boolean") => match answer.to_lowercase().as_str() {
-                "y" | "yes" | "true" => Some(Value::Bool(true)),
-                "n" | "no" | "false" => Some(Value::Bool(false)),
-                _ => None,
-            },
-            Some("array") => {
-                Some(answer.split(',').map(|item| Value::String(item.trim().to_owned())).collect())
-            }
-            Some(_) => serde_json::from_str(&answer).ok(),
-        };
-        match value {
-            Some(value) => return Some(value),
-            None => eprintln!("That does not fit here."),
-        }
+    format!("{title}{about}{choices}{}: ", default.as_deref().unwrap_or_default())
+}
+
+/// What was typed as the value of a field: null when it is left out, `None` when it does not fit.
+pub fn field_value(field: &Value, answer: &str) -> Option<Value> {
+    if answer.is_empty() {
+        return Some(Value::Null);
+    }
+    match field.get("type").and_then(Value::as_str) {
+        Some("string") | None => Some(Value::String(answer.to_owned())),
+        Some("boolean") => match answer.to_lowercase().as_str() {
+            "y" | "yes" | "true" => Some(Value::Bool(true)),
+            "n" | "no" | "false" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        Some("array") => Some(answer.split(',').map(|item| Value::String(item.trim().to_owned())).collect()),
+        Some(_) => serde_json::from_str(answer).ok(),
     }
 }
 

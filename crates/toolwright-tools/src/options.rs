@@ -132,7 +132,7 @@ impl Call {
 
     /// Runs a command of the tool's own, whose messages are to be understood by us.
     pub(crate) async fn helper(&self, command: &[&str]) -> Result<ExecResult, ToolError> {
-        let request = ExecRequest::new(command.iter().copied()).env("LC_ALL", "C");
+        let request = ExecRequest::new(command.iter().copied()).env("LC_ALL", "C.UTF-8");
         self.sandbox()?.exec(request).await
     }
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolwright_core::{ErrorKind, ToolDef, ToolError};
+use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::{decode, paths};
@@ -53,10 +53,9 @@ pub fn read_file(options: &Options) -> ToolDef {
                     slice(&all, first.saturating_sub(1).saturating_add(offset.max(0)), Some(count))
                 }
             };
-            if !show_line_numbers {
-                return Ok::<_, ToolError>(shown.1.concat());
-            }
-            Ok(with_numbers(shown, ": "))
+            let left = all.len() - (shown.0 + shown.1.len()).min(all.len());
+            let text = if show_line_numbers { with_numbers(shown, ": ") } else { shown.1.concat() };
+            Ok::<_, ToolError>(telling(text, left, all.len()))
         },
     );
     let aliases = [("file_path", "path"), ("filename", "path"), ("limit", "lines")];
@@ -93,10 +92,19 @@ pub(crate) fn read_file_numbered(options: &Options) -> ToolDef {
             let start = usize::try_from(offset).unwrap_or(0).min(all.len());
             let lines = all.get(start..).unwrap_or_default();
             let end = limit.map_or(lines.len(), |limit| limit.min(lines.len()));
-            Ok::<_, ToolError>(with_numbers((start, lines.get(..end).unwrap_or_default()), "\t"))
+            let text = with_numbers((start, lines.get(..end).unwrap_or_default()), "\t");
+            Ok::<_, ToolError>(telling(text, lines.len() - end, all.len()))
         },
     );
     finish(tool, "files", Effect::Reads, &[("path", "file_path"), ("lines", "limit")])
+}
+
+/// The lines, and beside them that there are more.
+fn telling(text: String, left: usize, all: usize) -> ToolOutput {
+    match left {
+        0 => ToolOutput::text(text),
+        left => ToolOutput::text(text).with_metadata("lines_left", left).with_metadata("total_lines", all),
+    }
 }
 
 pub(crate) async fn read(call: &Call, path: &str) -> Result<String, ToolError> {

@@ -8,6 +8,7 @@ mod calls;
 mod changes;
 mod display;
 mod editor;
+mod form;
 mod history;
 mod input;
 mod markdown;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::sync::mpsc;
+use toolwright::tools::AtHand;
 use toolwright::{Conversation, Event, Message, Model, ModelDelta, Run, RunEnd, Secret, Toolset};
 
 use crate::args::Chat;
@@ -35,6 +37,7 @@ use crate::{answers, demo, files, models, sandboxes, toolbox};
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use approval::Asker;
 use changes::Files;
+use form::AtChat;
 use input::Inputs;
 use session::Session;
 use ui::{News, Ui};
@@ -91,6 +94,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     if inputs.interactive {
         builder = builder.approver(Asker(sender.clone()));
         answers::ask_through(Arc::new(Asker(sender.clone())));
+        builder = builder.state::<AtHand>(AtHand::new(AtChat(sender.clone())));
     }
     let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let about = About { command: "chat", file: file.as_deref() };

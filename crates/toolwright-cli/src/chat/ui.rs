@@ -4,12 +4,14 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyModifiers};
+use toolwright::tools::Notice;
 use toolwright::{Content, Decision, EventKind, Message, ToolResult};
 
 use super::approval::Question;
 use super::calls::Calls;
 use super::display::{Display, Spending};
 use super::editor::{Done, Editor};
+use super::form::Form;
 use super::history;
 use super::input::{Input, Inputs};
 use super::markdown::Markdown;
@@ -25,6 +27,8 @@ pub enum News {
     Text(String),
     Reasoning(String),
     Question(Question),
+    Form(Form),
+    Notice(Notice),
 }
 
 /// What a question has come to.
@@ -54,6 +58,7 @@ pub struct Ui {
     calls: Calls,
     since: Option<Instant>,
     questions: VecDeque<Question>,
+    forms: VecDeque<Form>,
     asking: Asking,
     /// Calls that are approved for the rest of the session.
     always: HashSet<String>,
@@ -80,6 +85,7 @@ impl Ui {
             calls: Calls::default(),
             since: None,
             questions: VecDeque::new(),
+            forms: VecDeque::new(),
             asking: Asking::Choice,
             always: HashSet::new(),
         }
@@ -189,6 +195,7 @@ impl Ui {
         self.since = None;
         // Questions of calls that are gone need no answer.
         self.questions.clear();
+        self.forms.clear();
         self.asking = Asking::Choice;
         self.screen.clear_live();
     }
@@ -222,6 +229,17 @@ impl Ui {
                 if self.questions.len() == 1 {
                     self.show_question();
                 }
+            }
+            News::Form(form) => {
+                self.forms.push_back(form);
+                if self.forms.len() == 1 {
+                    self.show_form();
+                }
+            }
+            News::Notice(notice) => {
+                self.flush();
+                self.say(BOLD, printable(&notice.title));
+                printable(&notice.message).lines().for_each(|line| self.say(PLAIN, format!("    {line}")));
             }
         }
         self.draw();
@@ -311,7 +329,11 @@ impl Ui {
         }
         rows.extend(self.calls.rows(spinner, width));
         let mut cursor = None;
-        if self.questions.is_empty() {
+        if let Some(form) = self.forms.front().filter(|_| self.questions.is_empty()) {
+            let (lines, (row, column)) = form.rows(width);
+            cursor = Some((rows.len() + row, column));
+            rows.extend(lines);
+        } else if self.questions.is_empty() {
             if rows.is_empty() {
                 rows.push(Line::new(DIM, format!("{spinner} Thinking… {:.0}s", elapsed.as_secs_f64())));
             }
@@ -354,14 +376,25 @@ impl Ui {
             Input::Key(key) => {
                 let control_c =
                     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-                if self.questions.is_empty() || (control_c && matches!(self.asking, Asking::Choice)) {
+                if self.questions.is_empty()
+                    && let Some(form) = self.forms.front_mut()
+                {
+                    if let Some(word) = form.key(key) {
+                        self.forms.pop_front();
+                        self.say(DIM, format!("  {word}"));
+                        self.show_form();
+                    }
+                } else if self.questions.is_empty() || (control_c && matches!(self.asking, Asking::Choice)) {
                     return control_c;
+                } else {
+                    self.question_key(key);
                 }
-                self.question_key(key);
             }
             Input::Paste(text) => {
                 if let Asking::Editing(editor, _) | Asking::Reason(editor) = &mut self.asking {
                     editor.paste(&text);
+                } else if let Some(form) = self.forms.front_mut() {
+                    form.paste(&text);
                 }
             }
             Input::Line(_) => {}
@@ -426,6 +459,13 @@ impl Ui {
                 Done::No | Done::Redraw => {}
             },
         }
+    }
+
+    fn show_form(&mut self) {
+        let Some(form) = self.forms.front() else { return };
+        let mut lines = vec![Line::new(BOLD, "The model asks:")];
+        lines.extend(form.message.lines().map(|line| Line::new(YELLOW, format!("    {line}")).hanging(4)));
+        self.screen.commit(&lines);
     }
 
     fn show_question(&mut self) {

@@ -16,6 +16,9 @@ use crate::sys::{self, mount};
 /// The modification time that marks a placeholder: one second after the epoch.
 const MARK: libc::time_t = 1;
 
+/// How often a placeholder is tried to be held, 5 ms apart.
+const TRIES: usize = 200;
+
 /// One path to bind over itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Guard {
@@ -121,8 +124,9 @@ impl Placeholder {
     /// Makes the placeholder, or shares the one that is there, and holds it.
     fn take(parent: OwnedFd, name: CString, folder: bool) -> io::Result<Placeholder> {
         let kind = if folder { libc::O_DIRECTORY } else { 0 };
-        // Another sandbox may remove its placeholder between our open and our lock; then there is a next try.
-        for _ in 0..16 {
+        // Another sandbox may remove its placeholder between our open and our lock; then there is a next try. A command
+        // may hold the lock for as long as it likes, so it is not waited for for ever.
+        for _ in 0..TRIES {
             let opened =
                 sys::open_at(Some(parent.as_fd()), &name, libc::O_RDONLY | libc::O_NOFOLLOW | kind, 0);
             let file = match opened {
@@ -134,7 +138,13 @@ impl Placeholder {
                 Err(error) => return Err(error),
             };
             // SAFETY: takes numbers only.
-            sys::check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH) }.into())?;
+            match sys::check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) }.into()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    continue;
+                }
+                other => other?,
+            };
             let about = sys::stat(file.as_fd())?;
             if about.st_nlink > 0 {
                 if !is_placeholder(&about) {
@@ -240,6 +250,20 @@ mod tests {
         drop(guards);
         assert_eq!(fs::read_to_string(dir.join(".mcp.json")).unwrap(), "{}");
         assert!(dir.join("b.yaml").exists() && !dir.join("c.yaml").exists() && !dir.join("d.yaml").exists());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_is_never_given_back_is_not_waited_for() {
+        let dir = std::env::temp_dir().join(format!("toolwright-guard-{:x}", sys::random_u64()));
+        fs::create_dir_all(&dir).unwrap();
+        let file = fs::File::create(dir.join(".mcp.json")).unwrap();
+        mark(file.as_fd()).unwrap();
+        file.lock().unwrap();
+        let (_, error) = Guards::prepare(&dir, &[".mcp.json".into()]).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EBUSY));
+        drop(file);
+        assert_eq!(Guards::prepare(&dir, &[".mcp.json".into()]).unwrap().list.len(), 1);
         fs::remove_dir_all(dir).unwrap();
     }
 

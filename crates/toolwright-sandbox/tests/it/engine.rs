@@ -10,7 +10,7 @@ use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
 use toolwright_sandbox::conformance::{CHECKS, Outcome};
 use toolwright_sandbox::{EngineSandbox, Layer, Network, Policy};
 
-use crate::support::{Case, alone, check, equal, folder, is_root, text, wait_until};
+use crate::support::{Case, alone, as_ordinary_user, check, equal, folder, is_root, text, wait_until};
 
 /// How long anything here may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,6 +23,8 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::new("engine::docker", || alone("engine", "docker")).once(),
         Case::new("engine::podman", || alone("engine", "podman")).once(),
+        Case::new("engine::podman_of_an_ordinary_user", || async { as_ordinary_user("engine", "podman") })
+            .once(),
         Case::new("engine::a_missing_engine_is_said", || alone("engine", "missing")).once(),
     ]
 }
@@ -39,7 +41,8 @@ pub(crate) async fn main(what: &str) -> Result<(), String> {
     let engine = match engine {
         Ok(engine) => engine,
         Err(reason) => {
-            println!("skipped {what}: {reason}");
+            let whose = if is_root() { "" } else { " of an ordinary user" };
+            println!("skipped {what}{whose}: {reason}");
             return Ok(());
         }
     };
@@ -119,7 +122,11 @@ impl Engine {
         let (graph, run) = (at("data"), at("run"));
         write(
             "storage.conf",
-            format!("[storage]\ndriver = \"vfs\"\ngraphroot = {graph:?}\nrunroot = {run:?}\n"),
+            format!(
+                "[storage]\ndriver = \"vfs\"\ngraphroot = {graph:?}\nrunroot = {run:?}\n\
+                 [storage.options.vfs]\nignore_chown_errors = \"{}\"\n",
+                !is_root()
+            ),
         )?;
         for (name, file) in
             [("CONTAINERS_CONF", "containers.conf"), ("CONTAINERS_STORAGE_CONF", "storage.conf")]
@@ -127,9 +134,19 @@ impl Engine {
             // SAFETY: nothing else of this process runs yet that could read the environment.
             unsafe { std::env::set_var(name, at(file)) };
         }
+        if !is_root() {
+            for name in ["HOME", "XDG_RUNTIME_DIR"] {
+                // SAFETY: as above.
+                unsafe { std::env::set_var(name, &engine.folder) };
+            }
+        }
         engine.import(&root)?;
+        // What a sandbox needs of an engine without root: a range of users to map the caller's into.
+        let users: &[&str] = if is_root() { &[] } else { &["--userns", "keep-id"] };
         let tried = Command::new("podman")
-            .args(["run", "--rm", "--network", "none", "--entrypoint", "/bin/true", IMAGE])
+            .args(["run", "--rm", "--network", "none", "--entrypoint", "/bin/true"])
+            .args(users)
+            .arg(IMAGE)
             .output()
             .map_err(|error| error.to_string())?;
         if !tried.status.success() {
@@ -142,8 +159,8 @@ impl Engine {
     }
 
     fn prepare(program: &'static str, needed: &[&str]) -> Result<(Engine, PathBuf), String> {
-        if !is_root() {
-            return Err("starting an engine takes root".to_owned());
+        if program == "docker" && !is_root() {
+            return Err("starting its daemon takes root".to_owned());
         }
         if let Some(missing) = needed.iter().find(|name| which(name).is_none()) {
             return Err(format!("`{missing}` is not installed"));

@@ -94,6 +94,18 @@ pub(crate) async fn alone(family: &str, what: &str) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
+/// The same as `nobody`, or as whoever runs the tests when that is not root.
+pub(crate) fn as_ordinary_user(family: &str, what: &str) -> Result<(), String> {
+    let mut command = Command::new(exe());
+    command.args([family, what]).current_dir("/").env_remove("TMPDIR");
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output().map_err(|error| error.to_string())?;
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
 /// A new folder for one test.
 pub(crate) fn folder(what: &str) -> PathBuf {
     static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);

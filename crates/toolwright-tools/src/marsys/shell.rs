@@ -74,26 +74,44 @@ pub(crate) fn shell_grep(options: &Options) -> ToolDef {
             command.extend(arguments.case_insensitive.then_some("-i"));
             command.extend(["-C", &context, "-e", &arguments.pattern, "--", &place]);
             let result = ask(&call, &command, 1).await?;
-            let matches: Vec<Value> = result.stdout.lines().filter_map(hit).collect();
-            let mut files: Vec<&Value> = matches.iter().map(|hit| &hit["file"]).collect();
+            let (matches, around): (Vec<Hit>, Vec<Hit>) =
+                result.stdout.lines().filter_map(Hit::read).partition(|hit| hit.matches);
+            let mut files: Vec<&str> = matches.iter().map(|hit| hit.file.as_str()).collect();
             files.dedup();
-            let told = json!({
+            let mut told = json!({
                 "success": true, "total_matches": matches.len(), "files_searched": files.len(), "matches": matches,
             });
+            if arguments.context_lines > 0 {
+                told["context"] = json!(around);
+            }
             answer(told)
         },
     );
     finish(tool, "search", Effect::Reads, &[("path", "file_or_dir")])
 }
 
-/// One line of the output: the name ends with a NUL, the number with a colon, or a dash for a line around a match.
-fn hit(line: &str) -> Option<Value> {
-    let (file, rest) = line.split_once('\0')?;
-    let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-    let (number, text) = rest.split_at_checked(digits)?;
-    let text = text.strip_prefix([':', '-'])?;
-    let file = file.strip_prefix("./").unwrap_or(file);
-    Some(json!({"file": file, "line_number": number.parse::<u64>().ok()?, "line": text}))
+/// One line of the output.
+#[derive(Debug, PartialEq, Serialize)]
+struct Hit {
+    file: String,
+    line_number: u64,
+    line: String,
+    /// Not a line around a match.
+    #[serde(skip)]
+    matches: bool,
+}
+
+impl Hit {
+    /// The name ends with a NUL, the number with a colon, or a dash for a line around a match.
+    fn read(line: &str) -> Option<Hit> {
+        let (file, rest) = line.split_once('\0')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, text) = rest.split_at_checked(digits)?;
+        let matches = text.starts_with(':');
+        let line = text.strip_prefix([':', '-'])?.to_owned();
+        let file = file.strip_prefix("./").unwrap_or(file).to_owned();
+        Some(Hit { file, line_number: number.parse().ok()?, line, matches })
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -345,12 +363,11 @@ mod tests {
 
     #[test]
     fn a_line_of_grep_is_read_whatever_is_in_its_name() {
-        assert_eq!(
-            hit("./a:1:b\x007:x:y").unwrap(),
-            json!({"file": "a:1:b", "line_number": 7, "line": "x:y"})
-        );
-        assert_eq!(hit("f\x003-around").unwrap()["line"], "around");
-        assert_eq!(hit("--"), None);
+        let hit = Hit { file: "a:1:b".into(), line_number: 7, line: "x:y".into(), matches: true };
+        assert_eq!(Hit::read("./a:1:b\x007:x:y"), Some(hit));
+        let around = Hit::read("f\x003-around").unwrap();
+        assert!(around.line == "around" && !around.matches);
+        assert_eq!(Hit::read("--"), None);
     }
 
     #[test]

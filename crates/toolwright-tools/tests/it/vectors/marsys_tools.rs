@@ -313,7 +313,10 @@ async fn calls_of_the_marsys_documents_work_on_the_standard_tools(backend: Backe
     assert_eq!(bench.text("read_file", lines).await, "2\n3\n");
     assert_eq!(bench.text("read_file", json!({"path": "a/n.md", "lines": [0, 1]})).await, "1\n");
     assert_eq!(bench.text("read_file", json!({"path": "a/n.md", "lines": [3, 2]})).await, "");
-    assert_eq!(bench.text("read_file", json!({"path": "a/n.md", "lines": 1, "offset": 1})).await, "2\n");
+    let middle = bench.call("read_file", json!({"path": "a/n.md", "lines": 1, "offset": 1})).await;
+    assert_eq!((middle.to_text().as_str(), &middle.metadata["lines_left"]), ("2\n", &json!(1)));
+    let end = bench.call("read_file", json!({"path": "a/n.md", "lines": 9})).await;
+    assert!(end.metadata.is_empty(), "{end:?}");
     bench.write("latin", b"caf\xe9");
     assert_eq!(bench.error("read_file", json!({"path": "latin"})).await.0, ErrorKind::UnicodeDecode);
     assert_eq!(bench.text("read_file", json!({"path": "latin", "encoding": "latin-1"})).await, "café");
@@ -365,6 +368,11 @@ async fn texts_for_the_shell_stay_texts(backend: Backend) {
     bench.write("-exec", "needle\n");
     let found = bench.value("shell_grep", json!({"pattern": "needle", "file_or_dir": "-exec"})).await;
     assert_eq!(found["total_matches"], 1);
+    let around = json!({"pattern": "line 1$", "file_or_dir": "ten.txt", "context_lines": 1});
+    let found = bench.value("shell_grep", around).await;
+    assert_eq!((&found["total_matches"], &found["context"][0]["line"]), (&json!(1), &json!("line 2")));
+    let counted = bench.value("shell_wc", json!({"file_path": "utf8.txt"})).await;
+    assert_eq!(counted["words"], 3);
     let found = bench.value("shell_find", json!({"path": "d1", "name_pattern": "*.txt", "type": "f"})).await;
     assert_eq!(found["files"], json!([{"path": "d1/d2/deep.txt"}, {"path": "d1/inner.txt"}]));
     let diff = bench.value("shell_diff", json!({"file1": "ten.txt", "file2": "nonl.txt"})).await;
