@@ -70,9 +70,12 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
     Ok(Plan { policy, folder })
 }
 
-/// Opens what the command line asks for; `None` when it asks for none.
+/// Opens what the command line and the file ask for, with the files and the setup script of the file; `None` when they ask
+/// for none.
 pub async fn open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
-    open_plan(args, plan(args)?).await
+    let opened = open_plan(args, plan(args)?).await?;
+    prepare(&args.section, opened.as_ref()).await?;
+    Ok(opened)
 }
 
 /// Like [`open`], with what this program needs shown beside what the command line names. `None` when it asks for none.
@@ -183,18 +186,17 @@ pub async fn lend(
 /// work; what the command line or the file gets wrong is an error.
 pub async fn try_open(args: &SandboxArgs) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
     check(args)?;
-    let opened = open(args).await.unwrap_or_else(|error| {
+    let opened = open_plan(args, plan(args)?).await.unwrap_or_else(|error| {
         eprintln!("no sandbox: {error:#}");
         None
     });
-    if let Some(sandbox) = &opened {
-        prepare(&args.section, sandbox).await?;
-    }
+    prepare(&args.section, opened.as_ref()).await?;
     Ok(opened)
 }
 
 /// Puts the files of a file's `sandbox` section in, and runs its setup script.
-async fn prepare(section: &SandboxSection, sandbox: &Arc<dyn Sandbox>) -> Result<(), Usage> {
+async fn prepare(section: &SandboxSection, sandbox: Option<&Arc<dyn Sandbox>>) -> Result<(), Usage> {
+    let Some(sandbox) = sandbox else { return Ok(()) };
     let mut preparation = Preparation::new();
     for (path, contents) in &section.files {
         preparation = preparation.file(path.clone(), contents.clone());

@@ -58,6 +58,26 @@ fn folder_with_key() -> tempfile::TempDir {
 }
 
 #[test]
+fn files_and_the_setup_script_of_a_file_are_there_before_the_first_call() {
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    let file = |setup: &str| {
+        let text = format!(
+            "tools: [{{import_tool: bash}}]\nsandbox:\n  files: {{/tmp/a.ini: 'a = 1'}}\n  setup: {setup}\n"
+        );
+        std::fs::write(folder.path().join("s.yaml"), text).unwrap();
+    };
+    file("cat /tmp/a.ini > /tmp/b.ini");
+    let read = call(folder.path(), &["bash", "command=cat /tmp/b.ini; ls /tmp", "-f", "s.yaml"]);
+    assert!(read.contains("a = 1") && !read.contains("toolwright-setup"), "{read}");
+    file("echo broken >&2; exit 4");
+    let refused = call(folder.path(), &["bash", "command=echo ran", "-f", "s.yaml"]);
+    assert!(refused.contains("code 4: broken") && refused.ends_with("--- exit 2\n"), "{refused}");
+}
+
+#[test]
 fn there_is_no_network_and_no_environment_of_the_caller() {
     let folder = folder();
     if !works(folder.path()) {

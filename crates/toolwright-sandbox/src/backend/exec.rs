@@ -309,7 +309,7 @@ pub(crate) async fn command(
             Ok(ExecResult { code, stdout: stdout.text, stderr: stderr.text, layers: layers.to_vec() })
         }
         Finish::TimedOut => {
-            let seconds = timeout.unwrap_or_default().as_secs_f64();
+            let seconds = (timeout.unwrap_or_default().as_secs_f64() * 100.0).round() / 100.0;
             let message = format!("the command was stopped after its time of {seconds} s was up");
             Err(ToolError::of(ErrorKind::Timeout, message).with_partial(partial(stdout, stderr, None)))
         }

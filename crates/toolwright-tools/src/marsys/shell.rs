@@ -81,8 +81,8 @@ pub(crate) fn shell_grep(options: &Options) -> ToolDef {
             let mut told = json!({
                 "success": true, "total_matches": matches.len(), "files_searched": files.len(), "matches": matches,
             });
-            if arguments.context_lines > 0 {
-                told["context"] = json!(around);
+            if let Some(told) = told.as_object_mut().filter(|_| arguments.context_lines > 0) {
+                told.insert("context".to_owned(), json!(around));
             }
             answer(told)
         },
