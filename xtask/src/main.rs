@@ -5,6 +5,8 @@ mod conformance;
 mod fuzz;
 mod live;
 mod npm;
+mod package;
+mod skips;
 mod test;
 mod vectors;
 
@@ -21,6 +23,7 @@ cargo xtask attacks                  run the attacks on files and expressions wi
 cargo xtask oracle                   have the vendors' own clients read our requests
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
 cargo xtask pictures                 film a run and photograph the viewer, for README and docs
+cargo xtask package [TARGET]         the program with pages and completions: an archive, a Debian package
 cargo xtask live [FORMAT] [TASK]     tasks for a small real model over three wire formats (downloads 1.1 GB)
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
 cargo xtask fuzz RUNS [TARGET]       run the fuzz targets that often, from the vectors as seeds";
@@ -53,6 +56,8 @@ fn run() -> Result<()> {
         ["live", format] => live::run(format, ""),
         ["live", format, task] => live::run(format, task),
         ["pictures"] => test::pictures(),
+        ["package"] => package::run(None),
+        ["package", target] => package::run(Some(target)),
         ["fuzz", runs] => fuzz::run(runs, None),
         ["fuzz", runs, target] => fuzz::run(runs, Some(target)),
         ["help" | "--help" | "-h"] | [] => {
@@ -61,6 +66,11 @@ fn run() -> Result<()> {
         }
         _ => bail!("unknown command\n\n{HELP}"),
     }
+}
+
+/// Where everything is built.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// The root of the repository.

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::bench::peer;
-use crate::{conformance, npm};
+use crate::{conformance, npm, skips};
 
 /// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own Python
 /// client and servers, the vendors' own clients, and llm-workers. Each is a Python environment under `target/peers`.
@@ -65,7 +65,10 @@ pub fn run(rest: &[&str]) -> Result<()> {
     }
     let nextest = Command::new(env!("CARGO")).args(["nextest", "--version"]).output();
     if nextest.is_ok_and(|output| output.status.success()) {
-        cargo(&[&["nextest", "run", "--workspace", "--no-fail-fast"], rest].concat())
+        skips::begin();
+        let outcome = cargo(&[&["nextest", "run", "--workspace", "--no-fail-fast"], rest].concat());
+        skips::list();
+        outcome
     } else {
         cargo(&[&["test", "--workspace", "--all-targets", "--no-fail-fast"], rest].concat())
     }
@@ -164,11 +167,11 @@ fn deny() -> Result<()> {
     cargo(&["deny", "--log-level", "error", "check", "licenses", "bans", "sources"])
 }
 
-fn cargo(args: &[&str]) -> Result<()> {
+pub fn cargo(args: &[&str]) -> Result<()> {
     check(Command::new(env!("CARGO")).args(args).current_dir(crate::root()))
 }
 
-fn check(command: &mut Command) -> Result<()> {
+pub fn check(command: &mut Command) -> Result<()> {
     eprintln!("$ {command:?}");
     let status = command.status().with_context(|| format!("{command:?}"))?;
     if !status.success() {

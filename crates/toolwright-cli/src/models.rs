@@ -137,26 +137,41 @@ pub struct Local {
     pub address: String,
 }
 
-/// Where model servers usually listen on this machine. Where `OLLAMA_HOST` points is looked at first.
+/// Where model servers listen on this machine: where their own variables point, which is looked at first, or the usual
+/// places.
 pub fn locals() -> Vec<Local> {
-    let llama = Local { what: "llama.cpp server", vendor: "llama-cpp", address: "127.0.0.1:8080".to_owned() };
-    let ollama = |address| Local { what: "Ollama server", vendor: "ollama", address };
-    match ollama_host() {
-        Some(address) => vec![ollama(address), llama],
-        None => vec![llama, ollama("127.0.0.1:11434".to_owned())],
+    let (llama, ollama) = (llama_host(), ollama_host());
+    let named_first = ollama.is_some() && llama.is_none();
+    let address = llama.unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let llama = Local { what: "llama.cpp server", vendor: "llama-cpp", address };
+    let address = ollama.unwrap_or_else(|| "127.0.0.1:11434".to_owned());
+    let ollama = Local { what: "Ollama server", vendor: "ollama", address };
+    if named_first { vec![ollama, llama] } else { vec![llama, ollama] }
+}
+
+/// The address in `LLAMA_ARG_HOST` and `LLAMA_ARG_PORT`, which `llama-server` reads too.
+fn llama_host() -> Option<String> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let (host, port) = (set("LLAMA_ARG_HOST"), set("LLAMA_ARG_PORT"));
+    if host.is_none() && port.is_none() {
+        return None;
     }
+    let port: u16 = port.map_or(Some(8080), |port| port.parse().ok())?;
+    reached(&host.unwrap_or_else(|| "127.0.0.1".to_owned())).map(|host| format!("{host}:{port}"))
+}
+
+/// A host as it is reached from here: a server that listens on every address is on this machine's own.
+fn reached(host: &str) -> Option<String> {
+    let host = host.replace("0.0.0.0", "127.0.0.1");
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    (!host.is_empty() && host.chars().all(plain)).then_some(host)
 }
 
 /// The address in `OLLAMA_HOST`, which may leave out the scheme and the port.
 fn ollama_host() -> Option<String> {
     let host = std::env::var("OLLAMA_HOST").ok()?;
     let host = host.strip_prefix("http://").unwrap_or(&host).trim_end_matches('/');
-    // A server that listens on every address is reached on this machine's own.
-    let host = host.replace("0.0.0.0", "127.0.0.1");
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
-    if host.is_empty() || !host.chars().all(plain) {
-        return None;
-    }
+    let host = reached(host)?;
     Some(if host.contains(':') { host } else { format!("{host}:11434") })
 }
 
@@ -228,9 +243,13 @@ fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
         _ => {
             let model = config.connect(|variable| {
                 let set = std::env::var(variable).ok();
-                let ollama = || ollama_host().map(|address| format!("http://{address}/v1"));
                 set.or_else(|| {
-                    (variable == "TOOLWRIGHT_BASE_URL" && name.starts_with("ollama/")).then(ollama).flatten()
+                    let address = match name.split_once('/')?.0 {
+                        "ollama" => ollama_host(),
+                        "llama.cpp" => llama_host(),
+                        _ => None,
+                    };
+                    address.filter(|_| variable == "TOOLWRIGHT_BASE_URL").map(|at| format!("http://{at}/v1"))
                 })
             });
             Ok(Box::new(model.map_err(unusable)?))

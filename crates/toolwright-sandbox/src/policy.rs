@@ -201,8 +201,28 @@ pub enum Network {
 #[serde(untagged, expecting = "`off`, `loopback`, or a list of hosts")]
 enum Said {
     Word(Word),
+    /// YAML reads `off` as false.
+    No(No),
     Hosts(Vec<String>),
     Allow(Allow),
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "bool", into = "bool")]
+struct No;
+
+impl TryFrom<bool> for No {
+    type Error = &'static str;
+
+    fn try_from(open: bool) -> Result<Self, Self::Error> {
+        if open { Err("say which hosts") } else { Ok(No) }
+    }
+}
+
+impl From<No> for bool {
+    fn from(_: No) -> Self {
+        false
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -221,7 +241,7 @@ struct Allow {
 impl From<Said> for Network {
     fn from(said: Said) -> Self {
         match said {
-            Said::Word(Word::Off) => Network::Off,
+            Said::Word(Word::Off) | Said::No(No) => Network::Off,
             Said::Word(Word::Loopback) => Network::Loopback,
             Said::Hosts(hosts) | Said::Allow(Allow { allow: hosts }) => Network::Allow(hosts),
         }

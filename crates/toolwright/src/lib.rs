@@ -129,6 +129,12 @@ mod pages {
     #[cfg(feature = "data")]
     #[doc = include_str!("../../../docs/guide/data.md")]
     struct Data;
+    #[cfg(feature = "sandbox")]
+    #[doc = include_str!("../../../docs/guide/sandbox.md")]
+    struct Sandboxes;
+    #[cfg(all(feature = "tools", feature = "sandbox"))]
+    #[doc = include_str!("../../../docs/guide/standard-tools.md")]
+    struct StandardTools;
     #[cfg(feature = "mcp")]
     #[doc = include_str!("../../../docs/guide/mcp.md")]
     struct Mcp;

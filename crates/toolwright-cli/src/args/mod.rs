@@ -98,7 +98,9 @@ pub enum Command {
     )]
     Completions(Completions),
     /// Print the manual page.
-    #[command(after_help = "Example:\n  toolwright man > ~/.local/share/man/man1/toolwright.1")]
+    #[command(
+        after_help = "Examples:\n  toolwright man chat | man -l -\n  toolwright man --to ~/.local/share/man/man1"
+    )]
     Man(Man),
 }
 
@@ -106,6 +108,9 @@ pub enum Command {
 pub struct Man {
     /// The command whose page to print; left out, the program's.
     pub command: Option<String>,
+    /// Write the pages of the program and of all its commands into this folder.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    pub to: Option<std::path::PathBuf>,
 }
 
 #[derive(clap::Args)]

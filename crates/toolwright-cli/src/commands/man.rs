@@ -1,12 +1,19 @@
 //! `toolwright man`: the manual page, from the same words as `--help`.
 
+use anyhow::Context as _;
 use clap::CommandFactory as _;
 
 use crate::args::{Args, Man};
 use crate::report::Usage;
 
 pub fn run(what: &Man) -> anyhow::Result<()> {
-    let mut command = Args::command();
+    let mut command = Args::command().disable_help_subcommand(true);
+    if let Some(folder) = &what.to {
+        std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(command, folder))
+            .with_context(|| format!("cannot write the pages to `{}`", folder.display()))?;
+        return Ok(());
+    }
     command.build();
     let page = match &what.command {
         None => command,

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -210,16 +209,10 @@ fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
             printable(page)
         );
     })?));
-    if let Some(folder) = data_folder() {
+    if let Some(folder) = crate::runs::data() {
         oauth.store = TokenStore::in_file(folder.join("mcp-tokens.json"));
     }
     Ok(address.oauth(oauth))
-}
-
-fn data_folder() -> Option<PathBuf> {
-    let given = std::env::var_os("XDG_DATA_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let folder = given.or_else(|| Some(std::env::home_dir()?.join(".local/share")))?;
-    Some(folder.join("toolwright"))
 }
 
 async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {

@@ -30,6 +30,9 @@ mod view;
 /// What ids of runs look like.
 const RUN_ID: &str = r"\b[0-9a-f]{13}-[0-9a-f]+-[0-9a-f]+\b";
 
+/// A model server on this machine is not the tests' affair.
+const NO_SERVERS: [(&str, &str); 2] = [("OLLAMA_HOST", "127.0.0.1:9"), ("LLAMA_ARG_PORT", "9")];
+
 /// Runs the program in an empty folder and shows everything it printed.
 fn show(args: &[&str]) -> String {
     show_in(tempfile::tempdir().unwrap().path(), args, "")
@@ -46,6 +49,7 @@ fn show_with(folder: &Path, args: &[&str], input: &str, variables: &[(&str, &str
         .env_clear()
         .env("HOME", folder)
         .env("COLUMNS", "100")
+        .envs(NO_SERVERS)
         .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

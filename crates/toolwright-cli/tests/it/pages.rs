@@ -37,6 +37,14 @@ fn the_policy_of_the_guide_is_one() {
 }
 
 #[test]
+fn the_policy_of_sandboxes_is_one() {
+    let blocks = blocks(&page("docs/guide/sandbox.md"), "yaml");
+    let policy: toolwright::sandbox::Policy = serde_saphyr::from_str(&blocks[0]).unwrap();
+    assert_eq!(policy.workspace.as_deref(), Some(Path::new("/srv/app")));
+    assert_eq!(policy.network, toolwright::sandbox::Network::Off);
+}
+
+#[test]
 fn the_script_of_the_guide_plays() {
     let blocks = blocks(&page("docs/guide/testing.md"), "yaml");
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +111,7 @@ fn shell(script: &str, folder: &Path, home: &Path) -> std::process::Output {
     let program = Path::new(env!("CARGO_BIN_EXE_toolwright")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut command = std::process::Command::new("sh");
-    command.current_dir(folder).env_clear().env("PATH", &path).env("HOME", home);
+    command.current_dir(folder).env_clear().env("PATH", &path).env("HOME", home).envs(crate::NO_SERVERS);
     let script = if full() {
         // The toolchain is there, wherever it is.
         let own = std::env::var("HOME").unwrap();
@@ -172,6 +180,69 @@ fn the_commands_of_every_page_work() {
         ran += play(&name, folder.path(), folder.path());
     }
     assert!(ran >= 10, "only {ran} blocks were run");
+}
+
+/// Pages whose YAML has a test of its own, and where that is.
+const TESTED: &[(&str, &str)] = &[
+    ("README.md", "crates/toolwright-cli/tests/it/pages.rs"),
+    ("docs/guide/policies.md", "crates/toolwright-cli/tests/it/pages.rs"),
+    ("docs/guide/sandbox.md", "crates/toolwright-cli/tests/it/pages.rs"),
+    ("docs/guide/testing.md", "crates/toolwright-cli/tests/it/pages.rs"),
+    ("docs/guide/yaml-tools.md", "crates/toolwright-lang/tests/it/examples.rs"),
+];
+
+/// No block of code escapes: commands are run (or say why not), Rust is compiled, JSON is read, YAML is checked, and
+/// text is what a command prints, or says why it is shown.
+#[test]
+fn every_block_is_run_or_says_why_not() {
+    let compiled = page("crates/toolwright/src/lib.rs");
+    for name in pages().into_iter().chain(["README.md", "SECURITY.md", "ARCHITECTURE.md"].map(str::to_owned))
+    {
+        // These are made from the code, and have tests that say so.
+        if name.starts_with("docs/reference/") {
+            continue;
+        }
+        let blocks = all_blocks(&page(&name));
+        for (number, block) in blocks.iter().enumerate() {
+            let place = format!("{name}, block {}:\n{}", number + 1, block.text);
+            let mark = block.mark.as_ref().map(|(mark, value)| (mark.as_str(), value.as_str()));
+            match (block.language.as_str(), mark) {
+                (_, Some(("check", wanted))) => check_block(&block.text, wanted, &place),
+                ("sh", _) => assert!(name.starts_with("docs/") || name == "README.md", "{place}"),
+                ("rust" | "rust,no_run", _) => {
+                    assert!(compiled.contains(&format!("../../../{name}\")]")), "nobody compiles {place}")
+                }
+                ("json", _) => {
+                    serde_json::from_str::<serde_json::Value>(&block.text)
+                        .unwrap_or_else(|error| panic!("{error} in {place}"));
+                }
+                ("yaml", Some(("file", _))) | ("text", Some(("shown", _))) => {}
+                ("yaml", _) => {
+                    let tested = TESTED.iter().find(|(tested, _)| *tested == name);
+                    let (tested, by) = tested.unwrap_or_else(|| panic!("nobody checks {place}"));
+                    assert!(page(by).contains(tested), "{by} is not about {tested}");
+                }
+                ("text", _) => {
+                    let after = number.checked_sub(1).map(|before| blocks[before].language.as_str());
+                    assert_eq!(after, Some("sh"), "no command prints {place}");
+                }
+                (language, _) => panic!("what is `{language}`? {place}"),
+            }
+        }
+    }
+}
+
+/// What `toolwright check` says to a file: `passes`, or a word of what it finds.
+fn check_block(text: &str, wanted: &str, place: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("toolwright.yaml"), text).unwrap();
+    // What the pages let a sandbox write to.
+    std::fs::create_dir(folder.path().join("build")).unwrap();
+    let shown = show_in(folder.path(), &["check"], "");
+    match wanted {
+        "passes" => assert!(shown.contains("no problems") && shown.ends_with("exit 0\n"), "{place}{shown}"),
+        _ => assert!(shown.contains(wanted) && shown.ends_with("exit 2\n"), "{place}{shown}"),
+    }
 }
 
 /// The README, word for word, in a fresh clone and with an empty home.
@@ -254,15 +325,62 @@ fn the_table_of_contents_lists_every_page_and_links_lead_somewhere() {
             "{short} is not in SUMMARY.md"
         );
     }
-    let link = regex::Regex::new(r"\]\(([^)#\s]+)(#[^)]*)?\)").unwrap();
-    for name in pages().into_iter().chain(["README.md".to_owned()]) {
-        let folder = root.join(&name);
-        for found in link.captures_iter(&page(&name)) {
+    let link = regex::Regex::new(r"\]\(([^)#\s]*)(#[^)\s]*)?\)").unwrap();
+    for name in pages().into_iter().chain(["README.md", "SECURITY.md", "ARCHITECTURE.md"].map(str::to_owned))
+    {
+        let file = root.join(&name);
+        let text = page(&name);
+        // What stands in code is no link.
+        let text: String = text.split("```").step_by(2).collect();
+        for found in link.captures_iter(&text) {
             let target = &found[1];
-            let outside = target.contains("://") || target.starts_with("mailto:");
-            assert!(outside || folder.parent().unwrap().join(target).exists(), "{name} links to {target}");
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let path = if target.is_empty() { file.clone() } else { file.parent().unwrap().join(target) };
+            assert!(path.exists(), "{name} links to {target}");
+            if let Some(anchor) = found.get(2) {
+                let headings = anchors(&std::fs::read_to_string(&path).unwrap());
+                let anchor = anchor.as_str().trim_start_matches('#');
+                assert!(
+                    headings.iter().any(|known| known == anchor),
+                    "{name} links to {target}#{anchor}: {headings:?}"
+                );
+            }
         }
     }
+}
+
+/// What the headings of a page are called in addresses.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    let plain = |line: &str| {
+        let words = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = words.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(plain).collect()
+}
+
+/// The site is made by the tool that readers use, when it is there.
+#[test]
+fn the_documentation_becomes_a_site() {
+    let folder = tempfile::tempdir().unwrap();
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let made =
+        std::process::Command::new("mdbook").arg("build").arg(&docs).arg("-d").arg(folder.path()).output();
+    let Ok(made) = made else {
+        eprintln!("SKIPPED: there is no mdbook here (`cargo install mdbook`)");
+        return;
+    };
+    let said = String::from_utf8_lossy(&made.stderr).into_owned();
+    assert!(made.status.success() && !said.contains("WARN") && !said.contains("ERROR"), "{said}");
+    for name in pages() {
+        let name = name.strip_prefix("docs/").unwrap().replace(".md", ".html");
+        assert!(name == "SUMMARY.html" || folder.path().join(&name).is_file(), "{name} is not there: {said}");
+    }
+    let html = std::fs::read_to_string(folder.path().join("guide/chat.html")).unwrap();
+    assert!(html.contains("../pictures/chat.svg") && folder.path().join("pictures/chat.svg").is_file());
 }
 
 /// The reference of the commands is what `--help` says.

@@ -48,6 +48,7 @@ impl Terminal {
         command.env_clear();
         command.env("HOME", folder);
         command.env("TERM", "xterm-256color");
+        crate::NO_SERVERS.iter().for_each(|(name, value)| command.env(name, value));
         variables.iter().for_each(|(name, value)| command.env(name, value));
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);

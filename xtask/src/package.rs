@@ -1,0 +1,106 @@
+//! `cargo xtask package`: the program with its manual pages and completions, as an archive and as a Debian package.
+//!
+//! For a musl target the program is static, so the archive runs on any Linux of that processor.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::test::{cargo, check};
+
+/// Shells, and the file each wants its completions in.
+const SHELLS: &[(&str, &str)] =
+    &[("bash", "toolwright"), ("zsh", "_toolwright"), ("fish", "toolwright.fish")];
+
+/// Builds, packs, unpacks what was packed and runs it.
+pub fn run(target: Option<&str>) -> Result<()> {
+    let for_target: Vec<&str> = target.map(|target| vec!["--target", target]).unwrap_or_default();
+    if let Some(target) = target {
+        // A toolchain that did not come from rustup has its targets in its own way.
+        if let Err(error) = check(Command::new("rustup").args(["target", "add", target])) {
+            eprintln!("building with the targets there are: {error:#}");
+        }
+    }
+    cargo(&[&["build", "--release", "--locked", "--package", "toolwright-cli"], &for_target[..]].concat())?;
+    let release = target.map_or_else(crate::target, |target| crate::target().join(target)).join("release");
+    // The names that `package.metadata.deb` knows.
+    let folder = release.join("package");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let program = release.join("toolwright");
+    extras(&program, &folder)?;
+    let archive = archive(&program, &folder)?;
+    println!("{}", archive.display());
+    let package = debian(&for_target)?;
+    println!("{}", package.display());
+    Ok(())
+}
+
+/// What the program says about itself: manual pages and completions.
+fn extras(program: &Path, folder: &Path) -> Result<()> {
+    let pages = folder.join("man");
+    std::fs::create_dir_all(&pages)?;
+    check(Command::new(program).args(["man", "--to"]).arg(&pages))?;
+    let completions = folder.join("completions");
+    std::fs::create_dir_all(&completions)?;
+    for (shell, name) in SHELLS {
+        let file = std::fs::File::create(completions.join(name))?;
+        check(Command::new(program).args(["completions", shell]).stdout(Stdio::from(file)))?;
+    }
+    Ok(())
+}
+
+/// `toolwright-VERSION-TARGET.tar.gz`, seen to hold a program that runs.
+fn archive(program: &Path, folder: &Path) -> Result<PathBuf> {
+    let said = said(program)?;
+    // toolwright VERSION (COMMIT, TARGET, PROFILE)
+    let mut words = said.split([' ', '(', ')', ',']).filter(|word| !word.is_empty()).skip(1);
+    let (version, target) = (words.next().unwrap_or("0"), words.nth(1).unwrap_or("unknown"));
+    let name = format!("toolwright-{version}-{target}");
+    let inside = folder.join(&name);
+    std::fs::create_dir_all(&inside)?;
+    check(
+        Command::new("cp")
+            .arg("-r")
+            .args([program, &folder.join("man"), &folder.join("completions")])
+            .arg(&inside),
+    )?;
+    for file in ["README.md", "LICENSE-APACHE", "LICENSE-MIT"] {
+        std::fs::copy(crate::root().join(file), inside.join(file))?;
+    }
+    let archive = folder.join(format!("{name}.tar.gz"));
+    check(Command::new("tar").arg("-C").arg(folder).arg("-czf").arg(&archive).arg(&name))?;
+    std::fs::remove_dir_all(&inside)?;
+    let unpacked = folder.join("unpacked");
+    std::fs::create_dir_all(&unpacked)?;
+    check(Command::new("tar").arg("-C").arg(&unpacked).arg("-xzf").arg(&archive))?;
+    ensure!(
+        self::said(&unpacked.join(&name).join("toolwright"))? == said,
+        "the archive holds another program"
+    );
+    std::fs::remove_dir_all(&unpacked)?;
+    Ok(archive)
+}
+
+/// The Debian package, by `cargo deb`.
+fn debian(for_target: &[&str]) -> Result<PathBuf> {
+    if !Command::new("cargo-deb").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        cargo(&["install", "--locked", "--quiet", "cargo-deb"])?;
+    }
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["deb", "--no-build", "--no-strip", "--package", "toolwright-cli"]).args(for_target);
+    let output = command.current_dir(crate::root()).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "{command:?} failed: {}", output.status);
+    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    ensure!(Path::new(&path).is_file(), "cargo deb wrote no package, but said: {path}");
+    Ok(PathBuf::from(path))
+}
+
+fn said(program: &Path) -> Result<String> {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.with_context(|| format!("cannot start {}", program.display()))?;
+    ensure!(output.status.success(), "{} --version failed", program.display());
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
