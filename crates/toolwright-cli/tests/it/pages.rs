@@ -216,6 +216,7 @@ fn every_block_is_run_or_says_why_not() {
                     serde_json::from_str::<serde_json::Value>(&block.text)
                         .unwrap_or_else(|error| panic!("{error} in {place}"));
                 }
+                ("toml", _) => check_manifest(&block.text, &place),
                 ("yaml", Some(("file", _))) | ("text", Some(("shown", _))) => {}
                 ("yaml", _) => {
                     let tested = TESTED.iter().find(|(tested, _)| *tested == name);
@@ -230,6 +231,26 @@ fn every_block_is_run_or_says_why_not() {
             }
         }
     }
+}
+
+/// A manifest that cargo reads, and whose paths lead from a folder beside the clone to crates.
+fn check_manifest(text: &str, place: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let text = text.replace("../toolwright/", &format!("{}/", root.display()));
+    for path in text.split("path = \"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(Path::new(path).join("Cargo.toml").is_file(), "`{path}` is no crate in {place}");
+    }
+    let package = "[package]\nname = \"mine\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n";
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    std::fs::write(folder.path().join("src/main.rs"), "fn main() {}\n").unwrap();
+    std::fs::write(folder.path().join("Cargo.toml"), format!("{package}{text}")).unwrap();
+    let read = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(read.status.success(), "{place}{}", String::from_utf8_lossy(&read.stderr));
 }
 
 /// What `toolwright check` says to a file: `passes`, or a word of what it finds.
