@@ -1,6 +1,4 @@
 //! `cargo xtask package`: the program with its manual pages and completions, as an archive and as a Debian package.
-//!
-//! For a musl target the program is static, so the archive runs on any Linux of that processor.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,16 +12,9 @@ const SHELLS: &[(&str, &str)] =
     &[("bash", "toolwright"), ("zsh", "_toolwright"), ("fish", "toolwright.fish")];
 
 /// Builds, packs, unpacks what was packed and runs it.
-pub fn run(target: Option<&str>) -> Result<()> {
-    let for_target: Vec<&str> = target.map(|target| vec!["--target", target]).unwrap_or_default();
-    if let Some(target) = target {
-        // A toolchain that did not come from rustup has its targets in its own way.
-        if let Err(error) = check(Command::new("rustup").args(["target", "add", target])) {
-            eprintln!("building with the targets there are: {error:#}");
-        }
-    }
-    cargo(&[&["build", "--release", "--locked", "--package", "toolwright-cli"], &for_target[..]].concat())?;
-    let release = target.map_or_else(crate::target, |target| crate::target().join(target)).join("release");
+pub fn run() -> Result<()> {
+    cargo(&["build", "--release", "--locked", "--package", "toolwright-cli"])?;
+    let release = crate::target().join("release");
     // The names that `package.metadata.deb` knows.
     let folder = release.join("package");
     if folder.exists() {
@@ -33,7 +24,7 @@ pub fn run(target: Option<&str>) -> Result<()> {
     extras(&program, &folder)?;
     let archive = archive(&program, &folder)?;
     println!("{}", archive.display());
-    let package = debian(&for_target)?;
+    let package = debian()?;
     println!("{}", package.display());
     Ok(())
 }
@@ -85,12 +76,12 @@ fn archive(program: &Path, folder: &Path) -> Result<PathBuf> {
 }
 
 /// The Debian package, by `cargo deb`.
-fn debian(for_target: &[&str]) -> Result<PathBuf> {
+fn debian() -> Result<PathBuf> {
     if !Command::new("cargo-deb").arg("--version").output().is_ok_and(|output| output.status.success()) {
         cargo(&["install", "--locked", "--quiet", "cargo-deb"])?;
     }
     let mut command = Command::new(env!("CARGO"));
-    command.args(["deb", "--no-build", "--no-strip", "--package", "toolwright-cli"]).args(for_target);
+    command.args(["deb", "--no-build", "--no-strip", "--package", "toolwright-cli"]);
     let output = command.current_dir(crate::root()).stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "{command:?} failed: {}", output.status);
     let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
