@@ -11,6 +11,10 @@ mod fit;
 mod patterns;
 mod references;
 
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use jsonschema::ValidationError;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -111,19 +115,28 @@ impl Schema {
             }
             return Ok(arguments);
         }
+        let mut left = None;
         if strictness == Strictness::Lenient {
             let mut fitted = arguments.clone();
             fit::fit(&mut fitted, &self.json, &self.patterns);
             // JSON inside text may be deep or large too.
-            let small = depth(&fitted) <= MAX_DEPTH && self.cost.allows(&fitted);
-            if small && self.validator.is_valid(&fitted) {
-                return Ok(fitted);
+            if depth(&fitted) <= MAX_DEPTH && self.cost.allows(&fitted) {
+                if self.validator.is_valid(&fitted) {
+                    return Ok(fitted);
+                }
+                left = matches!(self.cost.telling(&fitted), Telling::All).then(|| self.places(&fitted));
             }
         }
-        // What the model sent is explained, not what was made of it.
+        // What the model sent is explained, not what was made of it; and only what could not be read leniently.
         Err(match self.cost.telling(&arguments) {
             Telling::All => {
-                explain::problems(self.validator.iter_errors(&arguments), &self.json, MAX_PROBLEMS)
+                let left = left.unwrap_or_default();
+                let mut errors: Vec<_> = self.validator.iter_errors(&arguments).collect();
+                let stays = |error: &ValidationError<'_>| holds(&left, error.instance_path().as_str());
+                if errors.iter().any(stays) {
+                    errors.retain(stays);
+                }
+                explain::problems(errors.into_iter(), &self.json, MAX_PROBLEMS)
             }
             Telling::First => {
                 let first = self.validator.validate(&arguments).err();
@@ -131,6 +144,11 @@ impl Schema {
             }
             Telling::Nothing => explain::unexplained(&self.json),
         })
+    }
+
+    /// Where a value has problems, as JSON pointers.
+    fn places(&self, value: &Value) -> BTreeSet<String> {
+        self.validator.iter_errors(value).map(|error| error.instance_path().to_string()).collect()
     }
 
     /// The problems of a value, for schemas that are not a tool's parameters. Empty when it fits.
@@ -257,6 +275,13 @@ fn strip_number_formats(schema: &mut Value) {
     }
 }
 
+/// Whether a place, or one inside it, is among the given ones.
+fn holds(places: &BTreeSet<String>, place: &str) -> bool {
+    let inside = format!("{place}/");
+    let after = places.range::<str, _>((Bound::Included(inside.as_str()), Bound::Unbounded));
+    places.contains(place) || after.into_iter().next().is_some_and(|next| next.starts_with(&inside))
+}
+
 /// Reads validated arguments into a type. What the schema cannot express (a date that does not exist) is an error for
 /// the model, with its place.
 pub fn read_arguments<A: DeserializeOwned>(arguments: Value) -> Result<A, ToolError> {
@@ -309,6 +334,16 @@ mod tests {
         check(either, json!({"x": "5"}), Ok(json!({"x": "5"})));
         let maybe = object(json!({"x": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}));
         check(maybe, json!({"x": "5"}), Ok(json!({"x": 5})));
+    }
+
+    #[test]
+    fn what_was_read_leniently_is_no_problem() {
+        let two = json!({"x": {"type": "integer"}, "y": {"type": "array", "items": {"type": "integer"}}});
+        let schema = json!({"type": "object", "required": ["y"], "properties": two});
+        let missing = "the arguments do not fit:\n- `y` is missing";
+        check(schema.clone(), json!({"x": "1"}), Err(missing));
+        let wrong = "the arguments do not fit:\n- `y[1]`: \"b\" is not an integer";
+        check(schema, json!({"x": "1", "y": ["1", "b"]}), Err(wrong));
     }
 
     #[test]
