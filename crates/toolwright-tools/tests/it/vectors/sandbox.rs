@@ -136,8 +136,11 @@ async fn files_and_a_setup_script_are_there_when_a_run_begins(backend: Backend) 
     builder().prepare(&preparation).await.unwrap();
     assert_eq!(first.read_text("setup_ran").await.unwrap(), "inline contentshi\n");
     assert_eq!(second.read_file("deep/er/b.bin").await.unwrap(), [0xff, 0x00]);
-    let left = first.exec(ExecRequest::new(["sh", "-c", "ls /tmp | grep -c toolwright-setup-; true"])).await;
-    assert_eq!(left.unwrap().stdout.trim(), "0");
+    // Without isolation the folder for temporary files has scripts of others.
+    if backend == Backend::Process {
+        let left = first.exec(ExecRequest::new(["ls", "/tmp"])).await.unwrap().stdout;
+        assert!(!left.contains("toolwright-setup-"), "{left}");
+    }
     // Nothing is written when a name leads nowhere.
     let wrong = Preparation::new().file("a.txt", "x").file("other:x.txt", "data");
     let error = builder().prepare(&wrong).await.err().unwrap();
