@@ -74,6 +74,7 @@ fn run(args: Args) -> anyhow::Result<()> {
             Command::Replay(what) => commands::replay::run(what, args.json).await,
             // They may have to start the servers a file imports tools from.
             Command::Tools(what) => commands::tools::run(&what, args.json),
+            Command::Models(what) => commands::models::run(what, args.json),
             Command::Check(what) => commands::check::run(&what, args.json),
             Command::Completions(_)
             | Command::Man(_)

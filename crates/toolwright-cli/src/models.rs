@@ -31,7 +31,8 @@ const USUAL: &[(&str, &str)] = &[
 const DEMO: &str =
     "no key and no local model were found, so the built-in demo answers: a script, not an intelligence";
 
-const NO_MODEL: &str = "\
+/// What to do when there is none.
+pub const NO_MODEL: &str = "\
 name one with --model or TOOLWRIGHT_MODEL, set a vendor's key (such as ANTHROPIC_API_KEY), or start a local server \
 (`ollama serve`, `llama-server -m MODEL.gguf --jinja`). --model scripted/FILE plays the replies in a file, and --model \
 demo is the built-in demo, which has tools of its own";
@@ -120,12 +121,18 @@ pub fn demo_answers(name: Option<&str>) -> bool {
 
 /// The first vendor whose key is set, and its usual model.
 pub fn by_key() -> Option<(&'static str, String)> {
-    USUAL.iter().find_map(|(name, model)| {
+    keys().into_iter().next()
+}
+
+/// The variables of keys that are set, and the usual models of their vendors.
+pub fn keys() -> Vec<(&'static str, String)> {
+    let set = |variable: &&&str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+    let found = USUAL.iter().filter_map(|(name, model)| {
         let vendor = VENDORS.iter().find(|vendor| vendor.name == *name)?;
-        let set = |variable: &&&str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
         let variable = vendor.key_variables.iter().find(set)?;
         Some((*variable, format!("{name}/{model}")))
-    })
+    });
+    found.collect()
 }
 
 /// A place where a model server may listen.
@@ -177,12 +184,22 @@ fn ollama_host() -> Option<String> {
 
 /// A model server that answers, and its first model.
 pub fn by_server() -> Option<(&'static str, String)> {
-    locals().into_iter().find_map(|local| {
-        let vendor = VENDORS.iter().find(|known| known.name.replace(['.', '_'], "-") == local.vendor)?;
-        let models = get(&local.address, "/v1/models")?;
-        let first = models.get("data")?.get(0)?.get("id")?.as_str()?.to_owned();
-        Some((local.what, format!("{}/{first}", vendor.name)))
-    })
+    let found = |local: Local| Some((local.what, local.models().into_iter().next()?));
+    locals().into_iter().find_map(found)
+}
+
+impl Local {
+    /// The most models of one server that are listed.
+    const MOST: usize = 100;
+
+    /// The models it has; none when it does not answer.
+    pub fn models(&self) -> Vec<String> {
+        let vendor = VENDORS.iter().find(|known| known.name.replace(['.', '_'], "-") == self.vendor);
+        let answer = vendor.and_then(|_| get(&self.address, "/v1/models"));
+        let list = answer.as_ref().and_then(|answer| answer.get("data")?.as_array()).into_iter().flatten();
+        let names = list.filter_map(|model| Some(format!("{}/{}", vendor?.name, model.get("id")?.as_str()?)));
+        names.take(Self::MOST).collect()
+    }
 }
 
 /// A connection to an address, if something listens there.

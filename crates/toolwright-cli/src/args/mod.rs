@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
 pub use mcp::{Mcp, McpCall, McpClient, McpInstall, McpList, McpLock, McpTarget, Serve, ServeHttp};
 pub use runs::{DiffRuns, RecordArgs, Replay, Runs, RunsWhat, View};
 pub use sandbox::{SandboxArgs, SandboxCommand, SandboxKind, SandboxSection, SandboxWhat};
-pub use talk::{Ask, Chat, PromptWay, Step, StepFormat, UsingArgs};
+pub use talk::{Ask, Chat, Models, PromptWay, Step, StepFormat, UsingArgs};
 pub use tools::{Call, Check, Eval, Format, Init, RunFile, Tools};
 
 /// Tools for language models: written once, called safely.
@@ -53,6 +53,9 @@ pub enum Command {
     /// Talk with a model that uses the tools.
     #[command(after_help = talk::CHAT_HELP)]
     Chat(Chat),
+    /// List the models there are: those of keys, of local servers and of a file.
+    #[command(after_help = talk::MODELS_HELP)]
+    Models(Models),
     /// Call one tool.
     #[command(after_help = tools::CALL_EXAMPLES)]
     Call(Call),

@@ -129,3 +129,17 @@ pub struct Chat {
     #[command(flatten)]
     pub sandbox: SandboxArgs,
 }
+
+pub(super) const MODELS_HELP: &str = "\
+Vendors whose key is set, the models of local llama.cpp and Ollama servers, and those a file names. Nothing is sent to a \
+vendor, and no key is shown.
+
+Examples:
+  toolwright models
+  toolwright ask 'What can you do?' --model ollama/llama3.2";
+
+#[derive(clap::Args)]
+pub struct Models {
+    /// The file whose models to list too; left out, `toolwright.yaml` when there is one.
+    pub file: Option<PathBuf>,
+}

@@ -11,6 +11,7 @@ pub mod init;
 pub mod man;
 pub mod mcp;
 pub mod mcp_install;
+pub mod models;
 pub mod replay;
 pub mod run;
 pub mod runs;

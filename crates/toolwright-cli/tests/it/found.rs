@@ -92,3 +92,27 @@ fn init_asks_and_writes_what_check_accepts() {
         assert!(checked.contains("no problems") && checked.ends_with("exit 0\n"), "{checked}");
     }
 }
+
+/// The models there are: those of keys, of a file, and of a server that is found; what cannot be used says why.
+#[test]
+fn models_are_listed_with_where_they_come_from() {
+    let model = FakeModel::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = "models:\n  quick: {model: scripted/demo}\n  far: {model: mistral/large}\n";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    let variables = [("OLLAMA_HOST", model.address.as_str()), ("OPENAI_API_KEY", "sk-hidden")];
+    let shown = show_with(folder.path(), &["models"], "", &variables);
+    for wanted in [
+        "quick         the file: scripted/demo\n",
+        "MISTRAL_API_KEY",
+        "openai/gpt-5  OPENAI_API_KEY is set\n",
+        "ollama/tiny   Ollama server at 127.0.0.1:",
+        "without --model, openai/gpt-5 answers",
+        "--- exit 0",
+    ] {
+        assert!(shown.contains(wanted), "{wanted:?} is not in {shown}");
+    }
+    assert!(!shown.contains("sk-hidden"));
+    let json = show_with(folder.path(), &["models", "--json"], "", &variables);
+    assert!(json.contains(r#""default": "openai/gpt-5""#) && json.contains(r#""usable": false"#), "{json}");
+}

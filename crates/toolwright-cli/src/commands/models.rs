@@ -1,0 +1,69 @@
+//! `toolwright models`: which models there are, and what is missing for others.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use crate::args::Models;
+use crate::prompt::printable;
+use crate::{files, models};
+
+/// A model, where it comes from, and whether it can be used.
+#[derive(Serialize)]
+struct Found {
+    name: String,
+    from: String,
+    usable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+pub fn run(what: Models, json: bool) -> anyhow::Result<()> {
+    let file = what.file.or_else(files::default);
+    let loaded = file.as_deref().map(files::open).transpose()?;
+    let named = models::named(loaded.as_ref())?;
+    let mut found = Vec::new();
+    for (name, config) in &named {
+        let problem = models::open(name, &named).err().map(|error| format!("{error:#}"));
+        let from = format!("the file: {}", config.full_name());
+        found.push(Found { name: name.clone(), from, usable: problem.is_none(), problem });
+    }
+    for (variable, name) in models::keys() {
+        found.push(Found { name, from: format!("{variable} is set"), usable: true, problem: None });
+    }
+    for local in models::locals() {
+        let from = format!("{} at {}", local.what, local.address);
+        for name in local.models() {
+            found.push(Found { name, from: from.clone(), usable: true, problem: None });
+        }
+    }
+    let answers = match named.contains_key("default") {
+        true => Some("default".to_owned()),
+        false => models::wished().or_else(|| {
+            found
+                .iter()
+                .find(|each| each.usable && !named.contains_key(&each.name))
+                .map(|each| each.name.clone())
+        }),
+    };
+    let mut out = std::io::stdout().lock();
+    if json {
+        let answer = serde_json::json!({"models": found, "default": answers});
+        writeln!(out, "{answer:#}")?;
+        return Ok(());
+    }
+    let width = found.iter().map(|each| each.name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for each in &found {
+        let state =
+            each.problem.as_deref().map_or(String::new(), |problem| format!(" (cannot be used: {problem})"));
+        text.push_str(&printable(&format!("{:width$}  {}{state}", each.name, each.from)));
+        text.push('\n');
+    }
+    write!(out, "{text}")?;
+    match answers {
+        Some(name) => eprintln!("without --model, {} answers", printable(&name)),
+        None => eprintln!("{}", models::NO_MODEL),
+    }
+    Ok(())
+}
