@@ -34,8 +34,14 @@ pub fn python(environment: &str, packages: &[&str]) -> Result<PathBuf> {
 /// A Python of at least 3.12: on the path, or among those of pyenv.
 pub fn find_python() -> Option<PathBuf> {
     let named = ["python3.13", "python3.12", "python3"].map(PathBuf::from);
-    let versions = std::env::home_dir().map(|home| home.join(".pyenv/versions"));
-    let pyenv = versions.into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let root = root.or_else(|| std::env::home_dir().map(|home| home.join(".pyenv")));
+    let pyenv = root
+        .map(|root| root.join("versions"))
+        .into_iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+        .flatten();
     let pyenv = pyenv.map(|entry| entry.path().join("bin/python3"));
     named.into_iter().chain(pyenv).find(|python| {
         let test = "import sys; sys.exit(not ((3, 12) <= sys.version_info < (3, 14)))";

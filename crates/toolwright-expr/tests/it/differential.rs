@@ -187,8 +187,9 @@ pub(crate) fn ask(python: &PathBuf, script: &str, requests: Vec<String>) -> Vec<
 
 fn python() -> Option<PathBuf> {
     let mut candidates: Vec<PathBuf> = vec!["python3.12".into()];
-    if let Some(home) = std::env::var_os("HOME") {
-        let versions = PathBuf::from(home).join(".pyenv").join("versions");
+    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
+    if let Some(versions) = root.map(|root| root.join("versions")) {
         let found = std::fs::read_dir(versions).into_iter().flatten().flatten().map(|entry| entry.path());
         candidates.extend(found.map(|path| path.join("bin").join("python3")));
         candidates.sort_by_key(|path| !path.to_string_lossy().contains("3.12"));
