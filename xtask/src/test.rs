@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything the tests need, then all tests; `cargo xtask checks`: everything else that must hold.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, IsTerminal as _};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -65,10 +66,7 @@ pub fn run(rest: &[&str]) -> Result<()> {
     }
     let nextest = Command::new(env!("CARGO")).args(["nextest", "--version"]).output();
     if nextest.is_ok_and(|output| output.status.success()) {
-        skips::begin();
-        let outcome = cargo(&[&["nextest", "run", "--workspace", "--no-fail-fast"], rest].concat());
-        skips::list();
-        outcome
+        nextest_run(rest)
     } else {
         cargo(&[&["test", "--workspace", "--all-targets", "--no-fail-fast"], rest].concat())
     }
@@ -165,6 +163,32 @@ fn deny() -> Result<()> {
         cargo(&["install", "--locked", "--quiet", "cargo-deny"])?;
     }
     cargo(&["deny", "--log-level", "error", "check", "licenses", "bans", "sources"])
+}
+
+/// Runs all tests, and lists those that were skipped. Where nobody watches, the runner's summary is kept for the end.
+fn nextest_run(rest: &[&str]) -> Result<()> {
+    skips::begin();
+    let args = [&["nextest", "run", "--workspace", "--no-fail-fast"], rest].concat();
+    if std::io::stderr().is_terminal() {
+        let outcome = cargo(&args);
+        skips::list();
+        return outcome;
+    }
+    let mut command = Command::new(env!("CARGO"));
+    let mut child = command.args(&args).current_dir(crate::root()).stderr(Stdio::piped()).spawn()?;
+    let mut summary = Vec::new();
+    for line in BufReader::new(child.stderr.take().context("no output")?).lines() {
+        let line = line?;
+        if summary.is_empty() && !line.trim_start().starts_with("Summary [") {
+            eprintln!("{line}");
+        } else {
+            summary.push(line);
+        }
+    }
+    let status = child.wait()?;
+    skips::list();
+    summary.iter().for_each(|line| eprintln!("{line}"));
+    if status.success() { Ok(()) } else { bail!("{command:?} failed: {status}") }
 }
 
 pub fn cargo(args: &[&str]) -> Result<()> {
