@@ -215,9 +215,41 @@ pub fn printable(text: &str) -> String {
     out
 }
 
+/// What a tool gave, on a terminal: it may have colours, and cannot move the cursor, reach the clipboard or hide itself.
+pub fn coloured(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut pieces = text.split("\x1b[");
+    out.push_str(&printable(&pieces.next().unwrap_or_default().replace("\r\n", "\n")));
+    let mut is_coloured = false;
+    for piece in pieces {
+        let end = piece.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(piece.len());
+        match piece.split_at_checked(end) {
+            Some((codes, rest)) if rest.starts_with('m') => {
+                is_coloured = true;
+                out.extend(["\x1b[", codes]);
+                out.push_str(&printable(&rest.replace("\r\n", "\n")));
+            }
+            _ => out.push_str(&printable(&format!("\x1b[{}", piece.replace("\r\n", "\n")))),
+        }
+    }
+    if is_coloured {
+        let end = out.trim_end_matches('\n').len();
+        out.insert_str(end, "\x1b[0m");
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn colours_are_kept_and_nothing_else() {
+        assert_eq!(coloured("plain\r\n\ttext"), "plain\n\ttext");
+        assert_eq!(coloured("\x1b[1;31mred\x1b[m ok"), "\x1b[1;31mred\x1b[m ok\x1b[0m");
+        assert_eq!(coloured("\x1b]52;c;aGk=\x07\x1b[2Jx\x1b["), "\\u{1b}]52;c;aGk=\\u{7}\\u{1b}[2Jx\\u{1b}[");
+        assert_eq!(coloured("\x1b[31"), "\\u{1b}[31");
+    }
 
     #[test]
     fn escape_sequences_and_invisible_characters_are_shown() {

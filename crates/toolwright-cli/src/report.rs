@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use toolwright::{ErrorInfo, ErrorKind, ToolError};
 
+use crate::prompt::printable;
+
 /// A wrong command line, file or environment: exit 2.
 #[derive(Debug)]
 pub struct Usage {
@@ -82,12 +84,14 @@ pub fn print(error: &anyhow::Error, json: bool) {
         eprintln!("{}", info(error).to_json());
         return;
     }
-    eprintln!("error: {error}");
+    // What a tool or a server says is among it.
+    let say = |text: String| eprintln!("{}", printable(&text));
+    say(format!("error: {error}"));
     for cause in error.chain().skip(1) {
-        eprintln!("  because: {cause}");
+        say(format!("  because: {cause}"));
     }
     if let Some(hint) = info(error).hint {
-        eprintln!("\nhint: {hint}");
+        say(format!("\nhint: {hint}"));
     }
 }
 

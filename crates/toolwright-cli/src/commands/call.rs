@@ -1,6 +1,7 @@
 //! `toolwright call`: one tool, called by a person, and therefore approved.
 
-use std::io::{Read as _, Write as _};
+use std::borrow::Cow;
+use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -146,11 +147,17 @@ pub fn show(event: &EventKind) {
 
 pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
+    let to_people = out.is_terminal();
     for (index, block) in result.content.iter().enumerate() {
         match block {
-            Content::Text { text, .. } if text.ends_with('\n') => write!(out, "{text}")?,
-            Content::Text { text, .. } => writeln!(out, "{text}")?,
-            Content::Json { value } => writeln!(out, "{}", serde_json::to_string_pretty(value)?)?,
+            Content::Text { text, .. } => {
+                let text = if to_people { prompt::coloured(text).into() } else { Cow::from(text.as_str()) };
+                write!(out, "{text}{}", if text.ends_with('\n') { "" } else { "\n" })?;
+            }
+            Content::Json { value } => {
+                let text = serde_json::to_string_pretty(value)?;
+                writeln!(out, "{}", if to_people { prompt::printable(&text) } else { text })?;
+            }
             Content::Image(media)
             | Content::Audio(media)
             | Content::Video(media)
@@ -161,12 +168,14 @@ pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
                 file.write_all(&media.bytes()?)?;
                 eprintln!("saved {}", path.display());
             }
-            Content::ResourceLink { uri, name, .. } => writeln!(out, "{name}: {uri}")?,
+            Content::ResourceLink { uri, name, .. } => {
+                writeln!(out, "{}", prompt::printable(&format!("{name}: {uri}")))?
+            }
             _ => {}
         }
     }
     for (key, value) in &result.metadata {
-        eprintln!("{key}: {value}");
+        eprintln!("{}", prompt::printable(&format!("{key}: {value}")));
     }
     Ok(())
 }
