@@ -8,7 +8,7 @@ use toolwright_core::{Content, ErrorKind, Media, ToolCall, ToolSource as _, Tool
 use toolwright_mcp::{Client, ClientOptions, McpServer, ServerStatus};
 use toolwright_runtime::{Event, EventKind, Policy, Run};
 
-use crate::support::{eventually, everything, is_running};
+use crate::support::{PATIENCE, eventually, everything, is_running, script};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -218,4 +218,30 @@ async fn dropping_the_last_handle_ends_the_server() {
     assert!(is_running(pid));
     drop(server);
     eventually("the server ended", || !is_running(pid)).await;
+}
+
+#[tokio::test]
+async fn a_tool_has_a_time_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let witness = folder.path().join("witness");
+    let builder = McpServer::builder("everything", everything()).timeout(PATIENCE);
+    let server = builder.tool_timeout("wait", Duration::from_millis(200)).build();
+    let run = Run::builder(Toolset::new()).source(server.clone()).build().unwrap();
+    let arguments = json!({"seconds": 600, "witness": witness.to_str()});
+    let late = run.call(ToolCall::new("1", "wait", arguments)).await.unwrap();
+    assert_eq!(late.error.unwrap().kind, ErrorKind::Timeout);
+    eventually("the tool was stopped", || witness.exists()).await;
+    let other = run.call(ToolCall::new("2", "add", json!({"x": 1, "y": 1}))).await.unwrap();
+    assert_eq!(other.error, None);
+    assert_eq!(server.state().starts, 1, "the server answered that it lives, so it was left alone");
+}
+
+#[tokio::test]
+async fn a_server_works_in_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let where_am_i = r#"init; tools 2; read -r line; answer 3 "{\"content\":[{\"type\":\"text\",\"text\":\"$(pwd -P)\"}]}"; forever"#;
+    let server = McpServer::builder("script", script(where_am_i).folder(folder.path())).build();
+    let run = Run::builder(Toolset::new()).source(server).build().unwrap();
+    let told = run.call(ToolCall::new("1", "add", json!({}))).await.unwrap();
+    assert_eq!(told.to_text(), folder.path().canonicalize().unwrap().to_str().unwrap());
 }
