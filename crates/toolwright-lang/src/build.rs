@@ -4,6 +4,7 @@
 //! no cycle can be written. Statements are compiled in `statements`, tools from elsewhere are found in `imports`, and lists
 //! that name tools are read in `references`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -106,9 +107,27 @@ impl<'b> Builder<'b> {
     ) {
         let names = nodes.iter().filter_map(|node| node.get("name").and_then(Node::text).cloned());
         self.coming.extend(names);
+        let mut seen: HashMap<Arc<str>, Place> = HashMap::new();
         for node in nodes {
+            if let Some(named) = node.get("name")
+                && let Some(name) = named.text()
+                && let Some(first) = seen.insert(name.clone(), named.place)
+                // One that could not be made is not there to be found by the other.
+                && !into.contains_key(name)
+            {
+                self.two_tools(name, named.place, first, scope);
+            }
             self.definition(node, outer, into, scope, None);
         }
+    }
+
+    fn two_tools(&mut self, name: &str, place: Place, first: Place, scope: &str) {
+        let first = self.problems.sources.locate(first);
+        self.problems.error_hint(
+            place,
+            format!("there are two tools `{name}` in {scope}"),
+            format!("the other one is at {first}; give one of them another name"),
+        );
     }
 
     /// Makes the tools of one definition.
@@ -286,13 +305,8 @@ impl<'b> Builder<'b> {
         scope: &str,
     ) {
         let name = tool.spec().name.clone();
-        if let Some(first) = into.get(&name) {
-            let first = self.problems.sources.locate(first.place);
-            self.problems.error_hint(
-                place,
-                format!("there are two tools `{name}` in {scope}"),
-                format!("the other one is at {first}; give one of them another name"),
-            );
+        if let Some(first) = into.get(&name).map(|first| first.place) {
+            self.two_tools(&name, place, first, scope);
             return;
         }
         if name.contains('/') {

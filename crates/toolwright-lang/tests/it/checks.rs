@@ -21,6 +21,7 @@ tools:
   - {name: b, input: [{name: x, type: text}], do: {eval: 1}}
   - {name: c, do: {call: d}}
   - {name: d, do: {if: true, then: {evil: 1}}}
+  - {name: a, do: {eval: 1}}
 ";
     assert_eq!(
         problems(text),
@@ -31,6 +32,7 @@ tools:
             "6:26 `d` cannot be called here: it is defined further down, or is this very tool",
             "7:24 `if` of `if` is text, not a boolean",
             "7:36 this is no statement we know",
+            "8:12 there are two tools `a` in the file",
         ]
     );
 }
