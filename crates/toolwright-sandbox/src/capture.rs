@@ -88,6 +88,14 @@ impl Capture {
         self.ring.get(from..from + count).unwrap_or_default()
     }
 
+    /// Counts bytes that were thrown away unread. What came before them is no longer the end, so at least `KEPT_END`
+    /// bytes must follow.
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.total = self.total.saturating_add(count as u64);
+        self.middle = Middle::Dropped;
+        self.have = 0;
+    }
+
     /// More came than is kept.
     pub(crate) fn is_over(&self) -> bool {
         self.total > self.limit as u64

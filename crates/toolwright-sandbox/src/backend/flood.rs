@@ -2,16 +2,18 @@
 //!
 //! A pipe that is waited for by the reactor wakes it with every write, which costs both sides more than the bytes do. A
 //! stream that has passed the limit is therefore taken off the reactor and looked at every tenth of a millisecond, which a
-//! wide pipe bridges, by a thread that does nothing else; the async threads meanwhile keep the time. A stream that falls
-//! silent goes back to them.
+//! wide pipe bridges, by a thread that does nothing else; the async threads meanwhile keep the time. Of such a stream only
+//! the end will be wanted, and that is whatever waits in the pipe last: all that waits before it is thrown away by the
+//! kernel, without being copied. A stream that falls silent is read, and goes back to the reactor.
 
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::net::unix::pipe;
 
-use crate::capture::Capture;
+use crate::capture::{Capture, KEPT_END};
 use crate::sys;
 
 /// How long to wait between looks. At full speed this is a third of a pipe of [`WIDE`] bytes.
@@ -59,22 +61,42 @@ pub(crate) async fn drain(from: pipe::Receiver, lent: Weak<Lent>) -> Option<pipe
 }
 
 fn watch(fd: &OwnedFd, lent: &Weak<Lent>) -> Look {
-    let mut silent = 0;
+    let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null").ok();
+    let (mut silent, mut left) = (0, 0);
     while silent < SILENT_LOOKS {
-        match lent.upgrade().map_or(Look::Over, |lent| look(fd, &lent)) {
+        let Some(lent) = lent.upgrade() else { return Look::Over };
+        match look(fd, nowhere.as_ref(), &lent, &mut left) {
             Look::Over => return Look::Over,
             Look::Busy => silent = 0,
             Look::Silent => silent += 1,
         }
+        drop(lent);
         std::thread::sleep(PAUSE);
     }
     Look::Silent
 }
 
-/// Reads what is there.
-fn look(fd: &OwnedFd, lent: &Lent) -> Look {
+/// Throws away what is there but for the end, which is `left` in the pipe; reads it when nothing came after it.
+fn look(fd: &OwnedFd, nowhere: Option<&File>, lent: &Lent, left: &mut usize) -> Look {
     let mut capture = lent.0.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(capture) = capture.as_mut() else { return Look::Over };
+    let before = std::mem::take(left);
+    let waiting = sys::waiting(fd.as_fd()).unwrap_or(0);
+    if let Some(nowhere) = nowhere.filter(|_| capture.is_over() && waiting > before) {
+        *left = waiting;
+        let Some(beyond) = waiting.checked_sub(KEPT_END) else { return Look::Busy };
+        if let Ok(moved) = sys::splice(fd.as_fd(), nowhere.as_fd(), beyond) {
+            capture.skip(moved);
+            *left -= moved;
+            return Look::Busy;
+        }
+        *left = 0;
+    }
+    read(fd, capture)
+}
+
+/// Reads what is there.
+fn read(fd: &OwnedFd, capture: &mut Capture) -> Look {
     for read in 0..READS {
         match sys::read(fd.as_fd(), capture.space()) {
             Ok(0) => return Look::Over,
@@ -112,5 +134,34 @@ mod tests {
         let (read, _write) = pipe();
         assert_eq!(watch(&read, &Arc::downgrade(&lent)), Look::Over);
         assert_eq!(watch(&read, &Weak::new()), Look::Over);
+    }
+
+    #[test]
+    fn head_and_tail_are_those_of_the_stream_whatever_is_thrown_away_between() {
+        let limit = 1 << 20;
+        for (size, width) in
+            [(9_000_001, 100), (9_000_001, 65_536), (1_500_000, 4_096), (50_000_000, 1 << 20)]
+        {
+            let all: Vec<u8> = (0..size).map(|at: u32| b'a' + (at / 7 % 23) as u8).collect();
+            let (start, rest) = all.split_at(limit + 1);
+            let mut capture = Capture::new(limit);
+            capture.push(start);
+            let lent = Lent::new(capture);
+            let (read, mut write) = pipe();
+            sys::widen_pipe(read.as_fd(), WIDE);
+            std::thread::scope(|scope| {
+                // Single bytes at the end, so that the stream ends slowly.
+                let (fast, slow) = rest.split_at(rest.len() - 1_000);
+                scope.spawn(move || {
+                    fast.chunks(width)
+                        .chain(slow.chunks(1))
+                        .for_each(|piece| write.write_all(piece).unwrap());
+                });
+                while watch(&read, &Arc::downgrade(&lent)) != Look::Over {}
+            });
+            let mut whole = Capture::new(limit);
+            whole.push(&all);
+            assert!(lent.take().unwrap().finish() == whole.finish(), "{size} bytes in pieces of {width}");
+        }
     }
 }

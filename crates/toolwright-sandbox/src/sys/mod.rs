@@ -189,6 +189,24 @@ pub(crate) fn widen_pipe(fd: BorrowedFd<'_>, bytes: usize) -> bool {
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, wanted) >= wanted }
 }
 
+/// How many bytes wait in a pipe.
+pub(crate) fn waiting(fd: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the pointer is to an integer, which is what this request writes.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &raw mut count) }.into())?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// Moves bytes from a pipe to another file without looking at them, as many as are there.
+pub(crate) fn splice(from: BorrowedFd<'_>, to: BorrowedFd<'_>, count: usize) -> io::Result<usize> {
+    let nowhere = std::ptr::null_mut;
+    // SAFETY: no offsets are given; the rest are numbers.
+    let moved = unsafe {
+        libc::splice(from.as_raw_fd(), nowhere(), to.as_raw_fd(), nowhere(), count, libc::SPLICE_F_NONBLOCK)
+    };
+    check(moved as libc::c_long).map(|moved| moved as usize)
+}
+
 /// Sets or clears `O_NONBLOCK` on the open file.
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     // SAFETY: takes numbers only.
