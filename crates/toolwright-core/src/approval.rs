@@ -46,7 +46,7 @@ pub enum Decision {
         /// What the model is told.
         reason: String,
     },
-    /// Let the next approver decide.
+    /// Let the next approver decide; when there is none, the call is refused.
     Escalate,
     /// End the run.
     Terminate {

@@ -211,7 +211,8 @@ impl ToolDef {
         self.edit(|_, settings| settings.viewer = Some(Arc::new(viewer)))
     }
 
-    /// A copy whose old results are rewritten before each model request: `rewrite(index, total, content)`.
+    /// A copy whose old results are rewritten before each model request: `rewrite(index, total, content)` gets
+    /// which of the `total` results of this tool it is, counted from 0, so the last one has `index + 1 == total`.
     #[must_use]
     pub fn with_model_input(
         self,

@@ -294,7 +294,7 @@ pub struct CallWords {
     pub confirm: bool,
 }
 
-/// Rewrites an old result: gets which result of this tool it is, and how many tool results there are in all.
+/// Rewrites an old result: gets which result of this tool it is, counted from 0, and how many of this tool there are.
 pub type ModelInput = Arc<dyn Fn(usize, usize, &[Content]) -> Vec<Content> + Send + Sync>;
 
 /// A call as an approver sees it.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use toolwright_core::{Message, ModelInput, ToolResult, Toolset};
+use toolwright_core::{Content, Message, ModelInput, Toolset};
 
 use crate::direct;
 
@@ -41,16 +41,18 @@ pub(crate) fn for_model<'a>(
     sent
 }
 
-/// Lets tools rewrite their results: each is told which of its own results it is, counted from 0, and how many results
-/// there are of all tools.
+/// Lets tools rewrite their results: each is told which of its own results it is, counted from 0, and how many of its own
+/// there are.
 fn rewrite(messages: &mut [Message], rewriters: &[(Arc<str>, ModelInput)]) {
-    let total = messages.iter().filter(|message| matches!(message, Message::Tool(_))).count();
     for (name, rewrite) in rewriters {
-        let own = |message: &&mut Message| matches!(message, Message::Tool(result) if result.name == *name);
-        for (index, message) in messages.iter_mut().filter(own).enumerate() {
-            if let Message::Tool(ToolResult { content, .. }) = message {
-                *content = rewrite(index, total, content);
-            }
+        let own = messages.iter_mut().filter_map(|message| match message {
+            Message::Tool(result) if result.name == *name => Some(&mut result.content),
+            _ => None,
+        });
+        let own: Vec<&mut Vec<Content>> = own.collect();
+        let total = own.len();
+        for (index, content) in own.into_iter().enumerate() {
+            *content = rewrite(index, total, content);
         }
     }
 }
@@ -86,7 +88,7 @@ pub(crate) fn middle(messages: &[Message], left_out: &Range<usize>) -> Range<usi
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolwright_core::{AssistantMessage, Content, ToolCall, ToolDef, ToolSpec};
+    use toolwright_core::{AssistantMessage, ToolCall, ToolDef, ToolResult, ToolSpec};
 
     fn talk(rounds: usize) -> Vec<Message> {
         let mut messages = vec![Message::system("s"), Message::user("q")];

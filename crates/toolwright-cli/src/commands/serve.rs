@@ -39,14 +39,20 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
     let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
     let sandbox = if needs_sandbox { sandboxes::try_open(&place).await? } else { None };
     let configured = |tools: Toolset| -> anyhow::Result<RunBuilder> {
-        let builder = Run::builder(tools).approver(ClientApprover).state::<AtHand>(AtHand::new(AtClient));
+        let builder = Run::builder(tools).state::<AtHand>(AtHand::new(AtClient));
         let builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
         Ok(match &sandbox {
             Some(sandbox) => builder.sandbox("default", sandbox.clone()),
             None => builder,
         })
     };
-    let offered = Offered::new(configured(tools)?, "serve", &what.record, &what, loaded.as_ref())?;
+    let offered = Offered::new(
+        configured(tools)?.approver(ClientApprover),
+        "serve",
+        &what.record,
+        &what,
+        loaded.as_ref(),
+    )?;
     let mut server = Server::new(offered.run.dispatch()).on_log(|text| eprintln!("{}", printable(text)));
     if what.http.state_key_env.is_none() {
         // A task lives in the instance that runs it, and another one may be asked about it.

@@ -206,7 +206,7 @@ impl Index {
             "call_decided" => {
                 if let Some(call) = self.open_call(head.span) {
                     call.decided = Some(at);
-                    if matches!(head.decision.as_str(), "reject" | "terminate" | "escalate") {
+                    if matches!(head.decision.as_str(), "reject" | "terminate") {
                         call.state = State::Refused;
                     }
                 }

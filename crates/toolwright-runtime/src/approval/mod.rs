@@ -1,8 +1,8 @@
 //! Deciding about calls before they run.
 //!
 //! A [`Policy`] picks the rules that match a call; the strictest wins. What rules change is changed before anybody is
-//! asked, so a person sees what will run. What no rule decides is asked, and when there is nobody to ask, the call is
-//! refused. A run without a policy approves everything but the calls of tools that wait for a person's word.
+//! asked, so a person sees what will run. What no rule decides is asked: one approver after the other, until one does not
+//! pass it on. When there is nobody to ask, or nobody left, the call is refused. A run without a policy approves everything but the calls of tools that wait for a person's word.
 
 mod call_text;
 mod matching;
@@ -27,11 +27,15 @@ pub use matching::Match;
 pub use policy::{Policy, PolicyError};
 pub use rule::{Rule, RuleDecision};
 
+/// What the model is told when every approver passed the call on.
+const NOBODY_LEFT: &str = "nobody granted approval for this call";
+
 /// Who and what decides about the calls of a run.
 #[derive(Clone, Default)]
 pub(crate) struct Approvals {
     pub(crate) policy: Option<Arc<Policy>>,
-    pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// Who is asked, in this order, until one decides.
+    pub(crate) approvers: Vec<Arc<dyn Approver>>,
 }
 
 /// What was decided about a call that may run.
@@ -114,17 +118,14 @@ impl Approvals {
         let (reason, arguments) = match &decision {
             Decision::Reject { reason } | Decision::Terminate { reason } => (Some(reason.clone()), None),
             Decision::Modify { arguments } => (reason, Some(arguments)),
-            Decision::Approve => (reason, changed.then_some(&call.arguments)),
-            Decision::Escalate => (reason, None),
+            Decision::Approve | Decision::Escalate => (reason, changed.then_some(&call.arguments)),
         };
         record(run, span, approver, decision.as_str(), reason, arguments)?;
         match decision {
             Decision::Approve => Ok(Approved { arguments: call.arguments.take(), changed: false }),
             Decision::Modify { arguments } => Ok(Approved { arguments, changed: true }),
             Decision::Reject { reason } => Err(ToolError::of(ErrorKind::Approval, reason)),
-            Decision::Escalate => {
-                Err(ToolError::of(ErrorKind::Approval, "nobody granted approval for this call"))
-            }
+            Decision::Escalate => Err(ToolError::of(ErrorKind::Approval, NOBODY_LEFT)),
             Decision::Terminate { reason } => {
                 run.end(crate::run::RunEnd::Terminated { reason: reason.clone() });
                 Err(ToolError::fatal(format!("the run was ended by an approver: {reason}")))
@@ -132,6 +133,7 @@ impl Approvals {
         }
     }
 
+    /// Asks the approvers, one after the other, until one decides. Whoever passes the call on is on record too.
     async fn ask(
         &self,
         run: &RunInner,
@@ -141,7 +143,7 @@ impl Approvals {
         reason: Option<String>,
         cancel: &CancelToken,
     ) -> Result<(&str, Decision, Option<String>), ToolError> {
-        let Some(approver) = &self.approver else {
+        if self.approvers.is_empty() {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
             return Ok(("policy", Decision::reject(reason), None));
         };
@@ -160,10 +162,16 @@ impl Approvals {
         let waiting =
             ToolContext::new(run.host()?, call.id.clone(), call.name.clone(), span, 0, None, cancel.clone());
         let _active = Active::enter(run, span, &waiting);
-        let deadline = run.limits.waiting_deadline()?;
         let _asking = run.limits.wait(None);
-        let decision = run.unless_stopped(waiting.cancel_token(), deadline, approver.decide(&request)).await;
-        Ok((approver.name(), decision?, None))
+        for approver in &self.approvers {
+            let deadline = run.limits.waiting_deadline()?;
+            let deciding = approver.decide(&request);
+            match run.unless_stopped(waiting.cancel_token(), deadline, deciding).await? {
+                Decision::Escalate => record(run, span, approver.name(), "escalate", None, None)?,
+                decision => return Ok((approver.name(), decision, None)),
+            }
+        }
+        Ok(("policy", Decision::reject(NOBODY_LEFT), None))
     }
 }
 

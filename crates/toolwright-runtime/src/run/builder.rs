@@ -92,10 +92,12 @@ impl RunBuilder {
         self
     }
 
-    /// Asks this approver when the policy says so. Without a policy, every call is asked about.
+    /// Asks this approver when the policy says so. Without a policy, every call is asked about. Each call of this adds
+    /// one: they are asked in this order, and [`Decision::Escalate`](toolwright_core::Decision::Escalate) passes a call
+    /// on to the next. When the last one passes it on, the call is refused.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
-        self.approvals.approver = Some(Arc::new(approver));
+        self.approvals.approvers.push(Arc::new(approver));
         self
     }
 
@@ -242,7 +244,7 @@ impl RunBuilder {
             sinks.insert(0, Arc::new(transcript));
         }
         let mut approvals = self.approvals;
-        if approvals.approver.is_some() && approvals.policy.is_none() {
+        if !approvals.approvers.is_empty() && approvals.policy.is_none() {
             approvals.policy = Some(Arc::new(Policy::new([])?));
         }
         let limits = LimitScope::resumed(self.limits, &self.spent, self.parent_limits);

@@ -298,15 +298,20 @@ async fn old_screenshots_are_folded_for_the_model_and_kept_in_the_record() {
         false => vec![Content::text("[an older screenshot]")],
     });
     let look = || Reply::call("screenshot", json!({}));
-    let model =
-        Keeper { script: ScriptedModel::new([look(), look(), Reply::text("seen")]), sent: Mutex::default() };
+    let other = Reply::call("other", json!({}));
+    let script = ScriptedModel::new([look(), look(), other, Reply::text("seen")]);
+    let model = Keeper { script, sent: Mutex::default() };
     let run = Run::builder(tools([shot, plain("other", |_| async { Ok("x".into()) })])).build().unwrap();
     let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
     let pictures = |messages: &[Message]| {
         messages.iter().flat_map(Message::content).filter(|block| matches!(block, Content::Image(_))).count()
     };
     let sent: Vec<usize> = model.sent.lock().unwrap().iter().map(|messages| pictures(messages)).collect();
-    assert_eq!((sent, pictures(&outcome.messages)), (vec![0, 1, 1], 2));
+    assert_eq!(
+        (sent, pictures(&outcome.messages)),
+        (vec![0, 1, 1, 1], 2),
+        "calls of other tools change nothing"
+    );
 }
 
 #[tokio::test]

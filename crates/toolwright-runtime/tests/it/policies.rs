@@ -133,10 +133,27 @@ async fn people_are_asked_and_nobody_means_no() {
     let changes = Person::who_says(Decision::Modify { arguments: json!({"x": 10, "y": 20}) });
     assert_eq!(sum("[]", Some(changes), arguments.clone()).await.0.unwrap().to_text(), "30");
     let passes_on = Person::who_says(Decision::Escalate);
-    assert_eq!(
-        sum("[]", Some(passes_on), arguments).await.0.unwrap().error.unwrap().kind,
-        ErrorKind::Approval
-    );
+    let (result, ears, _) = sum("[]", Some(passes_on), arguments).await;
+    assert_eq!(result.unwrap().error.unwrap().kind, ErrorKind::Approval);
+    assert_eq!(decisions(&ears), [pair("human", "escalate"), pair("policy", "reject")].concat());
+}
+
+#[tokio::test]
+async fn a_call_that_one_approver_passes_on_is_decided_by_the_next() {
+    let junior = Person::who_says(Decision::Escalate);
+    for (answer, text) in [(Decision::Approve, Some("3")), (Decision::reject("no"), None)] {
+        let (senior, never) = (Person::who_says(answer.clone()), Person::who_says(Decision::Approve));
+        let ears = Ears::default();
+        let builder = Run::builder(tools([add()])).approver(junior.clone()).approver(senior.clone());
+        let run = ears.on(builder.approver(never.clone())).build().unwrap();
+        let result = run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap();
+        assert_eq!(text, (!result.is_error()).then(|| result.to_text()).as_deref());
+        let wanted = [pair("human", "escalate"), pair("human", answer.as_str())].concat();
+        assert_eq!(decisions(&ears), wanted);
+        let asked = [&junior, &senior, &never].map(|person| person.shown.lock().unwrap().len());
+        assert_eq!(asked[1..], [1, 0], "who comes after the one who decided is not asked");
+    }
+    assert_eq!(junior.shown.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
