@@ -24,6 +24,7 @@ cargo xtask oracle                   have the vendors' own clients read our requ
 cargo xtask vectors FAMILY FILE...   run observed input/output pairs
 cargo xtask pictures                 film a run and photograph the viewer, for README and docs
 cargo xtask package                  the program with pages and completions: an archive, a Debian package
+cargo xtask package static           an archive with a program that needs no C library
 cargo xtask live [FORMAT] [TASK]     tasks for a small real model over three wire formats (downloads 1.1 GB)
 cargo xtask bench NAME               one benchmark beside its peer (`all` writes docs/benchmarks.md)
 cargo xtask fuzz RUNS [TARGET]       run the fuzz targets that often, from the vectors as seeds";
@@ -57,6 +58,7 @@ fn run() -> Result<()> {
         ["live", format, task] => live::run(format, task),
         ["pictures"] => test::pictures(),
         ["package"] => package::run(),
+        ["package", "static"] => package::run_static(),
         ["fuzz", runs] => fuzz::run(runs, None),
         ["fuzz", runs, target] => fuzz::run(runs, Some(target)),
         ["help" | "--help" | "-h"] | [] => {

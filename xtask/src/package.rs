@@ -1,4 +1,5 @@
-//! `cargo xtask package`: the program with its manual pages and completions, as an archive and as a Debian package.
+//! `cargo xtask package`: the program with its manual pages and completions, as an archive and as a Debian package; or,
+//! with `static`, an archive with a program that needs no C library.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,10 +12,35 @@ use crate::test::{cargo, check};
 const SHELLS: &[(&str, &str)] =
     &[("bash", "toolwright"), ("zsh", "_toolwright"), ("fish", "toolwright.fish")];
 
+const BUILD: &[&str] = &["build", "--release", "--locked", "--package", "toolwright-cli"];
+
 /// Builds, packs, unpacks what was packed and runs it.
 pub fn run() -> Result<()> {
-    cargo(&["build", "--release", "--locked", "--package", "toolwright-cli"])?;
+    cargo(BUILD)?;
     let release = crate::target().join("release");
+    println!("{}", pack(&release)?.display());
+    let package = debian()?;
+    println!("{}", package.display());
+    Ok(())
+}
+
+/// The same without a C library, for any Linux of this processor: an archive.
+pub fn run_static() -> Result<()> {
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    check(Command::new("rustup").args(["target", "add", &target]))?;
+    cargo(&[BUILD, &["--target", &target]].concat())?;
+    let release = crate::target().join(&target).join("release");
+    let program = release.join("toolwright");
+    let output = Command::new("ldd").arg(&program).output().context("cannot start ldd")?;
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let is_static = said.contains("statically linked") || said.contains("not a dynamic executable");
+    ensure!(is_static, "{} needs libraries: {said}", program.display());
+    println!("{}", pack(&release)?.display());
+    Ok(())
+}
+
+/// An archive of what was built in a folder, beside the manual pages and completions.
+fn pack(release: &Path) -> Result<PathBuf> {
     // The names that `package.metadata.deb` knows.
     let folder = release.join("package");
     if folder.exists() {
@@ -22,11 +48,7 @@ pub fn run() -> Result<()> {
     }
     let program = release.join("toolwright");
     extras(&program, &folder)?;
-    let archive = archive(&program, &folder)?;
-    println!("{}", archive.display());
-    let package = debian()?;
-    println!("{}", package.display());
-    Ok(())
+    archive(&program, &folder)
 }
 
 /// What the program says about itself: manual pages and completions.

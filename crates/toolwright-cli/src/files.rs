@@ -40,11 +40,12 @@ pub fn default() -> Option<PathBuf> {
 
 /// An error when a file that was named is not there.
 pub fn exists(path: &Path) -> anyhow::Result<()> {
-    if path.is_file() {
-        return Ok(());
-    }
     let shown = path.display();
-    let error = match std::fs::metadata(path) {
+    let error = match std::fs::metadata(path).and_then(|found| std::fs::File::open(path).map(|_| found)) {
+        Ok(found) if found.is_file() => return Ok(()),
+        Ok(found) if found.is_dir() => {
+            Usage::new(format!("`{shown}` is a folder")).hint("name a file of tools in it")
+        }
         Ok(_) => Usage::new(format!("`{shown}` is not a file")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Usage::new(format!("there is no file `{shown}`"))

@@ -99,6 +99,17 @@ impl Line {
         rows
     }
 
+    /// What stands in its first columns.
+    pub fn start(&self, columns: usize) -> Line {
+        let mut used = 0;
+        let signs = self.spans.iter().flat_map(|(style, text)| text.chars().map(|c| (c, *style)));
+        let first = signs.take_while(|(c, _)| {
+            used += c.width().unwrap_or(0);
+            used <= columns
+        });
+        of_chars(&first.collect::<Vec<_>>())
+    }
+
     /// The line as a terminal takes it.
     pub fn ansi(&self, colours: bool) -> String {
         let mut out = String::new();
@@ -156,6 +167,11 @@ pub fn columns(stream: &impl IsTerminal) -> Option<usize> {
     let (columns, _) = stream.is_terminal().then(|| crossterm::terminal::size().ok()).flatten()?;
     // One is left free, as terminals disagree about what follows a full row.
     Some(usize::from(columns).saturating_sub(1).max(20))
+}
+
+/// True for a terminal that only shows text: no colours, no moving about.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Says something on stderr. That nobody listens there is no reason to stop, or to fail.

@@ -35,7 +35,10 @@ use crate::args::{Args, Command};
 fn main() -> ExitCode {
     // A sandbox starts this program again; that instance ends here.
     toolwright::sandbox::launcher::main_if_launcher();
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return report::misused(error),
+    };
     let json = args.json;
     let outcome = run(args);
     match outcome {

@@ -204,15 +204,25 @@ fn line(question: &str) -> Option<String> {
 /// What a model wrote cannot move the cursor or hide itself.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut signs = text.chars().peekable();
+    let mut before = None;
+    while let Some(c) = signs.next() {
         match c {
             // The last one asks for the coloured form of a sign.
             '\n' | '\t' | '\u{fe0f}' => out.push(c),
-            c if is_hidden(c) => out.extend(c.escape_unicode()),
+            c if is_hidden(c) && !joins(before, c, signs.peek().copied()) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
+        before = Some(c);
     }
     out
+}
+
+/// True for a joiner where writing needs one: inside Persian and Indic words, between the parts of an emoji. Elsewhere it
+/// only makes two texts look the same.
+pub fn joins(before: Option<char>, c: char, after: Option<char>) -> bool {
+    let joined = |c: Option<char>| c.is_some_and(|c| c >= '\u{600}' && (c == '\u{fe0f}' || !is_hidden(c)));
+    matches!(c, '\u{200c}' | '\u{200d}') && joined(before) && joined(after)
 }
 
 /// What a tool gave, on a terminal: it may have colours, and cannot move the cursor, reach the clipboard or hide itself.
@@ -255,5 +265,10 @@ mod tests {
     fn escape_sequences_and_invisible_characters_are_shown() {
         assert_eq!(printable("a\x1b[2Jb\u{202e}c\nd"), "a\\u{1b}[2Jb\\u{202e}c\nd");
         assert_eq!(printable("a\u{2060}b\u{e0041}⚠\u{fe0f}"), "a\\u{2060}b\\u{e0041}⚠\u{fe0f}");
+        for kept in ["می\u{200c}خواهم", "क्\u{200d}ष", "👨\u{200d}👩\u{200d}👧", "❤\u{fe0f}\u{200d}🔥"]
+        {
+            assert_eq!(printable(kept), kept);
+        }
+        assert_eq!(printable("a\u{200d}b 語\u{200d}"), "a\\u{200d}b 語\\u{200d}");
     }
 }

@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use toolwright::{ErrorInfo, ErrorKind, ToolError};
+use clap::error::{ContextKind, ContextValue};
+use toolwright::{ErrorInfo, ErrorKind, ToolError, nearest, text};
 
 use crate::prompt::printable;
 
@@ -78,6 +79,38 @@ pub fn reader_left(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe))
 }
 
+/// The longest line of an error; an argument, or a tool, may be of any length.
+const LONGEST: usize = 2000;
+
+/// Prints what is wrong with a command line, or the help that was asked for; gives the exit code.
+pub fn misused(mut error: clap::Error) -> ExitCode {
+    let code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    if !error.use_stderr() {
+        // A reader that went away has what it wanted.
+        let _ = error.print();
+        return code;
+    }
+    let unknown = error.get(ContextKind::InvalidSubcommand).cloned();
+    if let Some(ContextValue::String(word)) = unknown
+        && error.get(ContextKind::SuggestedSubcommand).is_none()
+        && let Some(close) = nearest(&word, crate::args::command_names().iter().map(String::as_str))
+    {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![close.to_owned()]));
+    }
+    let said = error.render().to_string();
+    if std::env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json") {
+        let message = said.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        let hint = said.lines().find_map(|line| line.trim_start().strip_prefix("tip: ")).map(str::to_owned);
+        let message = text::clip(message, LONGEST);
+        eprintln!("{}", ErrorInfo { kind: ErrorKind::Parsing, message, hint }.to_json());
+    } else if said.lines().any(|line| line.len() > LONGEST) {
+        said.lines().for_each(|line| eprintln!("{}", printable(&text::clip(line, LONGEST))));
+    } else {
+        let _ = error.print();
+    }
+    code
+}
+
 /// Prints an error: what, the causes, the way out.
 pub fn print(error: &anyhow::Error, json: bool) {
     if json {
@@ -85,7 +118,10 @@ pub fn print(error: &anyhow::Error, json: bool) {
         return;
     }
     // What a tool or a server says is among it.
-    let say = |text: String| eprintln!("{}", printable(&text));
+    let say = |words: String| {
+        let lines: Vec<String> = words.split('\n').map(|line| text::clip(line, LONGEST)).collect();
+        eprintln!("{}", printable(&lines.join("\n")));
+    };
     say(format!("error: {error}"));
     for cause in error.chain().skip(1) {
         say(format!("  because: {cause}"));

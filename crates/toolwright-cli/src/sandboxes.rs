@@ -54,6 +54,11 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
         // A private workspace has nothing to protect.
         policy.protect = Vec::new();
         if !shown(&policy.read) && !shown(&policy.write) && !shown(&policy.system) {
+            if folder.parent().is_none() {
+                let error =
+                    Usage::new("the current folder is the root, which is too much for a sandbox to show");
+                return Err(error.hint("go into another folder, or name one with --read").into());
+            }
             policy.read.push(folder.clone());
         }
     }

@@ -24,6 +24,25 @@
 //! # }).unwrap();
 //! ```
 //!
+//! # Where to look
+//!
+//! | you want to | look at |
+//! | --- | --- |
+//! | write a tool | [`#[tool]`](tool), [`#[toolset]`](toolset); by hand [`ToolDef`], [`ToolSpec`], [`Tool`] |
+//! | take and give values | [`ToolContext`], [`ToolOutput`], [`Content`], [`Media`], [`Json`]; state in [`State`], [`Stored`] |
+//! | fail well | [`ToolError`], [`ErrorKind`], [`ResultExt`] |
+//! | put tools together | [`Toolset`], [`ToolSource`]; wrappers in [`ToolExt`]: [`Cache`], [`RateLimit`], [`Retry`] |
+//! | run calls | [`Run`], [`RunBuilder`], [`ToolCall`], [`ToolResult`] |
+//! | let a model work | [`connect`], [`Loop`], [`Conversation`], [`Agent`], [`React`]; without a network [`ScriptedModel`] |
+//! | decide about calls | [`Policy`], [`Rule`], [`Approver`], [`Decision`] |
+//! | bound what a run spends | [`Limits`], [`LimitKind`], [`Price`] |
+//! | see and keep what happened | [`Event`], [`EventSink`], [`Transcript`], [`RunState`] |
+//! | run commands safely | [`Sandbox`], and the module `sandbox` |
+//! | serve or use MCP | the module `mcp` |
+//! | load tools from YAML | the module `lang` |
+//!
+//! # Features
+//!
 //! This crate only puts the parts together; each feature adds one:
 //!
 //! | feature | adds |
@@ -39,66 +58,132 @@
 //! | `chrono`, `jiff` | their dates and times as parameters |
 //! | `testkit` | conformance suites and recorded exchanges for your own tests |
 
+// Writing tools.
 #[doc(inline)]
-pub use toolwright_core::*;
+pub use toolwright_core::{
+    Annotations, CallView, CallWords, Entry, Fingerprint, ModelInput, Reader, Tool, ToolDef, ToolExt,
+    ToolSettings, ToolSource, ToolSpec, Toolset, ToolsetError, ViewContent, ViewFormat, Viewer, Words,
+    canonical_json, empty_parameters, panic_error, register, registered, run_blocking, tool, toolset,
+};
+// What they take, give and keep.
+#[doc(inline)]
+pub use toolwright_core::{
+    BoxFuture, CancelToken, Citation, Content, Detail, ErrorInfo, ErrorKind, IntoToolOutput, Json, Media,
+    MediaSource, ResultExt, RunScope, Secret, State, Store, StoreState, Stored, ToolContext, ToolError,
+    ToolOutput, json_size,
+};
+// Wrappers, and names that are nearly right.
+#[doc(inline)]
+pub use toolwright_core::{Cache, Patterns, RateLimit, Retry, glob_match, nearest};
+// Calls and their results.
+#[doc(inline)]
+pub use toolwright_core::{
+    ApprovalRequest, Approver, AssistantMessage, CallNote, Decision, Dispatch, Manner, Message, ToolCall,
+    ToolResult, Truncation, Watch,
+};
+// Models, as the loop sees them.
+#[doc(inline)]
+pub use toolwright_core::{
+    DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
+    StopReason, ToolChoice, Usage,
+};
+// Sandboxes, as tools see them.
+#[doc(inline)]
+pub use toolwright_core::{
+    Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
+    Preparation, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
+};
+#[doc(inline)]
+pub use toolwright_core::{schema, text, time};
 
 #[doc(hidden)]
 pub use toolwright_core::__private;
 
+// Models to ask.
 #[cfg(feature = "models")]
 #[doc(inline)]
-pub use toolwright_models::*;
+pub use toolwright_models::{
+    ConfigError, ConnectError, HttpLimits, ModelConfig, ModelSettings, Pace, Price, Proxies, ProxyError,
+    Reply, RetryPolicy, ScriptError, ScriptedCall, ScriptedModel, VendorModel, connect,
+};
+#[cfg(feature = "models")]
+#[doc(inline)]
+pub use toolwright_models::{aws, dialect, price, retry, tokens, vendor, wire};
 
+// Runs and the loop.
 #[cfg(feature = "runtime")]
 #[doc(inline)]
-pub use toolwright_runtime::*;
+pub use toolwright_runtime::{
+    Agent, AgentOutcome, Conversation, DEFAULT_MAX_DEPTH, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_PARALLEL, Envelope,
+    Executor, LocalExecutor, Loop, LoopOutcome, Overflow, React, Run, RunBuilder, RunEnd, RunError, RunState,
+    STATE_VERSION, StopWhen, Stopper, ToolCalls, completion,
+};
+// Who decides, and what a run may spend.
+#[cfg(feature = "runtime")]
+#[doc(inline)]
+pub use toolwright_runtime::{
+    LimitKind, LimitReached, LimitScope, Limits, Match, Policy, PolicyError, Rule, RuleDecision, Spent,
+    call_text,
+};
+// What happened.
+#[cfg(feature = "runtime")]
+#[doc(inline)]
+pub use toolwright_runtime::{
+    Durability, Event, EventKind, EventSink, FORMAT_VERSION, REDACTED, Redactor, ToolStamp, Transcript,
+    TranscriptError, TranscriptWriter, format_time, is_secret_name, parse_time, utc_date,
+};
 
-/// Tools written in YAML.
-#[cfg(feature = "lang")]
-pub mod lang {
-    pub use toolwright_lang::*;
-}
-
-/// The expression language of YAML tools.
-#[cfg(feature = "lang")]
-pub mod expr {
-    pub use toolwright_expr::*;
-}
-
-/// Tools that look things up elsewhere.
 #[cfg(feature = "data")]
-pub mod data {
-    pub use toolwright_data::*;
-}
-
-/// MCP, as client and as server.
+#[doc(inline)]
+pub use toolwright_data as data;
+#[cfg(feature = "lang")]
+#[doc(inline)]
+pub use toolwright_expr as expr;
+#[cfg(feature = "lang")]
+#[doc(inline)]
+pub use toolwright_lang as lang;
 #[cfg(feature = "mcp")]
-pub mod mcp {
-    pub use toolwright_mcp::*;
-}
-
-/// Tools for models without a tool API.
+#[doc(inline)]
+pub use toolwright_mcp as mcp;
 #[cfg(feature = "prompted")]
-pub mod prompted {
-    pub use toolwright_prompted::*;
-}
-
-/// The standard tools.
-#[cfg(feature = "tools")]
-pub mod tools {
-    pub use toolwright_tools::*;
-}
-
-/// Places to run commands and keep files where a model cannot do harm.
+#[doc(inline)]
+pub use toolwright_prompted as prompted;
 #[cfg(feature = "sandbox")]
-pub mod sandbox {
-    pub use toolwright_sandbox::*;
-}
-
-/// For testing your own tools, models and executors.
+#[doc(inline)]
+pub use toolwright_sandbox as sandbox;
 #[cfg(feature = "testkit")]
-pub mod testkit {
-    pub use toolwright_testkit::*;
+#[doc(inline)]
+pub use toolwright_testkit as testkit;
+#[cfg(feature = "tools")]
+#[doc(inline)]
+pub use toolwright_tools as tools;
+
+#[cfg(test)]
+mod tests {
+    /// The lists above are by hand, so that the page reads well; nothing may be missing in them.
+    #[test]
+    fn everything_the_parts_offer_is_here() {
+        let here = include_str!("lib.rs");
+        for part in [
+            include_str!("../../toolwright-core/src/lib.rs"),
+            include_str!("../../toolwright-models/src/lib.rs"),
+            include_str!("../../toolwright-runtime/src/lib.rs"),
+        ] {
+            let public = part
+                .split(';')
+                .filter_map(|item| item.split_once("pub use ").or(item.split_once("pub mod ")));
+            for (_, item) in public {
+                let names = item.rsplit("::").next().unwrap_or(item);
+                for name in
+                    names.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty())
+                {
+                    let named =
+                        here.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+                    assert!(named, "`{name}` is not re-exported");
+                }
+            }
+        }
+    }
 }
 
 /// The Rust examples of the README and the guide are tests.

@@ -122,6 +122,12 @@ pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
+/// The names of the commands.
+pub fn command_names() -> Vec<String> {
+    use clap::CommandFactory as _;
+    Args::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+}
+
 /// Reads `30`, `1.5s`, `200ms`, `2m`, `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

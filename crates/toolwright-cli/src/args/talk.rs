@@ -114,6 +114,9 @@ pub struct Chat {
     /// The file of tools, with its `chat` section; `toolwright.yaml` when there is one here. With --resume, it may be a
     /// session (NAME.chat.yaml).
     pub file: Option<PathBuf>,
+    /// The same, as other commands take it.
+    #[arg(short = 'f', long = "file", value_name = "FILE", hide = true, conflicts_with = "file")]
+    pub also_file: Option<PathBuf>,
     /// The model: `vendor/model`, or a name of the file's `models`.
     #[arg(long, value_name = "VENDOR/MODEL")]
     pub model: Option<String>,
@@ -142,4 +145,7 @@ Examples:
 pub struct Models {
     /// The file whose models to list too; left out, `toolwright.yaml` when there is one.
     pub file: Option<PathBuf>,
+    /// The same, as other commands take it.
+    #[arg(short = 'f', long = "file", value_name = "FILE", hide = true, conflicts_with = "file")]
+    pub also_file: Option<PathBuf>,
 }

@@ -101,6 +101,9 @@ pub struct Tools {
     /// tools), and patterns over names; `!pattern` takes tools away.
     #[arg(value_name = "FILE|PATTERN")]
     pub which: Vec<String>,
+    /// A file of tools, whatever its name.
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// Print whole definitions in this form; what gets lost on the way is said on stderr, and with `--json` in the
     /// answer.
     #[arg(long)]
@@ -132,6 +135,9 @@ pub enum Format {
 pub struct Check {
     /// A file of tools; `toolwright.yaml` when there is one here.
     pub file: Option<PathBuf>,
+    /// The same, as other commands take it.
+    #[arg(short = 'f', long = "file", value_name = "FILE", hide = true, conflicts_with = "file")]
+    pub also_file: Option<PathBuf>,
     /// A policy to check: a list of approval rules, or Inspect's `approvers`.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,

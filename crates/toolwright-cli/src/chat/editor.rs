@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::lines::{DIM, Line, PLAIN, width};
-use crate::prompt::printable;
+use crate::prompt::{joins, printable};
 
 /// What a key led to.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Done {
     Leave,
     /// Ctrl-L.
     Redraw,
+    /// Ctrl-Z.
+    Suspend,
 }
 
 /// Completes the word before the cursor: where it begins, and what may stand there.
@@ -60,7 +62,10 @@ impl Editor {
     /// Text that was pasted: it never submits.
     pub fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        text.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control()).for_each(|c| self.insert(c));
+        let kept = text.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control());
+        let before = self.text.len();
+        drop(self.text.splice(self.cursor..self.cursor, kept));
+        self.cursor += self.text.len() - before;
     }
 
     pub fn key(&mut self, key: KeyEvent, complete: Complete<'_>) -> Done {
@@ -89,6 +94,7 @@ impl Editor {
             KeyCode::Char('d') if control && self.text.is_empty() => return Done::Leave,
             KeyCode::Char('d') if control => self.delete(self.cursor, self.cursor + 1),
             KeyCode::Char('l') if control => return Done::Redraw,
+            KeyCode::Char('z') if control => return Done::Suspend,
             KeyCode::Char('a') if control => self.cursor = self.line_start(),
             KeyCode::Char('e') if control => self.cursor = self.line_end(),
             KeyCode::Char('u') if control => self.delete(self.line_start(), self.cursor),
@@ -116,35 +122,39 @@ impl Editor {
         Done::No
     }
 
-    /// The rows to draw, and where the cursor is in them.
+    /// The rows to draw, and where the cursor is in them. A prompt that leaves no room stands above.
     pub fn rows(&self, prompt: &str, columns: usize) -> (Vec<Line>, (usize, usize)) {
+        if width(prompt) > columns / 2 && width(prompt) > 2 {
+            let mut lines = Line::new(DIM, prompt.trim_end()).wrap(columns);
+            let (rows, (row, column)) = self.rows("> ", columns);
+            let cursor = (lines.len() + row, column);
+            lines.extend(rows);
+            return (lines, cursor);
+        }
         let room = columns.saturating_sub(width(prompt)).max(4);
         let (mut rows, mut cursor) = (Vec::new(), (0, 0));
-        let mut at = 0;
-        let whole: String = self.text.iter().collect();
-        for line in whole.split('\n') {
-            let mut row = String::new();
-            for c in line.chars() {
-                if at == self.cursor {
-                    cursor = (rows.len(), width(&row));
-                }
-                // A character that takes no room, or moves the cursor, is shown by its number.
-                let shown = if c == '\t' { "    ".to_owned() } else { printable(&c.to_string()) };
-                if width(&row) + width(&shown) > room {
-                    rows.push(std::mem::take(&mut row));
-                    if at == self.cursor {
-                        cursor = (rows.len(), 0);
-                    }
-                }
-                row.push_str(&shown);
-                at += 1;
+        let (mut row, mut used) = (String::new(), 0);
+        for (at, c) in self.text.iter().enumerate() {
+            let shown = if *c == '\n' { String::new() } else { self.shown(at, *c) };
+            let wide = width(&shown);
+            if used + wide > room {
+                rows.push(std::mem::take(&mut row));
+                used = 0;
             }
             if at == self.cursor {
-                cursor = (rows.len(), width(&row));
+                cursor = (rows.len(), used);
             }
-            at += 1;
-            rows.push(row);
+            if *c == '\n' {
+                rows.push(std::mem::take(&mut row));
+                used = 0;
+            }
+            row.push_str(&shown);
+            used += wide;
         }
+        if self.cursor == self.text.len() {
+            cursor = (rows.len(), used);
+        }
+        rows.push(row);
         let blank = " ".repeat(width(prompt));
         let mut lines: Vec<Line> = rows
             .into_iter()
@@ -156,6 +166,16 @@ impl Editor {
             lines.push(Line::new(DIM, crate::lines::cut(&all, columns)));
         }
         (lines, (cursor.0, cursor.1 + width(prompt)))
+    }
+
+    /// How a character of the text is shown. One that takes no room, or moves the cursor, is shown by its number.
+    fn shown(&self, at: usize, c: char) -> String {
+        let before = at.checked_sub(1).and_then(|at| self.text.get(at)).copied();
+        match c {
+            '\t' => "    ".to_owned(),
+            c if joins(before, c, self.text.get(at + 1).copied()) => c.to_string(),
+            c => printable(c.encode_utf8(&mut [0; 4])),
+        }
     }
 
     fn insert(&mut self, c: char) {

@@ -81,7 +81,7 @@ impl Form {
     /// Takes a key. What the form came to, in a word, once it is done.
     pub fn key(&mut self, key: KeyEvent) -> Option<&'static str> {
         match self.editor.key(key, &|_: &str| None) {
-            Done::No | Done::Redraw => None,
+            Done::No | Done::Redraw | Done::Suspend => None,
             Done::Interrupt | Done::Leave => Some(self.end(Answer::Declined, "declined")),
             Done::Submit(text) => {
                 self.editor.prefill("");

@@ -1,12 +1,16 @@
 //! What comes from the person: keys of a terminal, or the lines of a pipe.
 
 use std::io::{BufRead as _, IsTerminal as _};
+use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use rustix::process::Signal;
+use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
 use super::asked;
 use super::picture::Protocol;
+use crate::lines;
 
 /// One thing that came.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub enum Input {
 /// Where input comes from. A terminal is in raw mode for as long as this lives.
 pub struct Inputs {
     pub interactive: bool,
+    /// A person types lines, at a terminal that can do nothing else.
+    pub plain: bool,
     /// How the terminal shows pictures.
     pub pictures: Option<Protocol>,
     receiver: mpsc::Receiver<Input>,
@@ -31,12 +37,12 @@ pub struct Inputs {
 
 impl Inputs {
     pub fn open() -> anyhow::Result<Self> {
-        let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let (interactive, plain) = (terminal && !lines::is_dumb(), terminal && lines::is_dumb());
         let (sender, receiver) = mpsc::channel(256);
         let mut pictures = None;
         if interactive {
-            crossterm::terminal::enable_raw_mode()?;
-            crossterm::execute!(std::io::stdout(), event::EnableBracketedPaste)?;
+            take_over()?;
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 restore();
@@ -47,9 +53,9 @@ impl Inputs {
             // Reading keys blocks, so it has a thread of its own, which ends with the program.
             std::thread::spawn(move || keys(&sender, typed));
         } else {
-            std::thread::spawn(move || lines(&sender));
+            std::thread::spawn(move || typed_lines(&sender));
         }
-        Ok(Inputs { interactive, pictures, receiver, raw: interactive })
+        Ok(Inputs { interactive, plain, pictures, receiver, raw: interactive })
     }
 
     pub async fn next(&mut self) -> Input {
@@ -63,15 +69,26 @@ impl Inputs {
         }
     }
 
-    /// What comes while the model answers. The next lines of a pipe wait, and so does its end.
-    pub async fn meanwhile(&mut self) -> Input {
-        if self.interactive {
+    /// What comes while the model answers. The next lines wait, and so does their end, unless a person is asked.
+    pub async fn meanwhile(&mut self, asked: bool) -> Input {
+        if self.interactive || (self.plain && asked) {
             return self.next().await;
         }
         match tokio::signal::ctrl_c().await {
             Ok(()) => Input::Interrupt,
             Err(_) => std::future::pending().await,
         }
+    }
+
+    /// Leaves the terminal to the shell until the program is continued.
+    pub async fn suspend(&mut self) -> anyhow::Result<()> {
+        let signal = |signal: Signal| SignalKind::from_raw(signal.as_raw());
+        let mut continued = tokio::signal::unix::signal(signal(Signal::CONT))?;
+        restore();
+        rustix::process::kill_current_process_group(Signal::TSTP)?;
+        // Without a shell to come back from there is no stop, and nothing to wait for.
+        let _ = tokio::time::timeout(Duration::from_millis(200), continued.recv()).await;
+        take_over()
     }
 
     /// Gives the terminal back.
@@ -86,6 +103,11 @@ impl Drop for Inputs {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+fn take_over() -> anyhow::Result<()> {
+    crossterm::terminal::enable_raw_mode()?;
+    Ok(crossterm::execute!(std::io::stdout(), event::EnableBracketedPaste)?)
 }
 
 fn restore() {
@@ -112,11 +134,17 @@ fn keys(sender: &mpsc::Sender<Input>, typed: Vec<KeyEvent>) {
     let _ = sender.blocking_send(Input::End);
 }
 
-fn lines(sender: &mpsc::Sender<Input>) {
-    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        if sender.blocking_send(Input::Line(line)).is_err() {
+/// The lines of stdin. What is no UTF-8 in them is replaced, as a line that is left out would not be answered.
+fn typed_lines(sender: &mpsc::Sender<Input>) {
+    let mut stdin = std::io::stdin().lock();
+    let mut line = Vec::new();
+    while let Ok(1..) = stdin.read_until(b'\n', &mut line) {
+        let text = String::from_utf8_lossy(&line);
+        let text = text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text));
+        if sender.blocking_send(Input::Line(text.to_owned())).is_err() {
             return;
         }
+        line.clear();
     }
     let _ = sender.blocking_send(Input::End);
 }

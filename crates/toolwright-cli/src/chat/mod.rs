@@ -26,7 +26,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::mpsc;
 use toolwright::tools::AtHand;
-use toolwright::{Conversation, Event, Message, Model, ModelDelta, Run, RunEnd, Secret, Toolset};
+use toolwright::{Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, Secret, Toolset};
 
 use crate::args::Chat;
 use crate::prompt::printable;
@@ -66,7 +66,8 @@ struct Talk {
 
 pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let folder = std::env::current_dir().unwrap_or_default();
-    let (session, mut file) = sources(&what)?;
+    what.file = what.file.or(what.also_file.take());
+    let (session, mut file) = sources(&mut what)?;
     let demo = file.is_none() && models::demo_answers(what.model.as_deref());
     if demo {
         file = Some(demo::stage()?);
@@ -91,7 +92,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     builder = sandboxes::lend(&what.sandbox, loaded.as_ref(), builder).await?;
     let (sender, news) = mpsc::unbounded_channel();
     let inputs = Inputs::open()?;
-    if inputs.interactive {
+    if inputs.interactive || inputs.plain {
         builder = builder.approver(Asker(sender.clone()));
         answers::ask_through(Arc::new(Asker(sender.clone())));
         builder = builder.state::<AtHand>(AtHand::new(AtChat(sender.clone())));
@@ -99,19 +100,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let about = About { command: "chat", file: file.as_deref() };
     let (builder, recorded) = record(builder, &what.record, &about, secrets)?;
-    let heard = sender.clone();
-    let run = builder
-        .on_event(move |event: &Event| {
-            let _ = sender.send(News::Event(Box::new(event.kind.clone())));
-        })
-        .on_delta(move |delta| {
-            let _ = match delta {
-                ModelDelta::Text(text) => heard.send(News::Text(text.to_owned())),
-                ModelDelta::Reasoning(text) => heard.send(News::Reasoning(text.to_owned())),
-                _ => Ok(()),
-            };
-        })
-        .build()?;
+    let run = telling(builder, sender).build()?;
     let ui = Ui::new(inputs.interactive, inputs.pictures);
     let conversation = Conversation::new(&run);
     let system = chat.and_then(|chat| chat.system_message.clone());
@@ -143,13 +132,33 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     talk.leave(outcome)
 }
 
+/// A run that tells what happens in it.
+fn telling(builder: RunBuilder, sender: mpsc::UnboundedSender<News>) -> RunBuilder {
+    let heard = sender.clone();
+    builder
+        .on_event(move |event: &Event| {
+            let _ = sender.send(News::Event(Box::new(event.kind.clone())));
+        })
+        .on_delta(move |delta| {
+            let _ = match delta {
+                ModelDelta::Text(text) => heard.send(News::Text(text.to_owned())),
+                ModelDelta::Reasoning(text) => heard.send(News::Reasoning(text.to_owned())),
+                _ => Ok(()),
+            };
+        })
+}
+
 /// The session to go on with, and the file of tools.
-fn sources(what: &Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
-    let choose = |file| models::file_for(what.model.as_deref(), file);
+fn sources(what: &mut Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
     if !what.resume {
-        return Ok((None, choose(what.file.clone())?));
+        return Ok((None, models::file_for(what.model.as_deref(), what.file.clone())?));
     }
-    let named = what.file.as_deref().filter(|path| path.to_string_lossy().ends_with(".chat.yaml"));
+    let is_session = |path: &Path| path.to_string_lossy().ends_with(session::ENDING);
+    // A session may be named as `/save` was told it.
+    if let Some(name) = what.file.take_if(|path| !path.exists() && !is_session(path)) {
+        what.file = Some(toolwright::text::with_ending(&name.to_string_lossy(), session::ENDING).into());
+    }
+    let named = what.file.as_deref().filter(|path| is_session(path));
     let path = named.unwrap_or(Path::new(session::LAST));
     if !path.exists() {
         let error = Usage::new(format!("there is no session `{}` to resume", path.display()));
@@ -160,7 +169,11 @@ fn sources(what: &Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
     let session = Session::load(path)?;
     let own = what.file.clone().filter(|_| named.is_none());
     let script = session.script_name.as_ref().map(PathBuf::from).filter(|path| path.exists());
-    Ok((Some(session), own.or(script).map_or_else(|| choose(None), |file| Ok(Some(file)))?))
+    let file = match own.or(script) {
+        Some(file) => Some(file),
+        None => models::file_for(what.model.as_deref(), None)?,
+    };
+    Ok((Some(session), file))
 }
 
 impl Talk {
@@ -263,7 +276,7 @@ impl Talk {
                 biased;
                 outcome = &mut work => break outcome,
                 Some(news) = news.recv() => ui.news(news),
-                input = inputs.meanwhile() => {
+                input = inputs.meanwhile(ui.is_asking()) => {
                     if ui.key(input) {
                         stopper.stop();
                     }
@@ -319,7 +332,7 @@ impl Talk {
                 self.ui.say(DIM, "a new conversation");
             }
             Command::Save => {
-                let path = self.named(rest, ".chat.yaml")?;
+                let path = self.named(rest, session::ENDING)?;
                 self.session().save(&path)?;
                 self.ui.say(
                     DIM,

@@ -23,7 +23,7 @@ impl Screen {
         let (width, height) =
             if terminal { crossterm::terminal::size().unwrap_or((80, 24)) } else { (80, 24) };
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+            && !crate::lines::is_dumb()
             && std::io::stdout().is_terminal();
         let mut screen =
             Screen { width: 80, height: 24, colours, terminal, drawn: Vec::new(), row: 0, column: 0 };
@@ -59,10 +59,11 @@ impl Screen {
             return;
         }
         let mut out = self.erased();
-        // More rows than the screen has could not be taken back: only the last ones are drawn.
+        // More rows than the screen has could not be taken back: those around the cursor are drawn, or the last ones.
         let most = self.height - 1;
-        let skip = lines.len().saturating_sub(most);
-        let rows: Vec<&Line> = lines.iter().skip(skip).collect();
+        let last = lines.len().saturating_sub(most);
+        let skip = cursor.map_or(last, |(row, _)| row.saturating_sub(most / 2).min(last));
+        let rows: Vec<&Line> = lines.iter().skip(skip).take(most).collect();
         for (number, row) in rows.iter().enumerate() {
             if number > 0 {
                 out.push_str("\r\n");
@@ -78,9 +79,10 @@ impl Screen {
                 if up > 0 {
                     out.push_str(&format!("\x1b[{up}A"));
                 }
+                // What stands before the cursor is written once more: terminals disagree about how wide some signs are.
                 out.push('\r');
-                if column > 0 {
-                    out.push_str(&format!("\x1b[{column}C"));
+                if let Some(line) = rows.get(row) {
+                    out.push_str(&line.start(column).ansi(self.colours));
                 }
                 (self.row, self.column) = (row, column);
                 out.push_str("\x1b[?25h");
@@ -113,6 +115,11 @@ impl Screen {
             (usize::from(said.width), usize::from(said.height))
         });
         (width, height * 3 / 4)
+    }
+
+    /// Asks for a line, where no rows are drawn.
+    pub fn prompt(&self, text: &str) {
+        self.write(text);
     }
 
     /// Sends bytes that are no text, such as a picture.

@@ -12,6 +12,9 @@ use crate::report::Usage;
 /// The session of the last chat in a folder.
 pub const LAST: &str = ".last.chat.yaml";
 
+/// How the names of sessions end.
+pub const ENDING: &str = ".chat.yaml";
+
 /// The largest session that is read.
 const MOST: u64 = 64 << 20;
 

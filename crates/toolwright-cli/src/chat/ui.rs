@@ -3,7 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
-use crossterm::event::{KeyCode, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use toolwright::text::clip;
 use toolwright::tools::Notice;
 use toolwright::{Content, Decision, EventKind, Message, ToolResult};
 
@@ -18,8 +19,9 @@ use super::markdown::Markdown;
 use super::picture::{self, Protocol};
 use super::screen::Screen;
 use super::words;
-use crate::lines::{BOLD, DIM, Line, PLAIN, Style, YELLOW, width};
+use crate::lines::{BOLD, DIM, Line, PLAIN, Style, YELLOW, cut, width};
 use crate::prompt::printable;
+use crate::report::counted;
 
 /// What happens while the model works.
 pub enum News {
@@ -138,6 +140,8 @@ impl Ui {
             if self.interactive {
                 let (rows, cursor) = self.editor.rows("> ", self.screen.width);
                 self.screen.live(&rows, Some(cursor));
+            } else if inputs.plain {
+                self.screen.prompt("> ");
             }
             match inputs.next().await {
                 Input::Line(line) => return Some(line),
@@ -147,6 +151,12 @@ impl Ui {
                 Input::Key(key) => match self.editor.key(key, &complete) {
                     Done::No => {}
                     Done::Redraw => self.screen.clear(),
+                    Done::Suspend => {
+                        self.screen.clear_live();
+                        if let Err(error) = inputs.suspend().await {
+                            self.say(DIM, format!("not suspended: {error:#}"));
+                        }
+                    }
                     Done::Interrupt => {
                         self.say(DIM, "Ctrl-D or /exit leaves");
                     }
@@ -228,12 +238,14 @@ impl Ui {
                 self.questions.push_back(question);
                 if self.questions.len() == 1 {
                     self.show_question();
+                    self.ask_plainly();
                 }
             }
             News::Form(form) => {
                 self.forms.push_back(form);
                 if self.forms.len() == 1 {
                     self.show_form();
+                    self.ask_plainly();
                 }
             }
             News::Notice(notice) => {
@@ -328,41 +340,39 @@ impl Ui {
             rows.extend(dimmed(&line).wrap(width));
         }
         rows.extend(self.calls.rows(spinner, width));
-        let mut cursor = None;
-        if let Some(form) = self.forms.front().filter(|_| self.questions.is_empty()) {
-            let (lines, (row, column)) = form.rows(width);
-            cursor = Some((rows.len() + row, column));
-            rows.extend(lines);
-        } else if self.questions.is_empty() {
-            if rows.is_empty() {
-                rows.push(Line::new(DIM, format!("{spinner} Thinking… {:.0}s", elapsed.as_secs_f64())));
-            }
-        } else {
-            let editor = match &self.asking {
-                Asking::Choice => None,
-                Asking::Editing(editor, problem) => {
-                    rows.extend(
-                        problem.as_ref().map(|problem| Line::new(YELLOW, crate::lines::cut(problem, width))),
-                    );
-                    rows.push(Line::new(
-                        DIM,
-                        crate::lines::cut("Enter takes them, Alt+Enter is a new line, Esc goes back", width),
-                    ));
-                    Some(editor.rows("arguments: ", width))
-                }
-                Asking::Reason(editor) => {
-                    Some(editor.rows("why not (Enter for no reason, Esc to go back): ", width))
-                }
-            };
-            match editor {
-                None => rows.extend(Line::new(BOLD, "Allow it? ").and(PLAIN, CHOICES).wrap(width)),
-                Some((lines, (row, column))) => {
-                    cursor = Some((rows.len() + row, column));
-                    rows.extend(lines);
-                }
-            }
+        let (asking, cursor) = self.asking_rows(width);
+        let cursor = cursor.map(|(row, column)| (rows.len() + row, column));
+        rows.extend(asking);
+        if rows.is_empty() {
+            rows.push(Line::new(DIM, format!("{spinner} Thinking… {:.0}s", elapsed.as_secs_f64())));
         }
         self.screen.live(&rows, cursor);
+    }
+
+    /// The rows of a question or a form, and where the cursor is in them.
+    fn asking_rows(&self, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+        if self.questions.is_empty() {
+            let form = self.forms.front().map(|form| form.rows(width));
+            return form.map_or_else(Default::default, |(rows, cursor)| (rows, Some(cursor)));
+        }
+        let (mut rows, (lines, (row, column))) = match &self.asking {
+            Asking::Choice => {
+                return (Line::new(BOLD, "Allow it? ").and(PLAIN, CHOICES).wrap(width), None);
+            }
+            Asking::Editing(editor, problem) => {
+                let mut rows = Vec::new();
+                rows.extend(problem.as_ref().map(|problem| Line::new(YELLOW, cut(problem, width))));
+                let keys = "Enter takes them, Alt+Enter is a new line, Esc goes back";
+                rows.push(Line::new(DIM, cut(keys, width)));
+                (rows, editor.rows("arguments: ", width))
+            }
+            Asking::Reason(editor) => {
+                (Vec::new(), editor.rows("why not (Enter for no reason, Esc to go back): ", width))
+            }
+        };
+        let cursor = (rows.len() + row, column);
+        rows.extend(lines);
+        (rows, Some(cursor))
     }
 
     /// Takes input while the model works. True when the answer is to be stopped.
@@ -397,13 +407,41 @@ impl Ui {
                     form.paste(&text);
                 }
             }
-            Input::Line(_) => {}
+            Input::Line(line) => self.typed_answer(&line),
         }
         self.draw();
         false
     }
 
-    fn question_key(&mut self, key: crossterm::event::KeyEvent) {
+    /// An answer as a line of its own: of a choice its first letter counts.
+    fn typed_answer(&mut self, line: &str) {
+        let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
+        let choice = !self.questions.is_empty() && matches!(self.asking, Asking::Choice);
+        let letters = line.trim().chars().take(if choice { 1 } else { usize::MAX });
+        for c in letters.collect::<Vec<_>>() {
+            self.key(Input::Key(key(KeyCode::Char(c))));
+        }
+        if !choice {
+            self.key(Input::Key(key(KeyCode::Enter)));
+        }
+        self.ask_plainly();
+    }
+
+    /// Asks where no rows are drawn below the conversation.
+    fn ask_plainly(&mut self) {
+        if self.interactive {
+            return;
+        }
+        let (rows, _) = self.asking_rows(usize::MAX / 2);
+        rows.iter().for_each(|row| eprintln!("{}", row.text()));
+    }
+
+    /// True when a person's answer is waited for.
+    pub fn is_asking(&self) -> bool {
+        !self.questions.is_empty() || !self.forms.is_empty()
+    }
+
+    fn question_key(&mut self, key: KeyEvent) {
         let none = |_: &str| None;
         if key.code == KeyCode::Esc {
             self.asking = Asking::Choice;
@@ -445,7 +483,7 @@ impl Ui {
                     }
                 },
                 Done::Interrupt | Done::Leave => self.asking = Asking::Choice,
-                Done::No | Done::Redraw => {}
+                Done::No | Done::Redraw | Done::Suspend => {}
             },
             Asking::Reason(editor) => match editor.key(key, &none) {
                 Done::Submit(text) => {
@@ -456,7 +494,7 @@ impl Ui {
                     self.decide(Decision::reject(reason), "no");
                 }
                 Done::Interrupt | Done::Leave => self.asking = Asking::Choice,
-                Done::No | Done::Redraw => {}
+                Done::No | Done::Redraw | Done::Suspend => {}
             },
         }
     }
@@ -494,11 +532,17 @@ impl Ui {
 
 /// An input as it stands in the scrollback.
 fn typed(text: &str) -> Vec<Line> {
-    let lines = text.lines().enumerate().map(|(number, line)| {
+    const MOST: usize = 20;
+    let lines = text.lines().take(MOST).enumerate().map(|(number, line)| {
         let mark = if number == 0 { "> " } else { "  " };
-        Line::new(DIM, mark).and(BOLD, printable(line)).hanging(2)
+        Line::new(DIM, mark).and(BOLD, printable(&clip(line, 2000))).hanging(2)
     });
-    lines.collect()
+    let mut lines: Vec<Line> = lines.collect();
+    let more = text.lines().count().saturating_sub(MOST);
+    if more > 0 {
+        lines.push(Line::new(DIM, format!("  … {}", counted(more as u64, "more line"))));
+    }
+    lines
 }
 
 fn dimmed(line: &Line) -> Line {

@@ -119,7 +119,13 @@ pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> 
             (_, Some((name, text))) => (name, Value::String(text.to_owned())),
             _ => {
                 let error = Usage::new(format!("`{pair}` is not an argument"));
-                return Err(error.hint("write name=value, or name:=JSON").into());
+                let whole = pair.starts_with('{');
+                let hint = if whole {
+                    "a JSON object goes behind --args"
+                } else {
+                    "write name=value, or name:=JSON"
+                };
+                return Err(error.hint(hint).into());
             }
         };
         if arguments.insert(name.to_owned(), value).is_some() {

@@ -13,8 +13,11 @@ use crate::{demo, files, sandboxes, toolbox};
 
 pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
     let default = Path::new(files::DEFAULT);
-    let file =
-        what.file.as_deref().or_else(|| (what.policy.is_none() && default.exists()).then_some(default));
+    let file = what
+        .file
+        .as_deref()
+        .or(what.also_file.as_deref())
+        .or_else(|| (what.policy.is_none() && default.exists()).then_some(default));
     if let Some(file) = file {
         // A policy beside the file is one more place for mistakes.
         crate::commands::ask::policy(what.policy.as_deref())?;

@@ -1,7 +1,7 @@
 //! `toolwright tools`: what there is.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolwright::dialect::Effect;
@@ -15,14 +15,16 @@ use crate::{files, prompt, toolbox};
 
 pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
     let is_file = |name: &&String| name.ends_with(".yaml") || name.ends_with(".yml");
-    let (files, patterns): (Vec<String>, Vec<String>) =
+    let (named, patterns): (Vec<String>, Vec<String>) =
         what.which.iter().cloned().partition(|name| is_file(&name));
+    let files: Vec<&Path> =
+        what.file.iter().map(PathBuf::as_path).chain(named.iter().map(Path::new)).collect();
     let all = match files.as_slice() {
         [] => match files::default() {
             Some(file) => files::open(&file)?.tools().clone(),
             None => toolbox::all()?,
         },
-        [file] => files::open(Path::new(file))?.tools().clone(),
+        [file] => files::open(file)?.tools().clone(),
         _ => return Err(Usage::new("one file at a time").into()),
     };
     let tools = chosen(all, &patterns)?;

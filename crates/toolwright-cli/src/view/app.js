@@ -3,13 +3,18 @@
 
 const ROW = 28;        // the height of a row, as in style.css
 const PAGE = 100;      // rows fetched at once
+const LONGEST = 2e5;   // characters of a text that are shown at once; more would keep the browser busy
 const TALLEST = 8e6;   // browsers stop at some tens of millions of pixels; beyond this, rows are reached by scale
 
 const $ = (id) => document.getElementById(id);
+// Signs that cannot be seen, or turn the direction of others, are shown by their numbers; joiners stay where writing needs them.
+const HIDDEN = new RegExp('[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\u{e0000}-\\u{e0fff}]'
+  + '|(?<![\\u0600-\\u{10ffff}])[\\u200c\\u200d]|[\\u200c\\u200d](?![\\u0600-\\u{10ffff}])', 'gu');
+const visible = (text) => String(text).replace(/\r\n/g, '\n').replace(HIDDEN, (c) => '\\u{' + c.codePointAt(0).toString(16) + '}');
 const make = (tag, name, text) => {
   const element = document.createElement(tag);
   if (name) element.className = name;
-  if (text !== undefined) element.textContent = text;
+  if (text !== undefined) element.textContent = visible(text);
   return element;
 };
 const get = async (path) => {
@@ -312,11 +317,25 @@ function blocks(side, content) {
   }
 }
 
-// Text with what is searched for marked.
-function marked(text) {
+// Text with what is searched for marked; of a very long one the beginning, and a button for more.
+function marked(whole) {
   const box = make('pre');
+  extend(box, whole, 0);
+  return box;
+}
+
+function extend(box, whole, start) {
+  mark(box, visible(whole.slice(start, start + LONGEST)));
+  const rest = whole.length - start - LONGEST;
+  if (rest <= 0) return;
+  const more = make('button', 'more', count(rest) + ' more characters');
+  more.addEventListener('click', () => { more.remove(); extend(box, whole, start + LONGEST); });
+  box.append(more);
+}
+
+function mark(box, text) {
   const wanted = $('search').value.trim();
-  if (!wanted) { box.textContent = text; return box; }
+  if (!wanted) { box.append(text); return; }
   const plain = text.toLowerCase(), needle = wanted.toLowerCase();
   let from = 0;
   for (let at = plain.indexOf(needle), hits = 0; at >= 0 && hits < 500; at = plain.indexOf(needle, from), hits++) {
@@ -324,7 +343,6 @@ function marked(text) {
     from = at + needle.length;
   }
   box.append(text.slice(from));
-  return box;
 }
 
 // ---- start

@@ -18,13 +18,13 @@ const REPLIES: &str = r##"
 - text: "Fourth answer."
 "##;
 
-fn folder(replies: &str) -> tempfile::TempDir {
+pub fn folder(replies: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("r.yaml"), replies).unwrap();
     folder
 }
 
-const CHAT: &[&str] = &["chat", "--model", "scripted/r.yaml", "--sandbox", "none"];
+pub const CHAT: &[&str] = &["chat", "--model", "scripted/r.yaml", "--sandbox", "none"];
 
 /// The screen without times and ids.
 fn calm(terminal: &Terminal) -> String {
@@ -41,7 +41,7 @@ fn calm(terminal: &Terminal) -> String {
     text
 }
 
-fn start(folder: &tempfile::TempDir, columns: u16, rows: u16) -> Terminal {
+pub fn start(folder: &tempfile::TempDir, columns: u16, rows: u16) -> Terminal {
     let mut terminal = Terminal::start(folder.path(), CHAT, columns, rows, &[]);
     terminal.wait("#1");
     terminal

@@ -46,6 +46,33 @@ fn the_default_file_is_used_and_the_demo_is_not_made_to() {
     assert!(here(&["ask", "hi", "--model", "demo"]).contains("I am a script"));
 }
 
+/// What is wrong with the command line itself, for people and for programs.
+#[test]
+fn mistakes_in_commands_and_options() {
+    insta::assert_snapshot!(show(&["aks", "hi"]));
+    insta::assert_snapshot!(show(&["--json", "aks", "hi"]));
+    insta::assert_snapshot!(show(&["ask", "hi", "--modle", "x", "--json"]));
+    insta::assert_snapshot!(show(&["call", "add", "{\"x\": 1}"]));
+    insta::assert_snapshot!(show(&["check", "."]));
+    // An option of one command is an option of its neighbours.
+    let folder = tempfile::tempdir().unwrap();
+    let here = |args: &[&str]| show_in(folder.path(), args, "");
+    here(&["init", "mine"]);
+    for command in ["tools", "check", "models", "chat"] {
+        let shown = here(&[command, "-f", "mine", "--json"]);
+        assert!(!shown.contains("unexpected argument") && !shown.contains("there is no file"), "{shown}");
+    }
+    // However long a word is, the answer is not.
+    let long = "x".repeat(100_000);
+    let commands: [&[&str]; 4] =
+        [&[&long], &["call", &long], &["check", &long], &["ask", "hi", "--model", &long]];
+    for args in commands {
+        let shown = show(args);
+        let (_, answer) = shown.split_once("--- stderr").unwrap();
+        assert!(answer.len() < 5000 && answer.contains("--- exit 2"), "{}", answer.len());
+    }
+}
+
 #[test]
 fn mistakes_in_files() {
     let folder = tempfile::tempdir().unwrap();

@@ -360,6 +360,13 @@ fn the_table_of_contents_lists_every_page_and_links_lead_somewhere() {
             }
             let path = if target.is_empty() { file.clone() } else { file.parent().unwrap().join(target) };
             assert!(path.exists(), "{name} links to {target}");
+            // The pages are a site of their own: a link out of it would lead nowhere there.
+            let docs = root.join("docs").canonicalize().unwrap();
+            let inside = path.canonicalize().unwrap().starts_with(&docs);
+            assert!(
+                inside || !name.starts_with("docs/"),
+                "{name} links to {target}, which is not on the site"
+            );
             if let Some(anchor) = found.get(2) {
                 let headings = anchors(&std::fs::read_to_string(&path).unwrap());
                 let anchor = anchor.as_str().trim_start_matches('#');

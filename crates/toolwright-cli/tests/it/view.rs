@@ -171,8 +171,8 @@ fn a_run_is_followed_while_it_goes_on() {
     page.wait("document.getElementById('rows').innerText.includes('It is over.')");
 }
 
-#[test]
-fn ten_thousand_calls_stay_light() {
+/// A home with one recorded run of calls: the argument and the text of each.
+fn calls(calls: impl Iterator<Item = (String, String)>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join(".local/share/toolwright/runs");
     std::fs::create_dir_all(&store).unwrap();
@@ -184,11 +184,45 @@ fn ten_thousand_calls_stay_light() {
         r#"{{"seq":0,"time":"{time}","event":"run_started","version":1,"run_id":"0-1-0","tools":[]}}"#
     )
     .unwrap();
-    for span in 0..10_000 {
-        writeln!(file, r#"{{"seq":1,"time":"{time}","event":"call_started","span":{span},"call_id":"c","tool":"read_file","arguments":{{"path":"file-{span}"}}}}"#).unwrap();
-        writeln!(file, r#"{{"seq":2,"time":"{time}","event":"call_finished","span":{span},"duration_us":5,"result":{{"call_id":"c","name":"read_file","content":[{{"type":"text","text":"text {span}"}}]}}}}"#).unwrap();
+    for (span, (path, text)) in calls.enumerate() {
+        let (path, text) = (serde_json::json!(path), serde_json::json!(text));
+        writeln!(file, r#"{{"seq":1,"time":"{time}","event":"call_started","span":{span},"call_id":"c","tool":"read_file","arguments":{{"path":{path}}}}}"#).unwrap();
+        writeln!(file, r#"{{"seq":2,"time":"{time}","event":"call_finished","span":{span},"duration_us":5,"result":{{"call_id":"c","name":"read_file","content":[{{"type":"text","text":{text}}}]}}}}"#).unwrap();
     }
     drop(file.into_inner().unwrap());
+    folder
+}
+
+/// What a tool gave cannot hide, turn the text around, run, or keep the browser busy.
+#[test]
+fn hostile_texts_are_shown_as_they_are_and_long_ones_in_parts() {
+    let hostile = "gpj.\u{202e}txt \x1b[2J<script>document.title='owned'</script> 👨\u{200d}👩";
+    let text = format!("{hostile}\n{}", "0123456789abcde\n".repeat(500_000));
+    let folder = calls([(hostile.to_owned(), text)].into_iter());
+    let served = Served::start(folder.path());
+    let Some(mut page) = Page::open(&served.address) else { return };
+    page.wait("document.querySelectorAll('.row.call').length === 1");
+    let shown = "\\u{202e}txt \\u{1b}[2J<script>";
+    let row = page.value("document.querySelector('.row.call').innerText");
+    assert!(row.as_str().unwrap().contains(shown), "{row}");
+    page.value("document.querySelector('.row.call').click()");
+    page.wait("document.querySelector('#detail button.more')?.textContent.endsWith('more characters')");
+    let text = page.value("document.querySelector('#detail pre:last-child').textContent.slice(0, 200)");
+    assert!(
+        text.as_str().unwrap().contains(shown) && text.as_str().unwrap().contains("👨\u{200d}👩"),
+        "{text}"
+    );
+    let length = "document.querySelector('#detail pre:last-child').textContent.length";
+    let before = page.value(length).as_u64().unwrap();
+    assert!(before < 300_000, "{before}");
+    page.value("document.querySelector('#detail button.more').click()");
+    assert!(page.value(length).as_u64().unwrap() > before + 100_000);
+    assert_eq!(page.value("document.title"), "Toolwright runs");
+}
+
+#[test]
+fn ten_thousand_calls_stay_light() {
+    let folder = calls((0..10_000).map(|span| (format!("file-{span}"), format!("text {span}"))));
     let served = Served::start(folder.path());
     let Some(mut page) = Page::open(&served.address) else { return };
     page.wait("document.querySelectorAll('.row').length > 10");

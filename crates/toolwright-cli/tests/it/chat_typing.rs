@@ -1,0 +1,152 @@
+//! What is typed in a conversation, and terminals that are out of the ordinary.
+
+use crate::chat::{CHAT, folder, start};
+use crate::show_in;
+use crate::terminal::Terminal;
+
+/// What a terminal sends when a text is pasted.
+fn pasted(text: &str) -> String {
+    format!("\x1b[200~{text}\x1b[201~")
+}
+
+#[test]
+fn a_text_longer_than_the_screen_is_edited_where_the_cursor_is() {
+    let folder = folder("- text: Read.\n");
+    let mut terminal = start(&folder, 60, 12);
+    let lines: Vec<String> = (1..=100).map(|number| format!("line {number}")).collect();
+    terminal.send(&pasted(&lines.join("\n")));
+    terminal.wait("line 100");
+    terminal.send(&"\x1b[A".repeat(60));
+    terminal.wait("line 40");
+    terminal.send(" here");
+    terminal.wait("line 40 here");
+    terminal.send("\r");
+    terminal.wait("Read.");
+    terminal.wait("#2");
+    // Of what was pasted the beginning is repeated, not a hundred rows.
+    assert!(terminal.screen().contains("… 80 more lines"), "{}", terminal.screen());
+    terminal.send("/export talk\r");
+    terminal.wait("wrote talk.md");
+    let talk = std::fs::read_to_string(folder.path().join("talk.md")).unwrap();
+    assert!(talk.contains("line 39\nline 40 here\nline 41\n"), "{talk}");
+}
+
+#[test]
+fn a_hundred_kilobytes_are_pasted_into_the_middle() {
+    let folder = folder("- text: Read.\n");
+    let mut terminal = start(&folder, 80, 24);
+    terminal.send("(end)\x1b[H");
+    terminal.send(&pasted(&"words and more words\n".repeat(5000)));
+    terminal.wait("(end)");
+    terminal.send("\r");
+    terminal.wait("#2");
+    terminal.send("/export talk\r");
+    terminal.wait("wrote talk.md");
+    let talk = std::fs::read_to_string(folder.path().join("talk.md")).unwrap();
+    assert_eq!(talk.matches("words and more words\n").count(), 5000);
+    assert!(talk.contains("words\n(end)"));
+    // It is not kept among the inputs that Up brings back.
+    terminal.send("\x04");
+    assert_eq!(terminal.end(), 0);
+    let history = std::fs::read_to_string(folder.path().join(".local/share/toolwright/history")).unwrap();
+    assert!(!history.contains("more words") && history.contains("/export talk"), "{history}");
+}
+
+#[test]
+fn signs_that_are_joined_stay_joined_and_others_are_shown() {
+    let folder = folder("- text: \"می\\u200cخواهم 👨\\u200d👩\\u200d👧 a\\u200db\"\n");
+    let mut terminal = start(&folder, 80, 24);
+    terminal.send("עברית 日本 👩\u{200d}🔬x");
+    terminal.wait("👩");
+    terminal.send("\r");
+    terminal.wait("#2");
+    let written = terminal.written();
+    assert!(written.contains("می\u{200c}خواهم 👨\u{200d}👩\u{200d}👧 a\\u{200d}b"), "{written}");
+    assert!(written.contains("עברית 日本 👩\u{200d}🔬x"), "{written}");
+}
+
+#[test]
+fn a_question_fits_into_twenty_columns() {
+    let folder = folder("- calls: [{tool: remember, arguments: {note: one}}]\n- text: Not kept.\n");
+    let mut terminal = start(&folder, 20, 40);
+    terminal.send("a\r");
+    terminal.wait("Allow it?");
+    terminal.send("n");
+    terminal.wait("go back):");
+    terminal.send("because it is not needed\r");
+    terminal.wait("Not kept.");
+    terminal.wait("#2");
+    let screen = terminal.screen();
+    assert!(screen.lines().all(|line| line.chars().count() < 20), "{screen}");
+    assert!(screen.contains("needed") && !screen.contains("go back):"), "{screen}");
+}
+
+/// Lines are typed and shown; nothing moves the cursor, and questions are answered by lines too.
+#[test]
+fn a_terminal_that_can_do_nothing_gets_lines() {
+    let call = "- calls: [{tool: remember, arguments: {note: one}}]\n";
+    let folder = folder(&format!("{call}- text: '**Refused.**'\n{call}- text: Kept.\n"));
+    let mut terminal = Terminal::start(folder.path(), CHAT, 80, 40, &[("TERM", "dumb")]);
+    terminal.wait(">");
+    terminal.send("first\n");
+    terminal.wait("Allow it?");
+    terminal.send("no\n");
+    terminal.wait("why not");
+    terminal.send("not today\n");
+    terminal.wait("Refused.");
+    terminal.wait_for("a prompt", |screen| screen.lines().last().is_some_and(|line| line.trim() == ">"));
+    terminal.send("second\n");
+    terminal.wait_for("a second question", |screen| screen.matches("Allow it?").count() == 2);
+    terminal.send("yes\n");
+    terminal.wait("Kept.");
+    terminal.wait_for("a prompt", |screen| screen.lines().last().is_some_and(|line| line.trim() == ">"));
+    terminal.send("/exit\n");
+    assert_eq!(terminal.end(), 0);
+    let written = terminal.written();
+    assert!(!written.contains('\x1b') && written.contains("the user said no: not today"), "{written:?}");
+}
+
+/// Where there is no shell to go back to, Ctrl-Z changes nothing.
+#[test]
+fn ctrl_z_without_a_shell_is_survived() {
+    let folder = folder("- text: Still here.\n");
+    let mut terminal = start(&folder, 80, 24);
+    terminal.send("are you\x1a there?\r");
+    terminal.wait("Still here.");
+    assert!(terminal.screen().contains("> are you there?"), "{}", terminal.screen());
+}
+
+#[test]
+fn a_session_is_resumed_by_the_name_it_was_saved_under() {
+    let folder = folder("- text: One.\n- text: Two.\n");
+    let run =
+        |args: &[&str], input: &str| show_in(folder.path(), &[CHAT, args, &["--no-record"]].concat(), input);
+    run(&[], "first\n/save mine\n");
+    let shown = run(&["mine", "--resume"], "second\n");
+    assert!(shown.contains("taking up a conversation of 1 input"), "{shown}");
+    let shown = run(&["yours", "--resume"], "");
+    assert!(shown.contains("there is no session `yours.chat.yaml`"), "{shown}");
+}
+
+/// A line that is no UTF-8 is answered like any other, and so are those behind it.
+#[test]
+fn a_pipe_may_hold_any_bytes() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let folder = folder("- text: One.\n- text: Two.\n");
+    let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(CHAT)
+        .arg("--no-record")
+        .current_dir(folder.path())
+        .env_clear()
+        .env("HOME", folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    process.stdin.take().unwrap().write_all(b"caf\xe9\r\nsecond").unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "One.\nTwo.\n");
+    assert!(output.status.success());
+}
