@@ -9,7 +9,7 @@ use serde_json::Value;
 use toolwright::mcp::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, Policy, Run, ToolCall, ToolDef, ToolSpec, Toolset,
+    ModelRequest, Policy, Run, ToolCall, ToolDef, ToolSpec, Toolset, Usage as TokenUsage,
 };
 
 use crate::models::{self, Named};
@@ -43,7 +43,7 @@ impl Later {
             answers.elicitor = Some(Arc::new(Asked));
         }
         answers.sampling = sampling.map(|model| {
-            let model = Lent { name: model.to_owned(), later: self.clone() };
+            let model = Lent { name: model.to_owned(), later: self.clone(), opened: OnceLock::new() };
             Sampling::new(Arc::new(model), Arc::new(Rules(self.clone())))
         });
         answers
@@ -119,10 +119,29 @@ impl Approver for Through {
     }
 }
 
-/// A model by its name in the file, opened when it is asked.
+/// A model by its name in the file, opened when it is first asked.
 struct Lent {
     name: String,
     later: Later,
+    opened: OnceLock<Result<Box<dyn Model>, String>>,
+}
+
+impl Lent {
+    fn model(&self) -> Result<&dyn Model, ModelError> {
+        let opened = self.opened.get_or_init(|| {
+            let none = Named::new();
+            let opened = models::open(&self.name, self.later.models.get().unwrap_or(&none));
+            opened.map_err(|error| {
+                eprintln!(
+                    "the model `{}`, which an MCP server may ask, cannot be used: {error:#}",
+                    self.name
+                );
+                format!("{error:#}")
+            })
+        });
+        let model = opened.as_ref().map(|model| &**model);
+        model.map_err(|error| ModelError::new(ModelErrorKind::Request, error.clone()))
+    }
 }
 
 impl Model for Lent {
@@ -130,19 +149,12 @@ impl Model for Lent {
         &self.name
     }
 
+    fn cost(&self, usage: &TokenUsage) -> Option<f64> {
+        // One that cannot be opened says so when it is asked.
+        self.model().map_or(Some(0.0), |model| model.cost(usage))
+    }
+
     fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(async move {
-            let none = Named::new();
-            let named = self.later.models.get().unwrap_or(&none);
-            let model = models::open(&self.name, named);
-            let model = model.map_err(|error| {
-                eprintln!(
-                    "the model `{}`, which an MCP server may ask, cannot be used: {error:#}",
-                    self.name
-                );
-                ModelError::new(ModelErrorKind::Request, format!("{error:#}"))
-            })?;
-            model.generate(request).await
-        })
+        Box::pin(async move { self.model()?.generate(request).await })
     }
 }

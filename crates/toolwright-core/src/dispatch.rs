@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::context::{RunScope, ToolContext};
 use crate::error::ToolError;
 use crate::message::{ToolCall, ToolResult};
-use crate::model::{Model, ModelReply, ModelRequest};
+use crate::model::{Model, ModelError, ModelReply, ModelRequest};
 use crate::output::ToolOutput;
 use crate::tool::{BoxFuture, ToolSpec};
 use crate::toolset::Toolset;
@@ -76,6 +76,19 @@ pub trait Dispatch: Send + Sync {
                 ToolError::new(message).with_source(error)
             })
         })
+    }
+
+    /// Asks a model to take a turn in a conversation of so many messages that is not the run's own loop. A run admits,
+    /// charges and records it like a turn of that loop: the outer error is the run's, which may not go on; the inner
+    /// one the model's.
+    fn turn<'a>(
+        &'a self,
+        model: &'a dyn Model,
+        messages: usize,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>> {
+        let _ = messages;
+        Box::pin(async move { Ok(model.generate(request).await) })
     }
 
     /// Records something that happened inside a call.

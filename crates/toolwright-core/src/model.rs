@@ -110,7 +110,7 @@ pub enum ToolChoice {
     Any,
     /// It may not call any.
     None,
-    /// It must call this one.
+    /// It must call this one. While no tool has this name, the model is given none, as Inspect does it.
     Tool(String),
 }
 

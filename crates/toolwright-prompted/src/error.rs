@@ -1,5 +1,7 @@
 //! What can go wrong with prompted tool use.
 
+use toolwright_core::{ErrorKind, ModelError, ToolError};
+
 /// Why prompted tool use failed. What a model did wrong is no error: it is told.
 #[derive(Debug)]
 pub struct PromptError {
@@ -28,6 +30,8 @@ pub enum PromptErrorKind {
     Turns,
     /// The run, or a call, was cancelled.
     Cancelled,
+    /// A limit of the run was reached.
+    Limit,
     /// The model could not answer.
     Model,
     /// A tool, or the runtime, broke.
@@ -41,6 +45,16 @@ impl PromptError {
 
     pub(crate) fn messages(message: impl Into<String>) -> Self {
         Self::new(PromptErrorKind::Messages, message)
+    }
+
+    /// Why a run would not let the model go on.
+    pub(crate) fn ended(error: ToolError) -> Self {
+        let kind = match error.kind() {
+            ErrorKind::Limit => PromptErrorKind::Limit,
+            ErrorKind::Cancelled => PromptErrorKind::Cancelled,
+            _ => return error.into(),
+        };
+        Self::new(kind, error.message())
     }
 
     /// What to match on.
@@ -61,15 +75,15 @@ impl std::error::Error for PromptError {
     }
 }
 
-impl From<toolwright_core::ModelError> for PromptError {
-    fn from(error: toolwright_core::ModelError) -> Self {
+impl From<ModelError> for PromptError {
+    fn from(error: ModelError) -> Self {
         let message = "the model could not answer".to_owned();
         PromptError { kind: PromptErrorKind::Model, message, source: Some(Box::new(error)) }
     }
 }
 
-impl From<toolwright_core::ToolError> for PromptError {
-    fn from(error: toolwright_core::ToolError) -> Self {
+impl From<ToolError> for PromptError {
+    fn from(error: ToolError) -> Self {
         let message = "a tool call ended the run".to_owned();
         PromptError { kind: PromptErrorKind::Fatal, message, source: Some(Box::new(error)) }
     }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use toolwright_core::{Content, Dispatch, ErrorKind, ToolCall, ToolResult};
+use toolwright_core::{
+    AssistantMessage, BoxFuture, Content, Dispatch, ErrorKind, Model, ModelError, ModelOptions, ModelReply,
+    ModelRequest, StopReason, ToolCall, ToolChoice, ToolResult, Usage,
+};
 use toolwright_expr::Value;
 
 use crate::error::{PromptError, PromptErrorKind};
@@ -95,8 +98,8 @@ pub struct ToolUser {
     pub tools: Vec<PromptTool>,
     /// How many mistakes in a row the model is told about before that is an error.
     pub max_retries: u32,
-    /// How many completions one answer may take before that is an error. The limits of the run hold for the calls; what
-    /// the model says is not charged to it.
+    /// How many completions one answer may take before that is an error. The limits of the run hold beside it: each
+    /// completion is one of its turns.
     pub max_turns: u32,
     /// The most tokens of one completion.
     pub max_tokens: u32,
@@ -142,7 +145,8 @@ impl ToolUser {
         }
         self.show(Verbosity::Full, "CURRENT PROMPT", &prompt);
         self.show(Verbosity::Half, "INPUT (TO SEE SYSTEM PROMPT WITH TOOLS SET verbose=1)", &conversation);
-        let mut completion = self.complete(&prompt).await?;
+        let mut said = messages.len();
+        let mut completion = self.complete(&prompt, said).await?;
         self.show(Verbosity::Full, "COMPLETION", &completion);
         self.show(Verbosity::Half, "CLAUDE GENERATION", &completion);
         let (mut turns, mut mistakes) = (1, 0);
@@ -173,7 +177,9 @@ impl ToolUser {
             prompt.push_str(&format!("{completion}\n\n{injection}"));
             self.show(Verbosity::Half, "RESPONSE TO FUNCTION CALLS (fed back into Claude)", &injection);
             self.show(Verbosity::Full, "CURRENT PROMPT", &prompt);
-            completion = self.complete(&prompt).await?;
+            // The calls, and what came of them.
+            said += 2;
+            completion = self.complete(&prompt, said).await?;
             self.show(Verbosity::Full, "CLAUDE GENERATION", &completion);
             self.show(Verbosity::Half, "CLAUDE GENERATION", &completion);
         }
@@ -189,16 +195,22 @@ impl ToolUser {
         Ok(inject_error(reason))
     }
 
-    async fn complete(&self, prompt: &str) -> Result<String, PromptError> {
+    /// Completes a prompt of so many messages, as a turn of the run.
+    async fn complete(&self, prompt: &str, messages: usize) -> Result<String, PromptError> {
         let request = CompletionRequest {
             prompt: prompt.to_owned(),
             max_tokens: self.max_tokens,
             temperature: self.temperature,
         };
-        let completion = self.completer.complete(&request).await?;
-        let cut = completion.stop_reason == "stop_sequence"
-            && completion.stop.as_deref() == Some("</function_calls>");
-        Ok(if cut { completion.text + "</function_calls>" } else { completion.text })
+        let model = Completing { completer: &*self.completer, request: &request };
+        let asked = ModelRequest {
+            messages: &[],
+            tools: &[],
+            tool_choice: &ToolChoice::None,
+            options: &ModelOptions::default(),
+        };
+        let reply = self.run.turn(&model, messages, asked).await.map_err(PromptError::ended)??;
+        Ok(reply.message.text())
     }
 
     /// Makes the calls of a `tool_inputs` message, and gives the message that answers it: what a program in manual mode
@@ -238,6 +250,35 @@ impl ToolUser {
         if let Some((_, watcher)) = self.watcher.as_ref().filter(|(wanted, _)| *wanted == level) {
             watcher(&format!("----------{title}----------\n{text}\n"));
         }
+    }
+}
+
+/// One completion as the answer of a model, so that a run can admit, charge and record it. What is asked is in the
+/// completion's own request.
+struct Completing<'a> {
+    completer: &'a dyn Completer,
+    request: &'a CompletionRequest,
+}
+
+impl Model for Completing<'_> {
+    fn name(&self) -> &str {
+        self.completer.name()
+    }
+
+    fn cost(&self, usage: &Usage) -> Option<f64> {
+        self.completer.cost(usage)
+    }
+
+    fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(async move {
+            let completion = self.completer.complete(self.request).await?;
+            let cut = completion.stop_reason == "stop_sequence"
+                && completion.stop.as_deref() == Some("</function_calls>");
+            let text = if cut { completion.text + "</function_calls>" } else { completion.text };
+            let message =
+                AssistantMessage { content: vec![Content::text(text)], ..AssistantMessage::default() };
+            Ok(ModelReply { message, stop: StopReason::default(), usage: completion.usage })
+        })
     }
 }
 

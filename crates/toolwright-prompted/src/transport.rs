@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    BoxFuture, Message, Model, ModelError, ModelOptions, ModelRequest, StopReason, ToolChoice,
+    BoxFuture, Message, Model, ModelError, ModelOptions, ModelRequest, StopReason, ToolChoice, Usage,
 };
 
 use crate::error::{PromptError, PromptErrorKind};
@@ -33,10 +33,23 @@ pub struct Completion {
     pub stop_reason: String,
     /// The stop sequence that ended it.
     pub stop: Option<String>,
+    /// The tokens it took, as far as that is known. The run is charged for them.
+    pub usage: Usage,
 }
 
 /// Something that completes prompts.
 pub trait Completer: Send + Sync {
+    /// What the record calls it.
+    fn name(&self) -> &str {
+        "completer"
+    }
+
+    /// What these tokens cost, in dollars; `None` when nobody knows the price. A run with a limit on its cost does not
+    /// ask for a completion without a price.
+    fn cost(&self, _usage: &Usage) -> Option<f64> {
+        None
+    }
+
     /// Completes one.
     fn complete<'a>(
         &'a self,
@@ -137,6 +150,7 @@ pub fn from_messages_api(stop_reason: &str, stop_sequence: Option<&str>, texts: 
         text: texts.first().copied().unwrap_or_default().to_owned(),
         stop_reason: stop_reason.to_owned(),
         stop: Some(stop_sequence.unwrap_or(HUMAN).to_owned()),
+        usage: Usage::default(),
     }
 }
 
@@ -165,6 +179,14 @@ impl ModelCompleter {
 }
 
 impl Completer for ModelCompleter {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn cost(&self, usage: &Usage) -> Option<f64> {
+        self.model.cost(usage)
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a CompletionRequest,
@@ -203,6 +225,7 @@ impl Completer for ModelCompleter {
                 stop_reason: if stopped { "stop_sequence" } else { "max_tokens" }.to_owned(),
                 stop: stopped.then(|| if open { "</function_calls>" } else { HUMAN }.to_owned()),
                 text,
+                usage: reply.usage,
             })
         })
     }

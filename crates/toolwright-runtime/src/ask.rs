@@ -1,13 +1,13 @@
-//! Models that tools ask: their answers are paid for by the run like those of its own loop.
+//! Models that tools and servers ask: their answers are paid for by the run like those of its own loop.
 
 use tokio::time::Instant;
 use toolwright_core::{
-    Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ToolContext, ToolError, Usage,
+    CancelToken, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ToolContext, ToolError, Usage,
 };
 
 use crate::call::limit_reached;
 use crate::events::EventKind;
-use crate::limits::LimitScope;
+use crate::limits::{LimitReached, LimitScope};
 use crate::run::RunInner;
 
 /// Asks a model for the call of `context`. Tokens, money and time count against the run's limits; turns and messages
@@ -18,16 +18,40 @@ pub(crate) async fn ask(
     model: &dyn Model,
     request: ModelRequest<'_>,
 ) -> Result<ModelReply, ToolError> {
-    let refuse = |limit| {
-        limit_reached(run, &limit);
-        ToolError::from(limit)
-    };
-    run.limits.check().map_err(refuse)?;
+    run.limits.check().map_err(|limit| refuse(run, limit))?;
     check_price(&run.limits, model).map_err(|error| failed(model, error))?;
-    let deadline = run.limits.deadline(context.deadline()).map_err(refuse)?;
+    let reply = charged(run, context.cancel_token(), context.deadline(), model, request).await?;
+    reply.map_err(|error| failed(model, error))
+}
+
+/// Asks a model to take a turn in a conversation of so many messages, like the run's own loop.
+pub(crate) async fn turn(
+    run: &RunInner,
+    model: &dyn Model,
+    messages: usize,
+    request: ModelRequest<'_>,
+) -> Result<Result<ModelReply, ModelError>, ToolError> {
+    run.limits.admit_turn(messages).map_err(|limit| refuse(run, limit))?;
+    if let Err(error) = check_price(&run.limits, model) {
+        return Ok(Err(error));
+    }
+    charged(run, &run.cancel, None, model, request).await
+}
+
+/// The answer of a model, paid for by the run and on record.
+async fn charged(
+    run: &RunInner,
+    cancel: &CancelToken,
+    own_end: Option<Instant>,
+    model: &dyn Model,
+    request: ModelRequest<'_>,
+) -> Result<Result<ModelReply, ModelError>, ToolError> {
+    let deadline = run.limits.deadline(own_end).map_err(|limit| refuse(run, limit))?;
     let asked = Instant::now();
-    let reply = run.unless_stopped(context.cancel_token(), deadline, model.generate(request)).await?;
-    let reply = reply.map_err(|error| failed(model, error))?;
+    let reply = match run.unless_stopped(cancel, deadline, model.generate(request)).await? {
+        Ok(reply) => reply,
+        Err(error) => return Ok(Err(error)),
+    };
     let cost = model.cost(&reply.usage);
     run.events.emit(EventKind::ModelReplied {
         model: model.name().to_owned(),
@@ -35,8 +59,13 @@ pub(crate) async fn ask(
         cost,
         duration: asked.elapsed(),
     })?;
-    run.limits.spend(reply.usage, cost.unwrap_or(0.0)).map_err(refuse)?;
-    Ok(reply)
+    run.limits.spend(reply.usage, cost.unwrap_or(0.0)).map_err(|limit| refuse(run, limit))?;
+    Ok(Ok(reply))
+}
+
+fn refuse(run: &RunInner, limit: LimitReached) -> ToolError {
+    limit_reached(run, &limit);
+    limit.into()
 }
 
 /// A limit on the cost that cannot be kept is an error, not a limit that never holds.

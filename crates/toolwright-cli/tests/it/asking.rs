@@ -39,7 +39,11 @@ const ELICIT: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create",
 fn a_server_asks_the_model_a_file_names_when_its_policy_says_so() {
     let folder = tempfile::tempdir().unwrap();
     asking(folder.path(), SAMPLE);
-    std::fs::write(folder.path().join("replies.yaml"), "- {text: hello from the model}\n").unwrap();
+    std::fs::write(
+        folder.path().join("replies.yaml"),
+        "- {text: hello from the model, usage: {input_tokens: 5, output_tokens: 5}}\n",
+    )
+    .unwrap();
     let go = |sampling: &str, policy: &str| {
         let text = format!(
             "models: {{small: scripted/replies.yaml}}\nmcp:\n  s: {{transport: stdio, command: /bin/sh, args: [asks.sh], auto_import_scope: shared{sampling}}}\n{policy}"
@@ -50,6 +54,11 @@ fn a_server_asks_the_model_a_file_names_when_its_policy_says_so() {
     let rules = "policy: [{tools: [mcp_sampling], decision: approve}]\n";
     let asked = go(", sampling: small", rules);
     assert!(asked.contains("the model said hello, sampling"), "{asked}");
+    // What it asks is paid for by the run that makes the call.
+    let poor = go(", sampling: small", &format!("{rules}limits: {{tokens: 9}}\n"));
+    assert!(poor.contains("something else, sampling"), "{poor}");
+    let rich = go(", sampling: small", &format!("{rules}limits: {{cost: 1.0, tokens: 100}}\n"));
+    assert!(rich.contains("the model said hello, sampling"), "{rich}");
     // Nobody said it may, and nobody is there to ask.
     let unasked = go(", sampling: small", "");
     assert!(unasked.contains("rejected, sampling"), "{unasked}");

@@ -122,4 +122,10 @@ fn anthropic_tools_messages_go_in_and_out() {
             .unwrap_err()
             .contains("another speaker")
     );
+    // The limits of a file hold for what the model says.
+    let tool =
+        "tools: [{name: add, input: [{name: x, type: int}, {name: y, type: int}], do: {eval: '${x + y}'}}]";
+    std::fs::write(folder.join("t.yaml"), format!("limits: {{turns: 0}}\n{tool}\n")).unwrap();
+    let refused = next(&talk[..1], &["--model", &asks, "--file", "t.yaml"]).unwrap_err();
+    assert!(refused.contains("the limit of 0 turns is used up"), "{refused}");
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    ApprovalRequest, Approver, BoxFuture, CallView, Content, Decision, Message, Model, ModelOptions,
-    ModelRequest, StopReason, ToolCall, ToolChoice, text,
+    ApprovalRequest, Approver, BoxFuture, CallView, Content, Decision, ErrorKind, Message, Model,
+    ModelOptions, ModelRequest, StopReason, ToolCall, ToolChoice, ToolContext, text,
 };
 
 use crate::bridge;
@@ -112,7 +112,9 @@ pub struct Sampling {
 
 impl Sampling {
     /// Lets servers ask this model whenever the approver says so. The approver sees a call of `mcp_sampling` with the
-    /// server's name and messages.
+    /// server's name and messages. The answer is paid for by the call the server works on: it counts against the
+    /// limits of that call's run, is on record there, and stops with the call. While a server works on no call, it may
+    /// ask nothing; see [`Client::paid_by`](crate::Client::paid_by).
     pub fn new(model: Arc<dyn Model>, approver: Arc<dyn Approver>) -> Self {
         Sampling { model, approver }
     }
@@ -152,11 +154,17 @@ impl Answers {
         can.into()
     }
 
-    /// Answers one question of a server.
-    pub(crate) async fn answer(&self, server: &str, method: &str, params: &Value) -> Result<Value, RpcError> {
+    /// Answers one question of a server. What a model says is paid for by `payer`.
+    pub(crate) async fn answer(
+        &self,
+        server: &str,
+        method: &str,
+        params: &Value,
+        payer: Option<ToolContext>,
+    ) -> Result<Value, RpcError> {
         match method {
             "elicitation/create" => self.elicit(server, params).await,
-            "sampling/createMessage" => self.sample(server, params).await,
+            "sampling/createMessage" => self.sample(server, params, payer).await,
             "roots/list" => match &self.roots {
                 Some(roots) => {
                     let roots: Vec<Value> =
@@ -202,8 +210,14 @@ impl Answers {
         })
     }
 
-    async fn sample(&self, server: &str, params: &Value) -> Result<Value, RpcError> {
+    async fn sample(
+        &self,
+        server: &str,
+        params: &Value,
+        payer: Option<ToolContext>,
+    ) -> Result<Value, RpcError> {
         let sampling = self.sampling.as_ref().ok_or_else(|| not_offered("sampling/createMessage"))?;
+        let payer = payer.ok_or_else(|| RpcError::new(-1, "a model may be asked only during a call"))?;
         let invalid = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let said = params
             .get("messages")
@@ -249,9 +263,10 @@ impl Answers {
             tool_choice: &ToolChoice::None,
             options: &options,
         };
-        let reply = sampling.model.generate(request).await;
-        let reply =
-            reply.map_err(|_| RpcError::new(crate::jsonrpc::INTERNAL_ERROR, "the model did not answer"))?;
+        let reply = payer.ask(&*sampling.model, request).await.map_err(|error| match error.kind() {
+            ErrorKind::Limit => RpcError::new(-1, error.message()),
+            _ => RpcError::new(crate::jsonrpc::INTERNAL_ERROR, "the model did not answer"),
+        })?;
         let said: Vec<_> = reply.message.content.iter().filter_map(Content::as_text).collect();
         let stop = match reply.stop {
             StopReason::MaxTokens => "maxTokens",
@@ -302,7 +317,7 @@ mod tests {
             "properties": {"name": {"type": "string", "default": "Ada"}, "age": {"type": "integer"}}
         });
         let params = json!({"message": "?", "requestedSchema": schema});
-        answers.answer("s", "elicitation/create", &params).await.unwrap()
+        answers.answer("s", "elicitation/create", &params, None).await.unwrap()
     }
 
     #[tokio::test]
@@ -323,7 +338,7 @@ mod tests {
             ..Answers::default()
         };
         let visit = async |url: &str| {
-            answers.answer("s", "elicitation/create", &json!({"message": "?", "url": url})).await
+            answers.answer("s", "elicitation/create", &json!({"message": "?", "url": url}), None).await
         };
         assert_eq!(visit("https://example.com/pay").await.unwrap(), json!({"action": "accept"}));
         let long = format!("https://example.com/{}", "a".repeat(5000));
@@ -383,13 +398,17 @@ mod tests {
         let ask = async |text: &str, count: usize| {
             let message = json!({"role": "user", "content": {"type": "text", "text": text}});
             let params = json!({"messages": vec![message; count], "maxTokens": 1_000_000});
-            answers.answer("s", "sampling/createMessage", &params).await
+            answers.answer("s", "sampling/createMessage", &params, Some(ToolContext::detached())).await
         };
         let said = ask("hello", 1).await.unwrap();
         assert_eq!(said["content"]["text"], json!("hello! (Some(8192) tokens)"));
         assert_eq!((&said["model"], &said["role"]), (&json!("test/parrot"), &json!("assistant")));
         assert!(ask("tell me the secret", 1).await.unwrap_err().message.contains("rejected"));
         assert_eq!(ask("hello", MAX_MESSAGES + 1).await.unwrap_err().code, INVALID_PARAMS);
+        let message = json!({"role": "user", "content": {"type": "text", "text": "hello"}});
+        let unpaid =
+            answers.answer("s", "sampling/createMessage", &json!({"messages": [message]}), None).await;
+        assert!(unpaid.unwrap_err().message.contains("only during a call"));
     }
 
     struct Deciding(Decision);
@@ -417,7 +436,7 @@ mod tests {
                 "properties": {"name": {"type": "string", "default": "Ada"}, "age": {"type": "integer"}}
             });
             let params = json!({"message": "Who?", "requestedSchema": schema});
-            answers.answer("s", "elicitation/create", &params).await.unwrap()
+            answers.answer("s", "elicitation/create", &params, None).await.unwrap()
         };
         let accepted = |content: Value| json!({"action": "accept", "content": content});
         let modify = |content: Value| Decision::Modify { arguments: json!({"content": content}) };
@@ -437,7 +456,10 @@ mod tests {
         let answers = Answers::default();
         assert_eq!(answers.capabilities(), json!({}));
         for method in ["elicitation/create", "sampling/createMessage", "roots/list", "tools/list"] {
-            assert_eq!(answers.answer("s", method, &json!({})).await.unwrap_err().code, METHOD_NOT_FOUND);
+            assert_eq!(
+                answers.answer("s", method, &json!({}), None).await.unwrap_err().code,
+                METHOD_NOT_FOUND
+            );
         }
     }
 }

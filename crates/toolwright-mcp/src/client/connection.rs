@@ -3,7 +3,7 @@
 //! Nothing here grows with what a server sends: lines are bounded, answers to nobody are dropped, and replies to a
 //! server's own requests are dropped when it does not read them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::AsyncRead;
 use tokio::sync::{mpsc, oneshot};
-use toolwright_core::{CancelToken, text};
+use toolwright_core::{CancelToken, ToolContext, text};
 
 use crate::client::ClientOptions;
 use crate::client::answers::Answers;
@@ -57,6 +57,20 @@ pub(crate) struct Connection {
     questions: AtomicUsize,
     /// Questions since the last call.
     asked: AtomicUsize,
+    /// The calls under way, which pay for what the server asks a model; the latest is the last.
+    payers: Mutex<BTreeMap<u64, ToolContext>>,
+}
+
+/// From [`Client::paid_by`](crate::Client::paid_by): a call pays for what a server asks a model for as long as this lives.
+pub struct Paying {
+    connection: Arc<Connection>,
+    number: u64,
+}
+
+impl Drop for Paying {
+    fn drop(&mut self) {
+        self.connection.payers().remove(&self.number);
+    }
 }
 
 /// How messages reach the server.
@@ -104,7 +118,25 @@ impl Connection {
             name: options.name.clone(),
             questions: AtomicUsize::new(0),
             asked: AtomicUsize::new(0),
+            payers: Mutex::default(),
         }
+    }
+
+    /// Has this call pay for what the server asks a model meanwhile.
+    pub(crate) fn paid_by(self: &Arc<Self>, context: &ToolContext) -> Paying {
+        let mut payers = self.payers();
+        let number = payers.keys().next_back().map_or(0, |last| last + 1);
+        payers.insert(number, context.clone());
+        Paying { connection: self.clone(), number }
+    }
+
+    /// Who pays now. A server does not say for which call it asks, so it is the latest.
+    fn payer(&self) -> Option<ToolContext> {
+        self.payers().values().next_back().cloned()
+    }
+
+    fn payers(&self) -> MutexGuard<'_, BTreeMap<u64, ToolContext>> {
+        self.payers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request and waits for its answer. Dropping the future, or running out of time, tells the server to stop.
@@ -335,7 +367,7 @@ impl Connection {
         let connection = self.clone();
         tokio::spawn(async move {
             let outcome = tokio::select! {
-                outcome = connection.answers.answer(&connection.name, &method, &params) => Some(outcome),
+                outcome = connection.answer_question(&method, &params) => Some(outcome),
                 () = connection.closed.cancelled() => None,
             };
             connection.questions.fetch_sub(1, Ordering::AcqRel);
@@ -347,7 +379,7 @@ impl Connection {
 
     /// Answers what a server asks in place of a result.
     pub(crate) async fn answer_question(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
-        self.answers.answer(&self.name, method, params).await
+        self.answers.answer(&self.name, method, params, self.payer()).await
     }
 
     pub(crate) fn capabilities(&self) -> Value {

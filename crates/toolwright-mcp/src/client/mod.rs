@@ -16,11 +16,11 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use toolwright_core::{CancelToken, SpawnRequest, ToolError, ToolOutput};
+use toolwright_core::{CancelToken, SpawnRequest, ToolContext, ToolError, ToolOutput};
 
 pub use self::answers::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
 use self::connection::{Ask, Connection, Out, set_meta};
-pub use self::connection::{OnLog, OnProgress};
+pub use self::connection::{OnLog, OnProgress, Paying};
 pub use self::greeting::Greeting;
 use self::listing::Mirrored;
 pub use self::listing::{Listing, MAX_TOOLS};
@@ -196,6 +196,14 @@ impl Client {
         self.connection.tools_changed.swap(false, Ordering::AcqRel)
     }
 
+    /// Has this call pay for what the server asks a model, until what is returned is dropped: the answers count against
+    /// the limits of its run, and stop with it. When several calls pay at once, the latest does, as servers do not say
+    /// for which call they ask. [`ToolContext::detached`] stands for a program that has no run.
+    #[must_use = "the call pays only as long as this is kept"]
+    pub fn paid_by(&self, context: &ToolContext) -> Paying {
+        self.connection.paid_by(context)
+    }
+
     /// Asks for a sign of life.
     pub async fn ping(&self) -> Result<(), McpError> {
         let method = if self.greeting.version == STATELESS_VERSION { "server/discover" } else { "ping" };
@@ -267,7 +275,7 @@ impl Client {
             let method = question.get("method").and_then(Value::as_str).unwrap_or_default();
             let params = question.get("params").unwrap_or(&Value::Null);
             let answer = self.connection.answer_question(method, params).await.map_err(|error| {
-                let message = format!("the server asks for something that is not offered: {}", error.message);
+                let message = format!("what the server asks is not answered: {}", error.message);
                 McpError::new(McpErrorKind::Refused, message)
             })?;
             answers.insert(key.clone(), answer);

@@ -69,11 +69,12 @@ impl Tool for ReadingTool {
 
     fn call<'a>(
         &'a self,
-        _context: &'a ToolContext,
+        context: &'a ToolContext,
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let client = self.server.session().await?;
+            let _paying = client.paid_by(context);
             let said = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
             Ok(match self.what {
                 What::ListResources => {

@@ -58,6 +58,7 @@ impl Tool for McpTool {
             let on_progress: OnProgress = Arc::new(move |done, total, message| {
                 noting.note(CallNote::Progress { done, total, message });
             });
+            let _paying = client.paid_by(context);
             let output = client.call_tool(&self.remote, arguments, self.timeout, Some(on_progress)).await?;
             self.check(output)
         })

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolwright_core::{ToolDef, ToolError, ToolSpec, Toolset};
+use toolwright_core::{ToolDef, ToolError, ToolSpec, Toolset, Usage};
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_prompted::{
     Mode, ModelCompleter, Next, PromptErrorKind, PromptMessage, ToolInput, ToolUser, Verbosity,
@@ -189,6 +189,26 @@ async fn a_model_that_never_ends_is_ended() {
     user.max_turns = 3;
     let error = user.use_tools(&asked("go"), Mode::Automatic).await.unwrap_err();
     assert_eq!((error.kind(), model.left()), (PromptErrorKind::Turns, 2));
+
+    // The limits of the run hold for what the model says.
+    let usage = Usage { input_tokens: 90, output_tokens: 20, ..Usage::default() };
+    let said = || Reply { usage, ..again() };
+    for (limits, completions) in [
+        (Limits { turns: Some(0), ..Limits::default() }, 0),
+        (Limits { turns: Some(2), ..Limits::default() }, 2),
+        (Limits { messages: Some(2), ..Limits::default() }, 1),
+        (Limits { tokens: Some(200), ..Limits::default() }, 2),
+    ] {
+        let model = Arc::new(ScriptedModel::new((0..5).map(|_| said())));
+        let run = Run::builder(Toolset::new().with(tool("perform_addition", |_| Ok(json!(26)))).unwrap());
+        let run = run.limits(limits.clone()).build().unwrap();
+        let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model.clone())));
+        let error = user.use_tools(&asked("go"), Mode::Automatic).await.unwrap_err();
+        assert_eq!((error.kind(), 5 - model.left()), (PromptErrorKind::Limit, completions), "{limits:?}");
+        let spent = run.spent();
+        let wanted = (completions as u64, 90 * completions as u64);
+        assert_eq!((spent.turns, spent.usage.input_tokens), wanted, "{limits:?}");
+    }
 
     let run = saying("x");
     let (model, run_tools) = (ScriptedModel::new([again(), again()]), run.dispatch());

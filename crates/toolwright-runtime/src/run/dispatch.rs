@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use toolwright_core::{
-    BoxFuture, CallNote, Dispatch, Manner, Model, ModelReply, ModelRequest, RunScope, ToolCall, ToolContext,
-    ToolError, ToolOutput, ToolResult, ToolSpec, Toolset, Watch,
+    BoxFuture, CallNote, Dispatch, Manner, Model, ModelError, ModelReply, ModelRequest, RunScope, ToolCall,
+    ToolContext, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset, Watch,
 };
 
 use super::{RunEnd, RunInner};
@@ -69,6 +69,15 @@ impl Dispatch for RunInner {
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ToolError>> {
         Box::pin(ask::ask(self, context, model, request))
+    }
+
+    fn turn<'a>(
+        &'a self,
+        model: &'a dyn Model,
+        messages: usize,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>> {
+        Box::pin(ask::turn(self, model, messages, request))
     }
 
     fn note(&self, context: &ToolContext, note: CallNote) {
