@@ -13,6 +13,7 @@ use toolwright::lang::{
 use toolwright::mcp::{
     HttpTarget, LockFile, LockedServer, McpServer, Pinning, ServerCommand, ServerStatus, Suspension, Target,
 };
+use toolwright::tools::Options;
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, ExecRequest, Limits, Policy, RunBuilder, Secret, Tool,
     ToolError, ToolSource as _, Toolset,
@@ -113,11 +114,17 @@ pub fn govern(
 
 /// What a file says about runs in which a model makes the calls: its policy and its limits.
 pub fn apply(loaded: &Loaded, mut builder: RunBuilder) -> anyhow::Result<RunBuilder> {
-    if let Some(section) = loaded.section("policy") {
-        let policy = Policy::from_value(section.value.clone());
-        builder = builder.policy(policy.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?);
+    if let Some(policy) = policy(loaded)? {
+        builder = builder.policy(policy);
     }
     apply_limits(loaded, builder)
+}
+
+/// The rules of a file, if it has any.
+pub fn policy(loaded: &Loaded) -> anyhow::Result<Option<Policy>> {
+    let Some(section) = loaded.section("policy") else { return Ok(None) };
+    let policy = Policy::from_value(section.value.clone());
+    Ok(Some(policy.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?))
 }
 
 /// A run that a person started, so that its calls are approved, also those that wait for a person's word.
@@ -167,8 +174,15 @@ struct Elsewhere {
 
 impl Imports for Elsewhere {
     fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
-        let tool =
-            toolwright::tools::resolve(reference).map(Ok).or_else(|| self.data.tool(reference, config))?;
+        let standard = || {
+            toolwright::tools::resolve(reference)?;
+            let options = match Options::from_config(config) {
+                Ok(options) => options,
+                Err(error) => return Some(Err(error)),
+            };
+            toolwright::tools::resolve_with(reference, &options).map(Ok)
+        };
+        let tool = standard().or_else(|| self.data.tool(reference, config))?;
         Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>))
     }
 

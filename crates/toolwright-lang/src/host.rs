@@ -13,6 +13,9 @@ use toolwright_core::{Model, Tool, ToolError, Toolset};
 
 use crate::exec::FlowLimits;
 
+/// Where llm-workers keeps its tools: `llm_workers.tools.fs.read_file`.
+const MODULES: [&str; 5] = ["fs", "unsafe", "fetch", "misc", "llm_tool"];
+
 /// Finds what a file imports.
 pub trait Imports: Send + Sync {
     /// The tool a reference names, made with the `config` of its import; `None` when the reference means nothing here.
@@ -232,11 +235,12 @@ impl Host {
         if let Some(name) = self.aliases.get(reference) {
             return self.builtins.get(name);
         }
-        let name = match reference.strip_prefix("llm_workers.tools.") {
-            Some(rest) => rest.rsplit('.').next().unwrap_or(rest),
-            None => reference,
-        };
-        self.builtins.get(name)
+        let there = reference.strip_prefix("llm_workers.tools.").and_then(|rest| rest.split_once('.'));
+        match there {
+            Some((module, name)) if MODULES.contains(&module) => self.builtins.get(name),
+            Some(_) => None,
+            None => self.builtins.get(reference),
+        }
     }
 
     /// The built-ins of a toolkit.

@@ -10,7 +10,7 @@ use toolwright_expr::Value;
 use crate::build::{self, Builder, FlowInfo, Tools};
 use crate::check;
 use crate::cli::Cli;
-use crate::diag::{Diagnostic, Place, Problems};
+use crate::diag::{Diagnostic, Place, Problems, Severity};
 use crate::env::{self, Variable};
 use crate::exec::Globals;
 use crate::file;
@@ -76,6 +76,7 @@ pub struct Section {
     pub value: Json,
     /// Where it stands, as `file:line:column`.
     pub place: String,
+    at: Place,
 }
 
 impl Loaded {
@@ -112,6 +113,11 @@ impl Loaded {
     /// One of the sections `models`, `policy`, `limits`, `sandbox` and `resources`, as data.
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.get(name)
+    }
+
+    /// A problem with such a section, found by whoever knows what it should hold.
+    pub fn problem_in(&self, section: &Section, message: impl Into<String>) -> Diagnostic {
+        self.problems.sources.diagnostic(Severity::Error, section.at, message.into(), None)
     }
 
     /// The environment variables the file declares.
@@ -171,7 +177,8 @@ impl Loaded {
         let sections =
             ["models", "policy", "limits", "sandbox", "resources"].into_iter().filter_map(|name| {
                 let node = root.get(name)?;
-                Some((name, Section { value: node.to_json(), place: problems.sources.locate(node.place) }))
+                let (value, place) = (node.to_json(), problems.sources.locate(node.place));
+                Some((name, Section { value, place, at: node.place }))
             });
         let sections = sections.collect();
         let tools = build::to_toolset(shared.values());

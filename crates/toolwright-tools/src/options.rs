@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use toolwright_core::{
     CallView, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef, ToolError,
 };
@@ -54,7 +56,7 @@ impl Options {
         self
     }
 
-    /// Stops a command after this long. What it wrote until then still reaches the model.
+    /// The longest a call may take. What a command wrote until then still reaches the model.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -76,6 +78,49 @@ impl Options {
     pub fn reach(mut self, reach: Reach) -> Self {
         self.reach = Some(reach);
         self
+    }
+
+    /// The options a file gives as a tool's `config`: `sandbox`, `user`, `timeout` and `wait_for_output` in seconds, and
+    /// `instance`. Whether calls are confirmed may stand among them; it is not a tool's own business.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use toolwright_tools::Options;
+    ///
+    /// assert!(Options::from_config(&json!({"timeout": 60, "user": "ci"})).is_ok());
+    /// assert!(Options::from_config(&json!({"timeuot": 60})).is_err());
+    /// ```
+    pub fn from_config(config: &Value) -> Result<Options, ToolError> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Config {
+            sandbox: Option<Arc<str>>,
+            user: Option<String>,
+            timeout: Option<f64>,
+            instance: Option<Arc<str>>,
+            wait_for_output: Option<f64>,
+            #[serde(rename = "require_confirmation")]
+            _require_confirmation: Option<bool>,
+        }
+        if config.is_null() {
+            return Ok(Options::new());
+        }
+        let config =
+            Config::deserialize(config).map_err(|error| ToolError::invalid(format!("`config`: {error}")))?;
+        let time = |name: &str, seconds: Option<f64>| {
+            let time = seconds.map(Duration::try_from_secs_f64).transpose();
+            time.ok().filter(|time| *time != Some(Duration::ZERO)).ok_or_else(|| {
+                ToolError::invalid(format!("`config`: `{name}` must be a number of seconds above zero"))
+            })
+        };
+        Ok(Options {
+            sandbox: config.sandbox,
+            user: config.user,
+            timeout: time("timeout", config.timeout)?,
+            instance: config.instance,
+            wait: time("wait_for_output", config.wait_for_output)?,
+            reach: None,
+        })
     }
 
     pub(crate) fn reach_of_pages(&self) -> Reach {
@@ -109,11 +154,10 @@ impl Call {
         }
     }
 
-    /// A command as the tool's user, within the tool's time.
+    /// A command as the tool's user.
     pub(crate) fn request<S: Into<String>>(&self, command: impl IntoIterator<Item = S>) -> ExecRequest {
         let mut request = ExecRequest::new(command);
         request.user.clone_from(&self.options.user);
-        request.timeout = self.options.timeout;
         // What a model asks for may have effects; it runs once.
         request.timeout_retry = false;
         request
@@ -145,11 +189,12 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoToolOutput,
 {
-    let options = Arc::new(options.clone());
+    let (options, timeout) = (Arc::new(options.clone()), options.timeout);
     ToolDef::typed(name, description, move |context: ToolContext, arguments: A| {
         code(Call { context, options: options.clone() }, arguments)
     })
     .with_sandboxed(true)
+    .edit(move |_, settings| settings.timeout = timeout)
 }
 
 /// What a tool does to the world, in one word.

@@ -27,7 +27,8 @@ Examples:
 
 #[derive(clap::Args)]
 pub struct Serve {
-    /// Offer the tools of this file instead of the built-in ones.
+    /// Offer the tools of this file instead of the built-in ones. Clients start servers where they like, so a
+    /// `toolwright.yaml` that happens to lie there is not taken.
     pub file: Option<PathBuf>,
     /// Offer only the tools that match; `!pattern` takes tools away.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]

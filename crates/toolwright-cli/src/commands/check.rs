@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use toolwright::lang::{MissingEnv, Severity};
-use toolwright::{Policy, Run};
+use toolwright::Policy;
+use toolwright::lang::{Diagnostic, Loaded, MissingEnv, Severity};
 
 use crate::answers::Later;
 use crate::args::{Check, SandboxArgs};
+use crate::prompt::printable;
 use crate::report::{self, Usage, counted};
 use crate::{demo, files, sandboxes, toolbox};
 
@@ -59,11 +60,8 @@ fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()
     let host = files::host(MissingEnv::Empty, Later::default())?;
     let host = if start_servers { host } else { host.offline() };
     let loaded = toolwright::lang::load_all(path, &host);
-    let problems = loaded.check();
-    let run = files::apply(&loaded, Run::builder(loaded.tools().clone())).map(drop);
-    let sandbox =
-        sandboxes::of(&SandboxArgs::default(), Some(&loaded)).and_then(|asked| sandboxes::check(&asked));
-    let named = crate::models::named(Some(&loaded)).map(drop);
+    let mut problems = loaded.check();
+    problems.extend(section_problems(&loaded));
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if json {
         let shown: Vec<_> = problems
@@ -81,11 +79,34 @@ fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()
         let refused = if json { report::found(errors) } else { files::refused(&problems) };
         return Err(refused.into());
     }
-    run.and(named).and(sandbox)?;
     if !json {
-        problems.iter().for_each(|warning| eprintln!("{}\n", warning.render()));
+        problems.iter().for_each(|warning| eprintln!("{}\n", printable(&warning.render())));
         let tools = counted(loaded.tools().len() as u64, "tool");
         report::line(format_args!("{}: {tools}: no problems", path.display()))?;
     }
     Ok(())
+}
+
+/// What is wrong with the sections that are the program's business.
+fn section_problems(loaded: &Loaded) -> Vec<Diagnostic> {
+    let sandbox = || {
+        let asked = sandboxes::of(&SandboxArgs::default(), Some(loaded))?;
+        sandboxes::check(&asked)
+    };
+    let found = [
+        ("policy", files::policy(loaded).map(drop)),
+        ("limits", files::limits(loaded).map(drop)),
+        ("models", crate::models::named(Some(loaded)).map(drop)),
+        ("sandbox", sandbox()),
+    ];
+    let told = found.into_iter().filter_map(|(name, found)| {
+        let (section, error) = (loaded.section(name)?, found.err()?);
+        // The place is told beside the message.
+        let message = format!("{error:#}");
+        let message = message.strip_prefix(&format!("{}: ", section.place)).unwrap_or(&message);
+        let named =
+            if message.contains(&format!("`{name}`")) { String::new() } else { format!("`{name}`: ") };
+        Some(loaded.problem_in(section, format!("{named}{message}")))
+    });
+    told.collect()
 }

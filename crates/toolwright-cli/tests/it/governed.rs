@@ -62,3 +62,46 @@ fn rules_beside_a_file_are_checked_too() {
     let shown = show_in(place.path(), &["check", "tools.yaml", "--policy", "bad.yaml"], "");
     assert!(shown.contains("perhaps") && shown.ends_with("--- exit 2\n"), "{shown}");
 }
+
+#[test]
+fn check_tells_what_is_wrong_with_every_section_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "policy: [{tools: bash, decision: maybe}]\nlimits: {turnz: 3}\nsandbox: {nonsense: 7}\n\
+                tools:\n  - {name: x, do: {eval: '${nobody}'}}\n";
+    std::fs::write(folder.path().join("tools.yaml"), file).unwrap();
+    let shown = show_in(folder.path(), &["check", "tools.yaml"], "");
+    for wanted in
+        ["maybe", "turnz", "nonsense", "nobody", "tools.yaml:1:9", "tools.yaml:2:9", "tools.yaml:3:10"]
+    {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
+    let told = show_in(folder.path(), &["--json", "check", "tools.yaml"], "");
+    assert!(
+        told.contains("\"line\":2") && told.contains("turnz") && told.ends_with("--- exit 2\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_config_of_a_standard_tool_is_heard() {
+    let file = |config: &str| format!("tools:\n  - import_tool: bash\n    config: {config}\n");
+    let folder = tempfile::tempdir().unwrap();
+    let write = |config: &str| std::fs::write(folder.path().join("tools.yaml"), file(config)).unwrap();
+    let call = || {
+        let args =
+            ["call", "bash", "command=echo before; sleep 60", "-f", "tools.yaml", "--sandbox", "local"];
+        show_in(folder.path(), &args, "")
+    };
+    write("{timeout: 1}");
+    let shown = call();
+    assert!(shown.contains("before") && shown.contains("longer than 1s"), "{shown}");
+    for (config, wanted) in [
+        ("{timeuot: 1}", "unknown field `timeuot`"),
+        ("{timeout: -1}", "must be a number of seconds above zero"),
+        ("{timeout: soon}", "expected f64"),
+    ] {
+        write(config);
+        let shown = show_in(folder.path(), &["check", "tools.yaml"], "");
+        assert!(shown.contains(wanted) && shown.ends_with("--- exit 2\n"), "{config}: {shown}");
+    }
+}

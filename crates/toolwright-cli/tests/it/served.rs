@@ -103,6 +103,17 @@ fn prompts_of_a_file_are_offered_and_filled_in() {
     assert_eq!(answers[&7]["error"]["code"], -32602, "{}", answers[&7]);
 }
 
+/// A client starts servers in the folder it is in, which may be anybody's.
+#[test]
+fn a_file_that_was_not_named_is_not_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "tools:\n  - {name: hello, do: {eval: 'Hello!'}}\n";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    let answers = serve(folder.path(), &[], &[("tools/list", json!({}))]);
+    let told = serde_json::to_string(&answers).unwrap();
+    assert!(told.contains("\"bash\"") && !told.contains("\"hello\""), "{told}");
+}
+
 #[test]
 fn files_are_read_when_the_file_names_them_and_never_otherwise() {
     let folder = with_file();
