@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use rustix::process::Signal;
-use tokio::signal::unix::SignalKind;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::asked;
@@ -33,6 +33,8 @@ pub struct Inputs {
     pub pictures: Option<Protocol>,
     receiver: mpsc::Receiver<Input>,
     raw: bool,
+    /// Nothing comes any more.
+    ended: bool,
 }
 
 impl Inputs {
@@ -50,23 +52,26 @@ impl Inputs {
             }));
             let (protocol, typed) = asked::pictures();
             pictures = protocol;
+            tokio::spawn(dismissed(sender.clone()));
             // Reading keys blocks, so it has a thread of its own, which ends with the program.
             std::thread::spawn(move || keys(&sender, typed));
         } else {
             std::thread::spawn(move || typed_lines(&sender));
         }
-        Ok(Inputs { interactive, plain, pictures, receiver, raw: interactive })
+        Ok(Inputs { interactive, plain, pictures, receiver, raw: interactive, ended: false })
     }
 
     pub async fn next(&mut self) -> Input {
-        if self.interactive {
-            return self.receiver.recv().await.unwrap_or(Input::End);
+        if self.ended {
+            return Input::End;
         }
-        tokio::select! {
+        let input = tokio::select! {
             biased;
-            _ = tokio::signal::ctrl_c() => Input::Interrupt,
+            _ = tokio::signal::ctrl_c(), if !self.interactive => Input::Interrupt,
             input = self.receiver.recv() => input.unwrap_or(Input::End),
-        }
+        };
+        self.ended = matches!(input, Input::End);
+        input
     }
 
     /// What comes while the model answers. The next lines wait, and so does their end, unless a person is asked.
@@ -82,8 +87,7 @@ impl Inputs {
 
     /// Leaves the terminal to the shell until the program is continued.
     pub async fn suspend(&mut self) -> anyhow::Result<()> {
-        let signal = |signal: Signal| SignalKind::from_raw(signal.as_raw());
-        let mut continued = tokio::signal::unix::signal(signal(Signal::CONT))?;
+        let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         restore();
         rustix::process::kill_current_process_group(Signal::TSTP)?;
         // Without a shell to come back from there is no stop, and nothing to wait for.
@@ -114,6 +118,23 @@ fn restore() {
     // A terminal that is gone needs no restoring.
     let _ = crossterm::execute!(std::io::stdout(), event::DisableBracketedPaste, crossterm::cursor::Show);
     let _ = crossterm::terminal::disable_raw_mode();
+}
+
+/// Ends the conversation when the terminal is closed or the program is told to end, so that the session is kept and the
+/// terminal is as it was.
+async fn dismissed(sender: mpsc::Sender<Input>) {
+    let (Ok(mut closed), Ok(mut told)) = (signal(SignalKind::hangup()), signal(SignalKind::terminate())) else {
+        return;
+    };
+    tokio::select! {
+        _ = closed.recv() => {}
+        _ = told.recv() => {}
+    }
+    let _ = sender.send(Input::End).await;
+    // Whoever says it again does not want to wait.
+    told.recv().await;
+    restore();
+    std::process::exit(143);
 }
 
 fn keys(sender: &mpsc::Sender<Input>, typed: Vec<KeyEvent>) {

@@ -116,6 +116,21 @@ fn ctrl_z_without_a_shell_is_survived() {
     assert!(terminal.screen().contains("> are you there?"), "{}", terminal.screen());
 }
 
+/// Told to end in the middle of a call, the program keeps the session and gives the terminal back.
+#[test]
+fn a_chat_that_is_told_to_end_keeps_the_session() {
+    let folder = folder("- calls: [{tool: countdown, arguments: {seconds: 600}}]\n");
+    let mut terminal = start(&folder, 80, 24);
+    terminal.send("wait\r");
+    terminal.wait("s left");
+    let told = std::process::Command::new("kill").arg(terminal.id().to_string()).status().unwrap();
+    assert!(told.success());
+    assert_eq!(terminal.end(), 0);
+    assert!(terminal.written().ends_with("shows it\r\n"), "{:?}", terminal.written());
+    let session = std::fs::read_to_string(folder.path().join(".last.chat.yaml")).unwrap();
+    assert!(session.contains("wait") && session.contains("cancelled"), "{session}");
+}
+
 #[test]
 fn a_session_is_resumed_by_the_name_it_was_saved_under() {
     let folder = folder("- text: One.\n- text: Two.\n");

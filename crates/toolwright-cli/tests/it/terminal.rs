@@ -107,6 +107,11 @@ impl Terminal {
         }
     }
 
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
     /// Waits for the program to end; its exit code.
     pub fn end(&mut self) -> u32 {
         let start = Instant::now();
