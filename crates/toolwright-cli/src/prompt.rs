@@ -9,6 +9,8 @@ use toolwright::text::is_hidden;
 use toolwright::tools::{Answer, Notice, Person, Question};
 use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
 
+use crate::lines;
+
 /// The most lines somebody may write.
 const MAX_LINES: usize = 10_000;
 
@@ -47,9 +49,11 @@ static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
 fn ask(question: &str) -> Decision {
     let _turn = ONE_AT_A_TIME.lock();
     let mut terminal = std::io::stderr().lock();
-    let mut shown = write!(terminal, "{question}");
+    let columns = lines::columns(&terminal).unwrap_or(usize::MAX / 2);
+    let choices = lines::wrapped("Allow it? [y]es, [n]o, [q]uit the run: ", columns, 0);
+    let mut shown = write!(terminal, "{}", lines::wrapped(question, columns, 2));
     loop {
-        shown = shown.and_then(|()| write!(terminal, "Allow it? [y]es, [n]o, [q]uit the run: "));
+        shown = shown.and_then(|()| write!(terminal, "{choices}"));
         shown = shown.and_then(|()| terminal.flush());
         let mut line = String::new();
         let read = std::io::stdin().lock().read_line(&mut line);

@@ -123,7 +123,8 @@ fn restore() {
 /// Ends the conversation when the terminal is closed or the program is told to end, so that the session is kept and the
 /// terminal is as it was.
 async fn dismissed(sender: mpsc::Sender<Input>) {
-    let (Ok(mut closed), Ok(mut told)) = (signal(SignalKind::hangup()), signal(SignalKind::terminate())) else {
+    let (Ok(mut closed), Ok(mut told)) = (signal(SignalKind::hangup()), signal(SignalKind::terminate()))
+    else {
         return;
     };
     tokio::select! {

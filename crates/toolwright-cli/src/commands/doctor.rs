@@ -124,9 +124,9 @@ fn answers() -> Finding {
         .or_else(|| models::by_server().map(|(_, name)| name));
     let fix = "set a key, or start a local server: `ollama serve`, or `llama-server -m MODEL.gguf --jinja`";
     Finding {
-        what: "answering",
+        what: "a real model",
         works: chosen.is_some(),
-        found: chosen.clone().unwrap_or_else(|| "the built-in demo, which is a script".to_owned()),
+        found: chosen.clone().unwrap_or_else(|| "none; the built-in demo answers, a script".to_owned()),
         fix: chosen.is_none().then(|| fix.to_owned()),
     }
 }

@@ -226,7 +226,9 @@ function drawRow(place, row) {
   line.setAttribute('aria-selected', String(place === selected));
   line.dataset.place = place;
   line.append(make('span', 'what', row.kind === 'call' ? row.tool : row.kind));
-  const text = make('span', 'text', row.text);
+  // The name stands before it already.
+  const named = row.kind === 'call' && row.text.startsWith(row.tool + '(');
+  const text = make('span', 'text', named ? row.text.slice(row.tool.length + 1).replace(/\)$/, '') : row.text);
   text.style.paddingLeft = (row.depth || 0) * 18 + 'px';
   line.append(text);
   if (row.kind === 'call') {

@@ -43,12 +43,12 @@ fn the_doctor_says_what_there_is_and_how_to_get_the_rest() {
     let shown = show_with(folder.path(), &["doctor"], "", &with);
     assert!(shown.contains("ok      model keys         OPENAI_API_KEY\n"), "{shown}");
     assert!(shown.contains(&format!("something listens on {}", model.address)), "{shown}");
-    assert!(shown.contains("ok      answering          openai/gpt-5\n"), "{shown}");
+    assert!(shown.contains("ok      a real model       openai/gpt-5\n"), "{shown}");
     let json = show_with(folder.path(), &["doctor", "--json"], "", &[("OLLAMA_HOST", "127.0.0.1:9")]);
     let body = json.split("--- stdout\n").nth(1).unwrap().split("--- exit").next().unwrap();
     let findings: Vec<Value> = serde_json::from_str(body).unwrap();
     let find = |what: &str| findings.iter().find(|finding| finding["what"] == what).unwrap();
-    for what in ["tools", "sandbox", "approvals", "recorded runs", "model keys", "answering"] {
+    for what in ["tools", "sandbox", "approvals", "recorded runs", "model keys", "a real model"] {
         let finding = find(what);
         // What does not work comes with what to do.
         assert!(finding["works"] == true || finding["fix"].is_string(), "{finding}");
