@@ -55,9 +55,10 @@ fn call(words: &str, tool: &str, parameters: &[(&str, &str)]) -> Reply {
 }
 
 /// A tool user over a run's tools. With a real model: `connect("anthropic/...", ...)` in place of the script.
-fn tool_user(tools: Toolset, script: Vec<Reply>) -> Result<ToolUser, ToolError> {
+async fn tool_user(tools: Toolset, script: Vec<Reply>) -> Result<ToolUser, PromptError> {
     let run = Run::builder(tools).build()?;
-    Ok(ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(Arc::new(ScriptedModel::new(script))))))
+    let model = Arc::new(ScriptedModel::new(script));
+    ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model))).await
 }
 
 /// Takes the model's message, does what it asks for, and says what comes next.
@@ -91,7 +92,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             call("I look at the clock.", "get_time_of_day", &[("time_zone", "US/Pacific")]),
             Reply::text("It is 4 in the morning.").expecting("04:00:00"),
         ],
-    )?;
+    )
+    .await?;
     let messages = messages(json!([{"role": "user", "content": "What time is it in Los Angeles?"}]))?;
     if let Next::Message(message) = time.use_tools(&messages, Mode::Automatic).await? {
         println!("{}", message.to_json());
@@ -108,7 +110,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .expecting("8.0"),
             Reply::text("At the end of the day Sally has 14 pieces of fruit.").expecting("14.0"),
         ],
-    )?;
+    )
+    .await?;
     let asked = self::messages(json!([{"role": "user", "content": question}]))?;
     if let Next::Message(message) = math.use_tools(&asked, Mode::Automatic).await? {
         println!("{}", message.to_json());
@@ -121,7 +124,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             call("Ok. Let's think through this in steps.", "perform_subtraction", &[("a", "17"), ("b", "9")]),
             Reply::text("Sally has 8 apples left.").expecting("8"),
         ],
-    )?;
+    )
+    .await?;
     let mut steps = asked.clone();
     if let Next::Message(message) = math.use_tools(&steps, Mode::Manual).await? {
         println!("{}", message.to_json());
@@ -146,7 +150,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .expecting("Missing required parameters"),
             Reply::text("At the end of the day Sally has 14 pieces of fruit.").expecting("14.0"),
         ],
-    )?;
+    )
+    .await?;
     let mut messages = self::messages(json!([{"role": "user", "content": question}]))?;
     loop {
         let next = math.use_tools(&messages, Mode::Manual).await?;

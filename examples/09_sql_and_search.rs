@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 <query>a toy</query>\n<n_search_results_to_use>1</n_search_results_to_use>\n</parameters>\n</invoke>\n";
     let model =
         ScriptedModel::new([Reply::text(asks), Reply::text("The train.").expecting("wooden toy train")]);
-    let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(Arc::new(model))));
+    let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(Arc::new(model)))).await?;
     let mut messages =
         PromptMessage::list_from_json(&json!([{"role": "user", "content": "A gift for a child?"}]))?;
     while let Next::Message(message) = user.use_tools(&messages, Mode::Manual).await? {

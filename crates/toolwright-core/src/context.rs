@@ -197,9 +197,9 @@ impl ToolContext {
         self.inner.host.scope()
     }
 
-    /// The tools of the run.
-    pub fn tools(&self) -> Vec<ToolSpec> {
-        self.inner.host.specs()
+    /// The tools of the run; those of its sources are asked for.
+    pub async fn tools(&self) -> Result<Vec<ToolSpec>, ToolError> {
+        self.inner.host.fresh_specs().await
     }
 
     /// Calls another tool. The call is validated, approved, limited and recorded like any other.

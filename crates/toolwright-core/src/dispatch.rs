@@ -23,8 +23,13 @@ pub trait Dispatch: Send + Sync {
     /// What belongs to the whole run: state, sandboxes, the model.
     fn scope(&self) -> &RunScope;
 
-    /// The tools that can be called.
+    /// The tools that are known without asking anybody: those of sources as they were when they were last asked for.
     fn specs(&self) -> Vec<ToolSpec>;
+
+    /// The tools that can be called; those of sources are asked for.
+    fn fresh_specs(&self) -> BoxFuture<'_, Result<Vec<ToolSpec>, ToolError>> {
+        Box::pin(async { Ok(self.specs()) })
+    }
 
     /// Runs a call from outside; the result is bounded, ready for a model.
     fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>>;

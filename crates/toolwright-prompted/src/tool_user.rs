@@ -86,7 +86,7 @@ type Watcher = (Verbosity, Arc<dyn Fn(&str) + Send + Sync>);
 /// let run = Run::builder(Toolset::new().with(ping)?).build()?;
 /// let call = "<function_calls><invoke><tool_name>ping</tool_name><parameters></parameters></invoke></function_calls>";
 /// let model = ScriptedModel::new([Reply::text(call), Reply::text("It says pong.").expecting("<stdout>\npong")]);
-/// let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(Arc::new(model))));
+/// let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(Arc::new(model)))).await?;
 /// let messages = PromptMessage::list_from_json(&json!([{"role": "user", "content": "Ping!"}]))?;
 /// let answer = user.use_tools(&messages, Mode::Automatic).await?;
 /// assert_eq!(answer, Next::Message(PromptMessage::Assistant { content: "It says pong.".into() }));
@@ -111,10 +111,10 @@ pub struct ToolUser {
 }
 
 impl ToolUser {
-    /// A user of all tools of a run.
-    pub fn new(run: Arc<dyn Dispatch>, completer: Arc<dyn Completer>) -> Self {
-        let tools = run.specs().iter().map(PromptTool::from_spec).collect();
-        ToolUser {
+    /// A user of all tools of a run; those of its sources are asked for.
+    pub async fn new(run: Arc<dyn Dispatch>, completer: Arc<dyn Completer>) -> Result<Self, PromptError> {
+        let tools = run.fresh_specs().await?.iter().map(PromptTool::from_spec).collect();
+        Ok(ToolUser {
             tools,
             max_retries: 3,
             max_turns: 100,
@@ -123,7 +123,7 @@ impl ToolUser {
             run,
             completer,
             watcher: None,
-        }
+        })
     }
 
     /// The user, shown at work: `watcher` is told each piece of text, with a line above it that says what it is.

@@ -123,7 +123,7 @@ async fn anthropic_tools(
     let model =
         if what.call { models::open("demo", named)? } else { models::choose(what.model.as_deref(), named)? };
     let model: Arc<dyn toolwright::Model> = Arc::from(model);
-    let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model)));
+    let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model))).await.map_err(refused)?;
     let next = match (what.call, messages.last()) {
         (true, Some(PromptMessage::ToolInputs { tool_inputs, .. })) => {
             Next::Message(user.run_tools(tool_inputs).await.map_err(refused)?)

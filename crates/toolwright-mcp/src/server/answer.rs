@@ -82,10 +82,10 @@ impl Inner {
             "resources/read" if self.resources.is_some() => {
                 return self.read_resource(&request, &params).await;
             }
-            "tools/list" => {
-                let tools = self.refreshed_tools();
-                self.page("tools", tools.as_slice(), ToolDefinition::of, &params, stateless)
-            }
+            "tools/list" => match self.refreshed_tools().await {
+                Ok(tools) => self.page("tools", tools.as_slice(), ToolDefinition::of, &params, stateless),
+                Err(error) => Err(error),
+            },
             "prompts/list" => match &self.prompts {
                 Some(prompts) => self.page("prompts", &prompts.list(), Clone::clone, &params, stateless),
                 None => Err(no_method(&method)),

@@ -27,16 +27,16 @@ struct Ready {
 }
 
 pub(super) async fn answer(server: &Arc<Inner>, request: Request, params: Value) -> Outcome {
-    match ready(server, request, params) {
+    match ready(server, request, params).await {
         Ok(ready) => ready.answer().await,
         Err(error) => Some(Err(error)),
     }
 }
 
-fn ready(server: &Arc<Inner>, request: Request, mut params: Value) -> Result<Ready, RpcError> {
+async fn ready(server: &Arc<Inner>, request: Request, mut params: Value) -> Result<Ready, RpcError> {
     let invalid = |message: &str| RpcError::new(INVALID_PARAMS, message);
     let name = params.get("name").and_then(Value::as_str).ok_or_else(|| invalid("`name` is missing"))?;
-    let Some((tools, at)) = server.tool(name) else {
+    let Some((tools, at)) = server.tool(name).await? else {
         return Err(invalid(&format!("there is no tool `{}`", text::clip(name, 200))));
     };
     let name = name.to_owned();

@@ -42,7 +42,7 @@ use self::session::Session;
 use self::tasks::Tasks;
 use self::watch::Watches;
 use crate::client::OnLog;
-use crate::jsonrpc::{Id, RpcError};
+use crate::jsonrpc::{INTERNAL_ERROR, Id, RpcError};
 use crate::protocol::{Implementation, STATELESS_VERSION};
 
 /// How long a cancelled call may take to clean up.
@@ -63,7 +63,8 @@ struct Inner {
     max_calls: usize,
     drain: Duration,
     on_log: Option<OnLog>,
-    tools: Arc<RwLock<Arc<Vec<ToolSpec>>>>,
+    /// The tools when they were last listed; none before the first time.
+    tools: Arc<RwLock<Option<Arc<Vec<ToolSpec>>>>>,
     resources: Option<Arc<dyn Resources>>,
     prompts: Option<Arc<dyn Prompts>>,
     completions: Option<Arc<dyn Completions>>,
@@ -77,7 +78,6 @@ struct Inner {
 impl Server {
     /// Offers the tools behind this door.
     pub fn new(dispatch: Arc<dyn Dispatch>) -> Self {
-        let tools = Arc::new(RwLock::new(Arc::new(dispatch.specs())));
         Server {
             inner: Arc::new(Inner {
                 dispatch,
@@ -87,7 +87,7 @@ impl Server {
                 max_calls: 1024,
                 drain: Duration::from_secs(10),
                 on_log: None,
-                tools,
+                tools: Arc::default(),
                 resources: None,
                 prompts: None,
                 completions: None,
@@ -216,28 +216,34 @@ impl std::fmt::Debug for Server {
 }
 
 impl Inner {
-    /// The tools as they are now; clients are told when they changed.
-    fn refreshed_tools(&self) -> Arc<Vec<ToolSpec>> {
-        let now = self.dispatch.specs();
+    /// The tools as they are now, those of sources included; clients are told when they changed.
+    async fn refreshed_tools(&self) -> Result<Arc<Vec<ToolSpec>>, RpcError> {
+        let now = self.dispatch.fresh_specs().await.map_err(|error| {
+            self.log(&format!("the tools cannot be listed: {error}"));
+            RpcError::new(INTERNAL_ERROR, "the tools cannot be listed")
+        })?;
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
-        let same = **tools == now;
-        *tools = Arc::new(now);
-        let tools = tools.clone();
-        if !same {
+        let changed = tools.as_ref().is_some_and(|known| **known != now);
+        let now = Arc::new(now);
+        *tools = Some(now.clone());
+        drop(tools);
+        if changed {
             self.hub.changes().tools();
         }
-        tools
+        Ok(now)
     }
 
     /// The tool of that name. The list is looked at again before a name is called unknown.
-    fn tool(&self, name: &str) -> Option<(Arc<Vec<ToolSpec>>, usize)> {
+    async fn tool(&self, name: &str) -> Result<Option<(Arc<Vec<ToolSpec>>, usize)>, RpcError> {
         let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let place = |tools: &[ToolSpec]| tools.iter().position(|spec| *spec.name == *name);
-        if let Some(at) = place(&known) {
-            return Some((known, at));
+        let found = |tools: Arc<Vec<ToolSpec>>| {
+            let at = tools.iter().position(|spec| *spec.name == *name)?;
+            Some((tools, at))
+        };
+        if let Some(found) = known.and_then(found) {
+            return Ok(Some(found));
         }
-        let fresh = self.refreshed_tools();
-        place(&fresh).map(|at| (fresh, at))
+        Ok(found(self.refreshed_tools().await?))
     }
 
     /// How clients learn that a resource changed.

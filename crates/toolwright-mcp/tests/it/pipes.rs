@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use toolwright_core::{Content, ErrorKind, Media, ToolCall, ToolSource as _, Toolset};
+use toolwright_core::{Content, ErrorKind, Media, ToolCall, ToolDef, ToolSource as _, ToolSpec, Toolset};
 use toolwright_mcp::{Client, ClientOptions, McpServer, ServerStatus};
 use toolwright_runtime::{Event, EventKind, Policy, Run};
 
@@ -244,4 +244,30 @@ async fn a_server_works_in_its_folder() {
     let run = Run::builder(Toolset::new()).source(server).build().unwrap();
     let told = run.call(ToolCall::new("1", "add", json!({}))).await.unwrap();
     assert_eq!(told.to_text(), folder.path().canonicalize().unwrap().to_str().unwrap());
+}
+
+/// A gateway: the tools that a run finds in its sources are offered to clients of a server.
+#[tokio::test]
+async fn the_tools_of_a_runs_sources_are_offered() {
+    let tool = |name: &'static str| {
+        ToolDef::dynamic(ToolSpec::new(name, "Answers."), move |_, _| async move { name })
+    };
+    let source = Toolset::new().with(tool("far")).unwrap();
+    let own = Toolset::new().with(tool("near")).unwrap();
+    for list_first in [true, false] {
+        let run = Run::builder(own.clone()).source(source.clone()).build().unwrap();
+        let server = toolwright_mcp::Server::new(run.dispatch());
+        let ((input, far_output), (far_input, output)) = (tokio::io::duplex(4096), tokio::io::duplex(4096));
+        let serving = tokio::spawn(async move { server.serve(far_input, far_output).await });
+        let client = Client::connect(input, output, ClientOptions::default()).await.unwrap();
+        if list_first {
+            let listed = client.list_tools().await.unwrap().tools;
+            assert_eq!(listed.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["near", "far"]);
+        }
+        let said = client.call_tool("far", json!({}), Duration::from_secs(60), None).await.unwrap();
+        assert_eq!(said.to_text(), "far");
+        assert!(!client.tools_changed(), "the first listing is no change");
+        drop(client);
+        serving.await.unwrap().unwrap();
+    }
 }

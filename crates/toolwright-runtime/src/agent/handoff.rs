@@ -40,7 +40,7 @@ impl Handoff {
     pub(crate) async fn take_over(&self, run: &Run, messages: &[Message]) -> Result<Vec<Message>, RunError> {
         let agent = &self.agent;
         let seen: Vec<Message> = messages.iter().filter_map(seen).collect();
-        let run = run.nested_unheard(&agent.name, agent.toolset()?, agent.own_limits());
+        let run = run.nested_unheard(agent.part()?);
         let outcome = agent.work(&run, seen.clone()).await?;
         let before = seen.len() + usize::from(agent.system_text().is_some());
         let name = &agent.name;

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    ErrorKind, Message, Model, ToolContext, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset, ToolsetError,
+    ErrorKind, Message, Model, ToolContext, ToolDef, ToolError, ToolOutput, ToolSource, ToolSpec, Toolset,
+    ToolsetError,
 };
 
 use crate::conversation::Conversation;
 use crate::limits::Limits;
-use crate::run::{Run, RunEnd};
+use crate::run::{Part, Run, RunEnd};
 use crate::turn::{Loop, RunError, completion};
 
 pub(crate) use handoff::Handoff;
@@ -49,6 +50,7 @@ pub struct Agent {
     instructions: Option<String>,
     model: Option<Arc<dyn Model>>,
     tools: Toolset,
+    sources: Vec<Arc<dyn ToolSource>>,
     limits: Limits,
     how: Loop,
     react: Option<React>,
@@ -81,6 +83,7 @@ impl Agent {
             instructions: None,
             model: None,
             tools: Toolset::new(),
+            sources: Vec::new(),
             limits: Limits::default(),
             how: Loop::default(),
             react: None,
@@ -105,6 +108,13 @@ impl Agent {
     #[must_use]
     pub fn tools(mut self, tools: Toolset) -> Self {
         self.tools = tools;
+        self
+    }
+
+    /// The agent with the tools of this source too, such as an MCP server; they are asked for while it works.
+    #[must_use]
+    pub fn source(mut self, source: impl ToolSource + 'static) -> Self {
+        self.sources.push(Arc::new(source));
         self
     }
 
@@ -137,7 +147,7 @@ impl Agent {
     /// Lets the agent work on `input`, within the policy, the limits and the record of `run`. The run's own tools are
     /// not the agent's.
     pub async fn run(&self, run: &Run, input: Vec<Message>) -> Result<AgentOutcome, RunError> {
-        self.work(&run.nested(&self.name, self.toolset()?, self.own_limits(), None), input).await
+        self.work(&run.nested(self.part()?, None), input).await
     }
 
     /// Lets the agent work on `input` as part of a tool's call: within the policy, the limits and the record of the run
@@ -147,8 +157,8 @@ impl Agent {
         context: &ToolContext,
         input: Vec<Message>,
     ) -> Result<AgentOutcome, ToolError> {
-        let tools = self.toolset().map_err(|error| ToolError::fatal(error.to_string()))?;
-        let run = Run::of(context)?.nested(&self.name, tools, self.own_limits(), Some(context));
+        let part = self.part().map_err(|error| ToolError::fatal(error.to_string()))?;
+        let run = Run::of(context)?.nested(part, Some(context));
         self.work(&run, input).await.map_err(|error| match error {
             RunError::Tool(error) => error,
             RunError::Model(error) => {
@@ -203,11 +213,14 @@ impl Agent {
         }
     }
 
-    fn toolset(&self) -> Result<Toolset, ToolsetError> {
-        match &self.react {
-            Some(react) => self.tools.clone().with(react.submit_tool()),
-            None => Ok(self.tools.clone()),
-        }
+    /// What a run for this agent is made of.
+    fn part(&self) -> Result<Part, ToolsetError> {
+        let tools = match &self.react {
+            Some(react) => self.tools.clone().with(react.submit_tool())?,
+            None => self.tools.clone(),
+        };
+        let (agent, sources) = (self.name.clone(), self.sources.clone());
+        Ok(Part { agent, tools, sources, limits: self.own_limits() })
     }
 
     /// Works in a run whose tools are the agent's.

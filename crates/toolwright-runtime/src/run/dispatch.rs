@@ -20,6 +20,10 @@ impl Dispatch for RunInner {
         self.current_tools().specs()
     }
 
+    fn fresh_specs(&self) -> BoxFuture<'_, Result<Vec<ToolSpec>, ToolError>> {
+        Box::pin(async { Ok(self.refresh_tools().await?.specs()) })
+    }
+
     fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move { call::run_call(&self.host()?, call, None, &self.cancel).await })
     }

@@ -92,6 +92,14 @@ pub(crate) struct Outer {
     heard: bool,
 }
 
+/// What the run of an agent has of its own.
+pub(crate) struct Part {
+    pub(crate) agent: Arc<str>,
+    pub(crate) tools: Toolset,
+    pub(crate) sources: Vec<Arc<dyn ToolSource>>,
+    pub(crate) limits: Limits,
+}
+
 /// Lets tools of this crate find the run they work in.
 struct Handle(Weak<RunInner>);
 
@@ -161,31 +169,19 @@ impl Run {
         Ok(Run { inner })
     }
 
-    /// A run inside this one for an agent: other tools and its own limits within these; the same policy, approver,
+    /// A run inside this one for an agent: other tools and its own limits within these; the same policy, approvers,
     /// sandboxes, state, executor and record. It answers the call of `context`, or has the conversation to itself.
-    pub(crate) fn nested(
-        &self,
-        agent: &Arc<str>,
-        tools: Toolset,
-        limits: Limits,
-        context: Option<&ToolContext>,
-    ) -> Run {
-        self.nest(agent, tools, limits, context, true)
+    pub(crate) fn nested(&self, part: Part, context: Option<&ToolContext>) -> Run {
+        self.nest(part, context, true)
     }
 
     /// Like [`nested`](Self::nested), for an agent whose messages somebody else puts on record.
-    pub(crate) fn nested_unheard(&self, agent: &Arc<str>, tools: Toolset, limits: Limits) -> Run {
-        self.nest(agent, tools, limits, None, false)
+    pub(crate) fn nested_unheard(&self, part: Part) -> Run {
+        self.nest(part, None, false)
     }
 
-    fn nest(
-        &self,
-        agent: &Arc<str>,
-        tools: Toolset,
-        limits: Limits,
-        context: Option<&ToolContext>,
-        heard: bool,
-    ) -> Run {
+    fn nest(&self, part: Part, context: Option<&ToolContext>, heard: bool) -> Run {
+        let Part { agent, tools, sources, limits } = part;
         let outer = &self.inner;
         let cancel = context.map_or(&outer.cancel, ToolContext::cancel_token).child_token();
         let depth = context
@@ -194,7 +190,7 @@ impl Run {
             me: me.clone(),
             scope: outer.scope.clone().with_state::<Handle>(Handle(me.clone())),
             own_tools: tools.clone(),
-            sources: Vec::new(),
+            sources,
             tools: RwLock::new(tools),
             approvals: outer.approvals.clone(),
             limits: outer.limits.nested(limits),
@@ -212,7 +208,7 @@ impl Run {
             end: Mutex::default(),
             outer: Some(Outer {
                 run: outer.clone(),
-                agent: agent.clone(),
+                agent,
                 span: context.map(ToolContext::span).or(outer.outer.as_ref().and_then(|outer| outer.span)),
                 depth,
                 heard,

@@ -12,7 +12,7 @@ use toolwright_runtime::{
     Agent, EventKind, LimitKind, Limits, Loop, Overflow, Policy, React, Run, RunEnd, StopWhen, ToolCalls,
 };
 
-use crate::support::{Ears, add, plain, tools};
+use crate::support::{Ears, add, call, plain, tools};
 
 fn asks_for_add() -> Reply {
     Reply::call("add", json!({"x": 1, "y": 2})).with_usage(1, 1)
@@ -312,6 +312,26 @@ async fn old_screenshots_are_folded_for_the_model_and_kept_in_the_record() {
         (vec![0, 1, 1, 1], 2),
         "calls of other tools change nothing"
     );
+}
+
+#[tokio::test]
+async fn an_agent_has_the_tools_of_its_sources() {
+    let agent = |replies: Vec<Reply>| {
+        Agent::new("helper", "Helps.")
+            .source(tools([add()]))
+            .model(script(replies))
+            .limits(Limits { turns: Some(5), ..Limits::default() })
+    };
+    let sum = || vec![asks_for_add(), Reply::text("It is 3.").expecting("3")];
+    let alone = agent(sum()).run(&bare_run(), go()).await.unwrap();
+    assert_eq!(alone.completion(), "It is 3.");
+    let run = Run::builder(tools([agent(sum()).as_tool()])).build().unwrap();
+    let asked = run.call(call("helper", json!({"input": "1 + 2?"}))).await.unwrap();
+    assert_eq!(asked.to_text(), "It is 3.");
+    let run = Run::builder(tools([agent(sum()).handoff()])).build().unwrap();
+    let model = ScriptedModel::new([Reply::call("transfer_to_helper", json!({})), Reply::text("Thanks.")]);
+    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    assert!(outcome.messages.iter().any(|message| message.text() == "[helper] It is 3."), "{outcome:?}");
 }
 
 #[tokio::test]

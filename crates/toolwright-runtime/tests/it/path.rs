@@ -356,6 +356,17 @@ async fn sources_are_asked_each_time() {
     assert!(run.call(bare("tool_0")).await.unwrap().is_error());
 }
 
+#[tokio::test]
+async fn whoever_asks_which_tools_there_are_hears_of_those_of_sources() {
+    let listing = plain("listing", |context: ToolContext| async move {
+        Ok(context.tools().await?.iter().map(|spec| spec.name.to_string()).collect::<Vec<_>>().join(" "))
+    });
+    let run = Run::builder(tools([listing])).source(tools([add()])).build().unwrap();
+    let listed = run.dispatch().fresh_specs().await.unwrap();
+    assert_eq!(listed.iter().map(|spec| &*spec.name).collect::<Vec<_>>(), ["listing", "add"]);
+    assert_eq!(run.call(bare("listing")).await.unwrap().to_text(), "listing add");
+}
+
 #[tokio::test(start_paused = true)]
 async fn limits_and_caches_can_be_shared_between_tools() {
     let limit = toolwright_core::RateLimit::new(2, Duration::from_secs(10));

@@ -352,7 +352,7 @@ async fn parse(input: &Json) -> Outcome {
     let mut results = asked["tool_inputs"].clone();
     if input["evaluate"] == true {
         let Ok(run) = working(&tools) else { return Ok(Json::Null) };
-        let mut user = ToolUser::new(run.dispatch(), Arc::new(Script::default()));
+        let mut user = ToolUser::new(run.dispatch(), Arc::new(Script::default())).await?;
         user.tools = tools;
         let told = user.run_tools(&calls).await?.to_json();
         if let Some(message) = told["tool_error"].as_str() {
@@ -447,7 +447,7 @@ async fn judge_session(id: &str, vector: &Json, transport: Transport, tally: &mu
     let tools = tools(&input["tools"])?;
     let run = working(&tools)?;
     let script = Arc::new(Script { replies: Mutex::new(replies(input, transport)), ..Script::default() });
-    let mut user = ToolUser::new(run.dispatch(), script.clone());
+    let mut user = ToolUser::new(run.dispatch(), script.clone()).await?;
     user.tools = tools;
     user.temperature = Some(options["temperature"].as_f64().unwrap_or(1.0));
     if let Some(tokens) = options["max_tokens_to_sample"].as_u64() {

@@ -71,7 +71,7 @@ impl Asked {
 
     /// Answers a request that stands for itself.
     async fn answer_alone(self, place: Place) -> Answer {
-        let said = match self.checked() {
+        let said = match self.checked().await {
             Ok(said) => said,
             Err(problem) => return self.refused(StatusCode::BAD_REQUEST, problem),
         };
@@ -110,7 +110,7 @@ impl Asked {
     }
 
     /// Checks the headers of a request without a session against its body, and reads what it says of itself.
-    fn checked(&self) -> Result<Introduction, RpcError> {
+    async fn checked(&self) -> Result<Introduction, RpcError> {
         let Asked { site, headers, method, params, .. } = self;
         let version = text(headers, &VERSION);
         let said = self.said_version();
@@ -127,8 +127,8 @@ impl Asked {
         let said = introduction(params)?;
         mirror::check(headers, method, params)?;
         if method == "tools/call"
-            && let Some((tools, at)) =
-                params.get("name").and_then(Value::as_str).and_then(|name| site.server.tool(name))
+            && let Some(name) = params.get("name").and_then(Value::as_str)
+            && let Some((tools, at)) = site.server.tool(name).await?
             && let Some(spec) = tools.get(at)
         {
             mirror::check_arguments(headers, spec, params)?;
