@@ -55,7 +55,7 @@ pub use model::{
     DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
     StopReason, ToolChoice, Usage,
 };
-pub use nearest::nearest;
+pub use nearest::{nearest, nearest_word};
 pub use output::{
     Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, ToolOutput, json_size,
 };

@@ -11,8 +11,19 @@
 /// ```
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Models put namespaces before names: the part after the last dot or slash is what they mean.
-    let bare = name.rsplit(['.', '/', ':']).next().unwrap_or(name).to_lowercase();
-    let bare: Vec<char> = bare.chars().take(64).collect();
+    nearest_word(name.rsplit(['.', '/', ':']).next().unwrap_or(name), candidates)
+}
+
+/// The candidate most like `word` as a whole, for names in which a dot is a letter like any other, such as those of files.
+///
+/// ```
+/// use toolwright_core::nearest_word;
+///
+/// assert_eq!(nearest_word("notes.md", ["note.md", "other.md"]), Some("note.md"));
+/// assert_eq!(nearest_word("a.md", ["notes.md"]), None);
+/// ```
+pub fn nearest_word<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let bare: Vec<char> = word.to_lowercase().chars().take(64).collect();
     let scored = candidates.into_iter().filter_map(|candidate| {
         let other: Vec<char> = candidate.to_lowercase().chars().take(64).collect();
         let distance = edit_distance(&bare, &other);

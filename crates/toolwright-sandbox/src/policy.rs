@@ -73,7 +73,8 @@ pub struct Policy {
     pub write: Vec<PathBuf>,
     /// Files and folders to show empty. Relative ones belong to the workspace.
     pub mask: Vec<PathBuf>,
-    /// Files and folders (those with a final `/`) of the workspace that cannot be changed, or made when absent.
+    /// Files and folders (those with a final `/`) that cannot be changed, or made when absent, in the workspace and in the
+    /// folders of `write`.
     pub protect: Vec<PathBuf>,
     /// The image of a container, for the backends that have containers.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -72,7 +72,9 @@ async fn plan(call: &Call, change: Change, writes: &mut Vec<Write>) -> Result<St
             Ok(told)
         }
         Change::Delete { path, hunks } => {
-            let before = current(call, &path, writes).await?.ok_or_else(|| paths::missing(&path))?;
+            let Some(before) = current(call, &path, writes).await? else {
+                return Err(paths::missing(call, &path).await);
+            };
             let left = patch::apply(&path, &before, &hunks)?;
             if !hunks.is_empty() && !left.is_empty() {
                 return Err(ToolError::new(format!("{path} has lines that the patch does not delete")));
@@ -82,7 +84,9 @@ async fn plan(call: &Call, change: Change, writes: &mut Vec<Write>) -> Result<St
             Ok(told)
         }
         Change::Update { path, to, hunks } => {
-            let before = current(call, &path, writes).await?.ok_or_else(|| paths::missing(&path))?;
+            let Some(before) = current(call, &path, writes).await? else {
+                return Err(paths::missing(call, &path).await);
+            };
             let after = patch::apply(&path, &before, &hunks)?;
             let Some(to) = to else {
                 let told = format!("changed {path}");

@@ -34,6 +34,7 @@ mod live;
 mod marsys;
 mod memory;
 mod names;
+mod near;
 mod options;
 mod patch;
 mod paths;

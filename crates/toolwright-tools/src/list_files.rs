@@ -30,7 +30,9 @@ pub fn list_files(options: &Options) -> ToolDef {
         |call: Call, ListFiles { path, depth }| async move {
             let depth = depth.map(|depth| count("depth", depth)).transpose()?;
             if paths::find(&call, &path).await?.about.is_none() {
-                return Err(paths::missing(&path).with_kind(toolwright_core::ErrorKind::Unknown));
+                return Err(paths::missing(&call, &path)
+                    .await
+                    .with_kind(toolwright_core::ErrorKind::Unknown));
             }
             let items = walk(&call, &path, depth, Hidden::Shown).await?;
             if items.is_empty() {

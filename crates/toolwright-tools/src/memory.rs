@@ -12,9 +12,11 @@ use crate::text;
 
 /// The folder that everything is in.
 const ROOT: &str = "/memories";
-/// How much all files may hold together, and how many there may be.
+/// How much all files may hold together, and how many files and folders there may be.
 const MOST_BYTES: usize = 4 << 20;
 const MOST_FILES: usize = 1000;
+/// The longest path.
+const LONGEST: usize = 4096;
 
 #[derive(Deserialize, JsonSchema)]
 struct MemoryArgs {
@@ -138,6 +140,9 @@ fn only_view(parameters: &mut serde_json::Value) {
 struct Files {
     begun: bool,
     files: BTreeMap<String, String>,
+    /// Those below the root. A folder stays when its last file goes.
+    #[serde(default)]
+    folders: BTreeSet<String>,
 }
 
 impl Files {
@@ -145,6 +150,7 @@ impl Files {
         if !self.begun {
             for (path, text) in initial {
                 let path = resolve(path).map_err(|error| error.with_kind(ErrorKind::Fatal))?;
+                self.folders.extend(folders_of(&path).map(str::to_owned));
                 self.files.insert(path, text.clone());
             }
             self.begun = true;
@@ -183,11 +189,11 @@ impl Files {
             }
             Command::Delete => {
                 let path = path("delete")?;
-                let before = self.files.len();
-                self.files.retain(|file, _| !is_at_or_below(file, &path));
-                if before == self.files.len() && path != ROOT {
+                if !self.is_there(&path) {
                     return Err(missing(&path));
                 }
+                self.files.retain(|file, _| !is_at_or_below(file, &path));
+                self.folders.retain(|folder| !is_at_or_below(folder, &path));
                 Ok(format!("deleted {path}"))
             }
             Command::Rename => {
@@ -210,7 +216,13 @@ impl Files {
     }
 
     fn is_folder(&self, path: &str) -> bool {
-        path == ROOT || self.files.keys().any(|file| file != path && is_at_or_below(file, path))
+        path == ROOT
+            || self.folders.contains(path)
+            || self.files.keys().any(|file| file != path && is_at_or_below(file, path))
+    }
+
+    fn is_there(&self, path: &str) -> bool {
+        self.files.contains_key(path) || self.is_folder(path)
     }
 
     fn view(&self, path: &str, range: Option<&[i64]>) -> Result<String, ToolError> {
@@ -220,13 +232,16 @@ impl Files {
         if !self.is_folder(path) {
             return Err(missing(path));
         }
-        let mut listed = BTreeSet::new();
-        for file in self.files.keys().filter_map(|file| file.strip_prefix(path)?.strip_prefix('/')) {
-            let names: Vec<&str> = file.split('/').collect();
-            for depth in 1..=names.len().min(2) {
-                // Folders come before files.
-                listed.insert((depth == names.len(), names.get(..depth).unwrap_or_default().join("/")));
-            }
+        // Folders come before files.
+        let all = self.folders.iter().map(|folder| (false, folder));
+        let all = all.chain(self.files.keys().map(|file| (true, file)));
+        let inside = all.filter_map(|(is_file, name)| {
+            let name = name.strip_prefix(path)?.strip_prefix('/')?;
+            (name.matches('/').count() < 2).then_some((is_file, name))
+        });
+        let listed: BTreeSet<_> = inside.collect();
+        if listed.is_empty() {
+            return Ok(format!("{path} is empty\n"));
         }
         let lines: String = listed.iter().map(|(_, name)| format!("{path}/{name}\n")).collect();
         Ok(format!("{path}, two levels deep:\n{lines}"))
@@ -241,12 +256,14 @@ impl Files {
         }
         let others: usize =
             self.files.iter().filter(|(file, _)| **file != path).map(|(_, text)| text.len()).sum();
-        if others + text.len() > MOST_BYTES
-            || (self.files.len() >= MOST_FILES && !self.files.contains_key(&path))
-        {
-            let message = format!("memories hold at most {MOST_FILES} files and {MOST_BYTES} bytes");
+        let new = folders_of(&path).filter(|folder| !self.folders.contains(*folder)).count()
+            + usize::from(!self.files.contains_key(&path));
+        if others + text.len() > MOST_BYTES || self.files.len() + self.folders.len() + new > MOST_FILES {
+            let message =
+                format!("memories hold at most {MOST_FILES} files and folders, and {MOST_BYTES} bytes");
             return Err(ToolError::of(ErrorKind::Limit, message).hint("delete what is no longer needed"));
         }
+        self.folders.extend(folders_of(&path).map(str::to_owned));
         self.files.insert(path.clone(), text);
         Ok(path)
     }
@@ -261,20 +278,23 @@ impl Files {
         if from == ROOT || is_at_or_below(to, from) {
             return Err(ToolError::new(format!("{from} cannot become {to}")));
         }
-        if self.files.contains_key(to) || self.is_folder(to) {
+        if self.is_there(to) {
             return Err(ToolError::new(format!("{to} is there already")));
         }
-        if !self.files.contains_key(from) && !self.is_folder(from) {
+        if !self.is_there(from) {
             return Err(missing(from));
         }
-        let moved: Vec<String> =
-            self.files.keys().filter(|file| is_at_or_below(file, from)).cloned().collect();
-        for file in moved {
-            if let Some(text) = self.files.remove(&file) {
-                let rest = file.strip_prefix(from).unwrap_or_default();
-                self.files.insert(format!("{to}{rest}"), text);
-            }
+        if let Some(file) = self.files.keys().find(|file| is_at_or_below(to, file)) {
+            return Err(ToolError::new(format!("{file} is a file, so there is nothing below it")));
         }
+        let moved = |path: String| match path.strip_prefix(from).filter(|_| is_at_or_below(&path, from)) {
+            Some(rest) => format!("{to}{rest}"),
+            None => path,
+        };
+        self.files =
+            std::mem::take(&mut self.files).into_iter().map(|(path, text)| (moved(path), text)).collect();
+        self.folders = std::mem::take(&mut self.folders).into_iter().map(moved).collect();
+        self.folders.extend(folders_of(to).map(str::to_owned));
         Ok(format!("renamed {from} to {to}"))
     }
 }
@@ -287,12 +307,20 @@ fn is_at_or_below(file: &str, folder: &str) -> bool {
     file.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// The folders above a path, below the root.
+fn folders_of(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').filter_map(|(at, _)| path.get(..at)).filter(|folder| folder.len() > ROOT.len())
+}
+
 /// The plain form of a path, which is at or below the root.
 fn resolve(path: &str) -> Result<String, ToolError> {
     let path = path.replace('\\', "/");
     let outside = || ToolError::new(format!("{path} is not below {ROOT}"));
     if !path.starts_with('/') || path.contains('\0') {
         return Err(outside());
+    }
+    if path.len() > LONGEST {
+        return Err(ToolError::new(format!("the path is longer than {LONGEST} bytes")));
     }
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {
@@ -350,6 +378,13 @@ mod tests {
         assert!(files.rename("/memories/d", "/memories/d/f").is_err());
         files.rename("/memories/d", "/memories/g").unwrap();
         assert!(files.files.contains_key("/memories/g/e"));
+        assert!(files.is_folder("/memories/g") && !files.is_there("/memories/d"));
+        assert!(files.rename("/memories/g/e", "/memories/a/e").is_err(), "a is a file");
+        files.rename("/memories/g/e", "/memories/h/i/e").unwrap();
+        assert!(files.is_folder("/memories/g"), "a folder stays when its last file goes");
+        assert_eq!(files.view("/memories/g", None).unwrap(), "/memories/g is empty\n");
+        let deep = format!("/memories{}", "/x".repeat(MOST_FILES));
+        assert_eq!(files.put(deep, "x".into()).unwrap_err().kind(), ErrorKind::Limit);
         let error = files.put("/memories/big".into(), "x".repeat(MOST_BYTES)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
     }

@@ -18,6 +18,10 @@ use crate::live::Live;
 /// A command is stopped so long after its call, whose own error says more; it comes in time to carry the output.
 const AFTER_THE_CALL: Duration = Duration::from_millis(5);
 
+/// The longest a command of a tool's own may take: a program given to `awk` can run for ever, and a pipe can take the place
+/// of a file that is about to be read.
+const HELPER_TIME: Duration = Duration::from_secs(300);
+
 /// How a standard tool is set up. The default fits most runs.
 ///
 /// ```
@@ -163,11 +167,19 @@ impl Call {
         request
     }
 
-    /// Runs a command to its end, telling its output as it comes. When the time of the call is up the command ends with
-    /// it, so that what it has printed until then can be told.
+    /// So much time, or less when the tool or the call has less.
+    pub(crate) fn time(&self, most: Duration) -> Duration {
+        [self.options.timeout, self.left()].into_iter().flatten().fold(most, Duration::min)
+    }
+
+    /// The time of the call. A command ends with it, so that what it has printed until then can be told.
+    fn left(&self) -> Option<Duration> {
+        self.context.time_left().map(|left| left + AFTER_THE_CALL)
+    }
+
+    /// Runs a command to its end, telling its output as it comes.
     pub(crate) async fn run(&self, mut request: ExecRequest) -> Result<ExecResult, ToolError> {
-        let left = self.context.time_left().map(|left| left + AFTER_THE_CALL);
-        request.timeout = [request.timeout, left].into_iter().flatten().min();
+        request.timeout = [request.timeout, self.left()].into_iter().flatten().min();
         let live = Live::new(&self.context);
         let result = self.sandbox()?.exec_live(request, &live).await;
         live.finish();
@@ -177,6 +189,7 @@ impl Call {
     /// Runs a command of the tool's own, whose messages are to be understood by us.
     pub(crate) async fn helper(&self, command: &[&str]) -> Result<ExecResult, ToolError> {
         let request = ExecRequest::new(command.iter().copied()).env("LC_ALL", "C.UTF-8");
+        let request = request.timeout(self.time(HELPER_TIME));
         self.sandbox()?.exec(request).await
     }
 }

@@ -5,6 +5,7 @@
 
 use toolwright_core::{ErrorKind, ToolError};
 
+use crate::near;
 use crate::options::Call;
 
 /// The longest path that is looked at.
@@ -128,14 +129,18 @@ fn read_about(line: &str, rights: &str, is_link: bool) -> Option<About> {
 
 /// Reads a file, byte for byte.
 pub(crate) async fn read(call: &Call, path: &str) -> Result<Vec<u8>, ToolError> {
-    let outcome = call.sandbox()?.read_file(check(path)?).await;
-    outcome.map_err(|error| expected(error, path, "read"))
+    match call.sandbox()?.read_file(check(path)?).await {
+        Err(error) => Err(near::with_hint(call, path, expected(error, path, "read")).await),
+        read => read,
+    }
 }
 
 /// Reads a text file, byte for byte.
 pub(crate) async fn read_text(call: &Call, path: &str) -> Result<String, ToolError> {
-    let outcome = call.sandbox()?.read_text(check(path)?).await;
-    outcome.map_err(|error| expected(error, path, "read"))
+    match call.sandbox()?.read_text(check(path)?).await {
+        Err(error) => Err(near::with_hint(call, path, expected(error, path, "read")).await),
+        read => read,
+    }
 }
 
 /// Replaces a file as a whole, making its folder.
@@ -159,13 +164,14 @@ pub(crate) async fn folder(call: &Call, path: &str) -> Result<(), ToolError> {
     match find(call, path).await?.about.map(|about| about.kind) {
         Some(Kind::Folder) => Ok(()),
         Some(_) => Err(ToolError::new(format!("{path} is not a folder"))),
-        None => Err(missing(path)),
+        None => Err(missing(call, path).await),
     }
 }
 
-/// The error for a path that leads nowhere.
-pub(crate) fn missing(path: &str) -> ToolError {
-    ToolError::of(ErrorKind::FileNotFound, format!("there is no file or folder {path}"))
+/// The error for a path that leads nowhere, and where it may have been meant to lead.
+pub(crate) async fn missing(call: &Call, path: &str) -> ToolError {
+    let error = ToolError::of(ErrorKind::FileNotFound, format!("there is no file or folder {path}"));
+    near::with_hint(call, path, error).await
 }
 
 /// Removes a file.

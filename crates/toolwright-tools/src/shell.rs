@@ -114,11 +114,15 @@ async fn output_or_error(
     Err(if result.stdout.is_empty() { error } else { error.with_partial(ToolOutput::text(result.stdout)) })
 }
 
+/// So many seconds, as a `timeout` says.
+pub(crate) fn seconds(timeout: f64) -> Result<Duration, ToolError> {
+    let time = Duration::try_from_secs_f64(timeout).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| ToolError::invalid(format!("`timeout` is {timeout}, which is no time to run for")))
+}
+
 /// Gives a command so many seconds, or less when it already has less.
-pub(crate) fn within(request: &mut ExecRequest, seconds: f64) -> Result<(), ToolError> {
-    let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
-    let time = time
-        .ok_or_else(|| ToolError::invalid(format!("`timeout` is {seconds}, which is no time to run for")))?;
+pub(crate) fn within(request: &mut ExecRequest, timeout: f64) -> Result<(), ToolError> {
+    let time = seconds(timeout)?;
     request.timeout = Some(request.timeout.map_or(time, |most| most.min(time)));
     Ok(())
 }

@@ -38,8 +38,7 @@ pub fn show_file(options: &Options) -> ToolDef {
                 return Err(ToolError::of(ErrorKind::Permission, message));
             }
             if paths::find(&call, &filename).await?.about.is_none() {
-                let message = format!("there is no file `{filename}`");
-                return Err(ToolError::of(ErrorKind::FileNotFound, message));
+                return Err(paths::missing(&call, &filename).await);
             }
             // A name that looks like an option is not taken for one.
             let path = if filename.starts_with('-') { format!("./{filename}") } else { filename };

@@ -40,7 +40,7 @@ fn numbered<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> String {
 pub(crate) fn view(text: &str, range: Option<&[i64]>) -> Result<String, ToolError> {
     let total = text.split('\n').count();
     let (first, last) = match range {
-        None => (1, total),
+        None | Some([]) => (1, total),
         Some([first, last]) => lines_of(*first, *last, total)?,
         Some(other) => {
             let message = format!(
@@ -332,6 +332,7 @@ mod tests {
     fn a_view_shows_the_lines_asked_for() {
         assert_eq!(view("one\n\ttwo\n", None).unwrap(), "     1\tone\n     2\t\ttwo\n     3\t\n");
         assert_eq!(view("a\r\nb", Some(&[2, -1])).unwrap(), "     2\tb\n");
+        assert_eq!(view("a", Some(&[])).unwrap(), "     1\ta\n");
         assert_eq!(view("a\nb", Some(&[2, 500])).unwrap(), "     2\tb\n");
         for range in [&[0, 1][..], &[3, 4], &[2, 1], &[1], &[1, 2, 3], &[1, -2]] {
             assert!(view("a\nb", Some(range)).is_err(), "{range:?}");

@@ -86,16 +86,12 @@ async fn run(call: &Call, arguments: TextEditor) -> Result<String, ToolError> {
             save(call, &path, None, text).await?;
             Ok(format!("created {path}"))
         }
-        (Command::View, Some(Kind::Folder)) => {
-            if arguments.view_range.is_some() {
-                return Err(ToolError::new("`view_range` is for files, and this is a folder"));
-            }
-            view_folder(call, &path).await
-        }
+        // A folder is shown whole, whatever the range.
+        (Command::View, Some(Kind::Folder)) => view_folder(call, &path).await,
         (_, Some(Kind::Folder)) => {
             Err(ToolError::new(format!("{path} is a folder, which can only be viewed")))
         }
-        (_, None) => Err(ToolError::new(format!("there is no file or folder {path}"))),
+        (_, None) => Err(paths::missing(call, &path).await),
         (Command::View, Some(_)) => {
             let text = read(call, &path).await?;
             let shown = text::view(&text, arguments.view_range.as_deref())?;

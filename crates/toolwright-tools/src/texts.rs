@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher as _, Hasher as _};
 
-use toolwright_core::{ExecRequest, Sandbox, ToolError};
+use toolwright_core::ToolError;
 
 use crate::options::Call;
 
@@ -42,7 +42,7 @@ async fn read(call: &Call, batch: &[String], show: &mut impl FnMut(&str, &str)) 
         return Ok(());
     }
     call.context.check_cancelled()?;
-    for (path, text) in batch.iter().zip(contents(&*call.sandbox()?, batch).await?) {
+    for (path, text) in batch.iter().zip(contents(call, batch).await?) {
         // A NUL near the start means that this is no text.
         if !text.bytes().take(8192).any(|byte| byte == 0) {
             show(path, &text);
@@ -51,14 +51,15 @@ async fn read(call: &Call, batch: &[String], show: &mut impl FnMut(&str, &str)) 
     Ok(())
 }
 
-const READ_ALL: &str = r#"mark=$1; shift; for f do cat -- "$f"; printf '\0%s\0' "$mark"; done"#;
+const READ_ALL: &str =
+    r#"mark=$1; shift; for f do [ -f "$f" ] && cat -- "$f"; printf '\0%s\0' "$mark"; done"#;
 
 /// The contents of several files, read by one command. A file that cannot be read is empty.
-async fn contents(sandbox: &dyn Sandbox, batch: &[String]) -> Result<Vec<String>, ToolError> {
+async fn contents(call: &Call, batch: &[String]) -> Result<Vec<String>, ToolError> {
     // Nobody can have put this into a file: it is made up now.
     let mark = format!("{:016x}", std::collections::hash_map::RandomState::new().build_hasher().finish());
-    let command =
-        ["sh", "-c", READ_ALL, "sh", &mark].into_iter().map(str::to_owned).chain(batch.iter().cloned());
-    let result = sandbox.exec(ExecRequest::new(command)).await?;
+    let command: Vec<&str> =
+        ["sh", "-c", READ_ALL, "sh", &mark].into_iter().chain(batch.iter().map(String::as_str)).collect();
+    let result = call.helper(&command).await?;
     Ok(result.stdout.split(&format!("\0{mark}\0")).take(batch.len()).map(str::to_owned).collect())
 }

@@ -51,7 +51,7 @@ pub(crate) async fn walk(
         _ => error,
     })?;
     if result.stdout.is_empty() && !result.success() {
-        return Err(failure(folder, result.stderr.trim()));
+        return Err(failure(call, folder, result.stderr.trim()).await);
     }
     let mut items: Vec<Item> = result.stdout.split('\0').filter_map(read).collect();
     items.sort_by(|a, b| a.path.cmp(&b.path));
@@ -72,9 +72,9 @@ fn read(line: &str) -> Option<Item> {
     })
 }
 
-fn failure(folder: &str, message: &str) -> ToolError {
+async fn failure(call: &Call, folder: &str, message: &str) -> ToolError {
     match message {
-        text if text.contains("No such file") => paths::missing(folder),
+        text if text.contains("No such file") => paths::missing(call, folder).await,
         text if text.contains("Permission denied") => {
             ToolError::of(ErrorKind::Permission, format!("{folder} may not be read"))
         }

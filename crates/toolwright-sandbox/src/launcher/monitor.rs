@@ -61,7 +61,8 @@ fn watch_runtime() -> Option<OwnedFd> {
 
 fn local(setup: Setup, control: OwnedFd) -> i32 {
     // A container engine shows the placeholders; the monitor sees to it that they go, even if the runtime is killed.
-    let guards = match Guards::prepare(&setup.workspace, &setup.policy.protect) {
+    let folders = Guards::folders(&setup.policy, &setup.workspace);
+    let guards = match Guards::prepare(&folders, &setup.policy.protect) {
         Ok(guards) => guards,
         Err(reason) => fail(control.as_fd(), &unprotected(reason)),
     };
@@ -136,11 +137,10 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
             Err(error) => return Err(format!("user_namespace: {error}")),
         }
     }
-    // Where nothing can be changed nothing needs protecting.
-    let guards = if off(Layer::MountNamespace) || setup.policy.read_only {
+    let guards = if off(Layer::MountNamespace) {
         Guards::default()
     } else {
-        Guards::prepare(&setup.workspace, &setup.policy.protect).map_err(unprotected)?
+        Guards::prepare(&plan.writable(), &setup.policy.protect).map_err(unprotected)?
     };
     let (groups, more) = Groups::create(&setup.policy.limits);
     missing.extend(more);

@@ -1,4 +1,5 @@
-//! Files of the workspace that must stay as they are, even when they do not exist yet.
+//! Files of the workspace, and of every other folder that can be written, that must stay as they are, even when they do
+//! not exist yet.
 //!
 //! What exists is bound read-only over itself, and every folder on the way is bound over itself too, so that it cannot
 //! be renamed away. What does not exist gets an empty placeholder on the host to mount over; the last sandbox that uses
@@ -11,6 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use super::view::beneath;
+use crate::policy::Policy;
 use crate::sys::{self, mount};
 
 /// The modification time that marks a placeholder: one second after the epoch.
@@ -22,7 +24,7 @@ const TRIES: usize = 200;
 /// One path to bind over itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Guard {
-    /// Relative to the workspace.
+    /// Where it is in the view.
     pub(crate) path: PathBuf,
     /// Keep the contents writable and only pin the name.
     pub(crate) pin: bool,
@@ -30,8 +32,8 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Puts the guard on, inside the view.
-    pub(crate) fn attach(&self, root: BorrowedFd<'_>, workspace: &Path) -> io::Result<()> {
-        let target = beneath(root, &workspace.join(&self.path))?;
+    pub(crate) fn attach(&self, root: BorrowedFd<'_>) -> io::Result<()> {
+        let target = beneath(root, &self.path)?;
         let mount = mount::detach(target.as_fd())?;
         let attributes = if self.pin { 0 } else { mount::RDONLY };
         mount::restrict(mount.as_fd(), attributes | mount::NOSUID | mount::NODEV)?;
@@ -39,7 +41,23 @@ impl Guard {
     }
 }
 
-/// The guards of one workspace, and the placeholders they need. Dropping it removes the placeholders nobody else uses.
+/// A folder that can be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Writable {
+    /// Where it is now.
+    pub(crate) at: PathBuf,
+    /// Where it is in the view.
+    pub(crate) shown: PathBuf,
+}
+
+impl Writable {
+    /// A folder that is where it is shown.
+    pub(crate) fn here(path: &Path) -> Writable {
+        Writable { at: path.to_owned(), shown: path.to_owned() }
+    }
+}
+
+/// The guards of a sandbox, and the placeholders they need. Dropping it removes the placeholders nobody else uses.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
     /// Outer paths first.
@@ -56,12 +74,22 @@ struct Placeholder {
 }
 
 impl Guards {
-    /// Decides what to guard, making placeholders in the workspace. The error says which path cannot be protected.
-    pub(crate) fn prepare(workspace: &Path, protect: &[PathBuf]) -> Result<Guards, (PathBuf, io::Error)> {
+    /// The folders of a policy that can be written, where nothing is shown elsewhere than it is.
+    pub(crate) fn folders(policy: &Policy, workspace: &Path) -> Vec<Writable> {
+        let own = (!policy.read_only).then_some(workspace);
+        let more = policy.write.iter().map(PathBuf::as_path).filter(|path| path.is_dir());
+        own.into_iter().chain(more).map(Writable::here).collect()
+    }
+
+    /// Decides what to guard, making placeholders in the folders. The error says which path cannot be protected.
+    pub(crate) fn prepare(folders: &[Writable], protect: &[PathBuf]) -> Result<Guards, (PathBuf, io::Error)> {
         let mut guards = Guards::default();
-        let open = || sys::open_at(None, &sys::c_path(workspace)?, libc::O_PATH | libc::O_DIRECTORY, 0);
-        for path in protect {
-            open().and_then(|root| guards.add(root, path)).map_err(|error| (path.clone(), error))?;
+        for Writable { at, shown } in folders {
+            let open = || sys::open_at(None, &sys::c_path(at)?, libc::O_PATH | libc::O_DIRECTORY, 0);
+            for path in protect {
+                let added = open().and_then(|root| guards.add(root, shown, path));
+                added.map_err(|error| (shown.join(path), error))?;
+            }
         }
         guards.list.sort_by(|a, b| {
             (a.path.components().count(), &a.path, a.pin).cmp(&(b.path.components().count(), &b.path, b.pin))
@@ -71,11 +99,11 @@ impl Guards {
         Ok(guards)
     }
 
-    fn add(&mut self, root: OwnedFd, path: &Path) -> io::Result<()> {
+    fn add(&mut self, root: OwnedFd, shown: &Path, path: &Path) -> io::Result<()> {
         let wants_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let parts: Vec<&Path> = path.components().map(|part| Path::new(part.as_os_str())).collect();
         let mut parent = root;
-        let mut so_far = PathBuf::new();
+        let mut so_far = shown.to_owned();
         for (index, part) in parts.iter().enumerate() {
             let last = index + 1 == parts.len();
             so_far.push(part);
@@ -116,7 +144,8 @@ pub(crate) fn unprotected((path, error): (PathBuf, io::Error)) -> String {
 }
 
 fn is_placeholder(about: &libc::stat) -> bool {
-    let empty = about.st_mode & libc::S_IFMT == libc::S_IFDIR || about.st_size == 0;
+    let kind = about.st_mode & libc::S_IFMT;
+    let empty = kind == libc::S_IFDIR || (kind == libc::S_IFREG && about.st_size == 0);
     about.st_mtime == MARK && about.st_mtime_nsec == 0 && empty
 }
 
@@ -127,8 +156,8 @@ impl Placeholder {
         // Another sandbox may remove its placeholder between our open and our lock; then there is a next try. A command
         // may hold the lock for as long as it likes, so it is not waited for for ever.
         for _ in 0..TRIES {
-            let opened =
-                sys::open_at(Some(parent.as_fd()), &name, libc::O_RDONLY | libc::O_NOFOLLOW | kind, 0);
+            let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | kind;
+            let opened = sys::open_at(Some(parent.as_fd()), &name, flags, 0);
             let file = match opened {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -207,6 +236,11 @@ mod tests {
         guards.list.iter().map(|guard| (guard.path.display().to_string(), guard.pin)).collect()
     }
 
+    /// Shown as `/work`, wherever it is.
+    fn prepare(dir: &Path, protect: &[PathBuf]) -> Result<Guards, (PathBuf, io::Error)> {
+        Guards::prepare(&[Writable { at: dir.to_owned(), shown: "/work".into() }], protect)
+    }
+
     #[test]
     fn placeholders_are_shared_and_the_last_user_removes_them() {
         let dir = std::env::temp_dir().join(format!("toolwright-guard-{:x}", sys::random_u64()));
@@ -214,7 +248,7 @@ mod tests {
         fs::write(dir.join(".git/config"), "[core]").unwrap();
         let protect: Vec<PathBuf> =
             [".git/hooks/", ".git/config", ".mcp.json", ".vscode/settings.json"].map(PathBuf::from).into();
-        let first = Guards::prepare(&dir, &protect).unwrap();
+        let first = prepare(&dir, &protect).unwrap();
         let want = [
             (".git", true),
             (".mcp.json", false),
@@ -222,8 +256,8 @@ mod tests {
             (".git/config", false),
             (".git/hooks", false),
         ];
-        assert_eq!(guarded(&first), want.map(|(path, pin)| (path.to_owned(), pin)));
-        let second = Guards::prepare(&dir, &protect).unwrap();
+        assert_eq!(guarded(&first), want.map(|(path, pin)| (format!("/work/{path}"), pin)));
+        let second = prepare(&dir, &protect).unwrap();
         assert_eq!(guarded(&second), guarded(&first));
         drop(first);
         assert!(dir.join(".mcp.json").exists() && dir.join(".vscode").is_dir());
@@ -238,14 +272,14 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("toolwright-guard-{:x}", sys::random_u64()));
         fs::create_dir_all(&dir).unwrap();
         let protect: Vec<PathBuf> = [".mcp.json", "b.yaml", "c.yaml", "d.yaml"].map(PathBuf::from).into();
-        let guards = Guards::prepare(&dir, &protect).unwrap();
+        let guards = prepare(&dir, &protect).unwrap();
         fs::write(dir.join("new"), "{}").unwrap();
         fs::rename(dir.join("new"), dir.join(".mcp.json")).unwrap();
         fs::remove_file(dir.join("b.yaml")).unwrap();
         fs::write(dir.join("b.yaml"), "").unwrap();
         // Taken away, and made again as a command would.
         fs::remove_file(dir.join("c.yaml")).unwrap();
-        std::mem::forget(Guards::prepare(&dir, &["c.yaml".into()]).unwrap().list);
+        std::mem::forget(prepare(&dir, &["c.yaml".into()]).unwrap().list);
         fs::remove_file(dir.join("d.yaml")).unwrap();
         drop(guards);
         assert_eq!(fs::read_to_string(dir.join(".mcp.json")).unwrap(), "{}");
@@ -260,10 +294,27 @@ mod tests {
         let file = fs::File::create(dir.join(".mcp.json")).unwrap();
         mark(file.as_fd()).unwrap();
         file.lock().unwrap();
-        let (_, error) = Guards::prepare(&dir, &[".mcp.json".into()]).unwrap_err();
+        let (_, error) = prepare(&dir, &[".mcp.json".into()]).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EBUSY));
         drop(file);
-        assert_eq!(Guards::prepare(&dir, &[".mcp.json".into()]).unwrap().list.len(), 1);
+        assert_eq!(prepare(&dir, &[".mcp.json".into()]).unwrap().list.len(), 1);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_that_looks_like_a_placeholder_is_not_waited_for() {
+        let dir = std::env::temp_dir().join(format!("toolwright-guard-{:x}", sys::random_u64()));
+        fs::create_dir_all(&dir).unwrap();
+        let path = sys::c_path(&dir.join(".mcp.json")).unwrap();
+        // SAFETY: the path is NUL-terminated.
+        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o666) }, 0);
+        let pipe = sys::open_at(None, &path, libc::O_RDONLY | libc::O_NONBLOCK, 0).unwrap();
+        mark(pipe.as_fd()).unwrap();
+        drop(pipe);
+        let guards = prepare(&dir, &[".mcp.json".into()]).unwrap();
+        assert_eq!(guarded(&guards), [("/work/.mcp.json".to_owned(), false)]);
+        drop(guards);
+        assert!(dir.join(".mcp.json").exists(), "it is nobody's placeholder");
         fs::remove_dir_all(dir).unwrap();
     }
 
@@ -272,8 +323,8 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("toolwright-guard-{:x}", sys::random_u64()));
         fs::create_dir_all(&dir).unwrap();
         std::os::unix::fs::symlink("/etc", dir.join(".vscode")).unwrap();
-        assert!(Guards::prepare(&dir, &[".vscode/x".into()]).is_err());
-        assert!(Guards::prepare(&dir, &[".vscode".into()]).is_err());
+        assert!(prepare(&dir, &[".vscode/x".into()]).is_err());
+        assert!(prepare(&dir, &[".vscode".into()]).is_err());
         fs::remove_dir_all(dir).unwrap();
     }
 }

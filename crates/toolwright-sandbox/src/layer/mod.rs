@@ -5,4 +5,5 @@ pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod landlock;
 pub mod seccomp;
+pub(crate) mod sockets;
 pub(crate) mod view;

@@ -14,9 +14,10 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use toolwright_core::{ErrorKind, ToolError};
 
-use super::guard::{Guard, Guards};
+use super::guard::{Guard, Guards, Writable};
 use super::identity::{HOME, INSIDE, NAME};
 use super::landlock::Allow;
+use super::sockets;
 use crate::policy::{Policy, is_of_the_machine};
 use crate::sys::{self, mount};
 
@@ -66,6 +67,7 @@ pub(crate) struct Bind {
     pub(crate) source: PathBuf,
     pub(crate) target: PathBuf,
     pub(crate) writable: bool,
+    folder: bool,
 }
 
 /// The view as data.
@@ -77,7 +79,6 @@ pub(crate) struct Plan {
     pub(crate) binds: Vec<Bind>,
     mask: Vec<PathBuf>,
     protect: Vec<PathBuf>,
-    pub(crate) workspace: PathBuf,
     scratch_bytes: u64,
 }
 
@@ -92,7 +93,8 @@ impl Plan {
                 let to = fs::read_link(path).map_err(|error| missing(path, error))?;
                 links.push((path.clone(), to));
             } else {
-                system.push(Bind { source: path.clone(), target: path.clone(), writable: false });
+                let (source, target) = (path.clone(), path.clone());
+                system.push(Bind { source, target, writable: false, folder: about.is_dir() });
             }
         }
         let real = |path: &PathBuf| fs::canonicalize(path).map_err(|error| missing(path, error));
@@ -100,7 +102,8 @@ impl Plan {
         for (paths, writable) in [(&policy.read, false), (&policy.write, true)] {
             for path in paths {
                 let source = real(path)?;
-                binds.push(Bind { target: source.clone(), source, writable });
+                let folder = source.is_dir();
+                binds.push(Bind { target: source.clone(), source, writable, folder });
             }
         }
         let source = real(&workspace.to_owned())?;
@@ -113,22 +116,31 @@ impl Plan {
                 return Err(missing(bind, io::Error::other("too much to make writable")));
             }
         }
-        binds.push(Bind { source, target: target.clone(), writable: !policy.read_only });
+        binds.push(Bind { source, target: target.clone(), writable: !policy.read_only, folder: true });
         if let Some(bind) = binds.iter().find(|bind| is_of_the_machine(&bind.source)) {
             return Err(missing(&bind.source, io::Error::other("of the machine, cannot be shown")));
         }
         // Outer folders go first, so that inner ones land on top of them.
         binds.sort_by_key(|bind| bind.target.components().count());
-        let mask = policy.mask.iter().map(|path| target.join(path)).collect();
-        Ok(Plan {
-            links,
-            system,
-            binds,
-            mask,
-            protect: policy.protect.iter().map(|path| target.join(path)).collect(),
-            workspace: target,
-            scratch_bytes: policy.limits.scratch,
-        })
+        let mut mask: Vec<PathBuf> = policy.mask.iter().map(|path| target.join(path)).collect();
+        // Nobody else has been in a private workspace, which is shown elsewhere than it is.
+        let shown: Vec<&Path> = binds
+            .iter()
+            .filter(|bind| bind.source == bind.target)
+            .map(|bind| bind.source.as_path())
+            .collect();
+        mask.extend(sockets::of_the_host(&shown));
+        let mut plan =
+            Plan { links, system, binds, mask, protect: Vec::new(), scratch_bytes: policy.limits.scratch };
+        let inside = |folder: Writable| policy.protect.iter().map(move |path| folder.shown.join(path));
+        plan.protect = plan.writable().into_iter().flat_map(inside).collect();
+        Ok(plan)
+    }
+
+    /// The folders that can be written, in which protected files are protected.
+    pub(crate) fn writable(&self) -> Vec<Writable> {
+        let writable = self.binds.iter().filter(|bind| bind.writable && bind.folder);
+        writable.map(|bind| Writable { at: bind.source.clone(), shown: bind.target.clone() }).collect()
     }
 
     /// The view as a list, for people.
@@ -188,7 +200,7 @@ pub(crate) fn detach_binds(binds: &[Bind], owners: Option<BorrowedFd<'_>>) -> Bu
     binds
         .iter()
         .map(|bind| {
-            let mount = at(bind.source.display(), detach(&bind.source))?;
+            let mount = at(bind.source.display(), detach_resolved(&bind.source))?;
             if let Some(owners) = owners {
                 at(bind.source.display(), mount::map_owners(mount.as_fd(), owners))?;
             }
@@ -202,11 +214,21 @@ fn detach(path: &Path) -> io::Result<OwnedFd> {
     mount::detach(place.as_fd())
 }
 
+/// Detaches a path that was resolved before: a link on the way now is one that somebody has put there since.
+fn detach_resolved(path: &Path) -> io::Result<OwnedFd> {
+    let root = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0)?;
+    mount::detach(beneath(root.as_fd(), path)?.as_fd())
+}
+
 /// Builds the view in a mount namespace of its own and makes it the root. `binds` are the detached mounts of
 /// `plan.binds`, in the same order.
 pub(crate) fn build(plan: &Plan, binds: Vec<OwnedFd>, guards: &[Guard]) -> Built<()> {
     at("private mounts", mount::make_private())?;
-    let system: Vec<OwnedFd> = detach_binds(&plan.system, None)?;
+    let system: Vec<OwnedFd> = plan
+        .system
+        .iter()
+        .map(|bind| at(bind.source.display(), detach(&bind.source)))
+        .collect::<Built<_>>()?;
     let devices = DEVICES
         .iter()
         .map(|name| at(name, detach(&Path::new("/dev").join(name))))
@@ -239,7 +261,7 @@ pub(crate) fn build(plan: &Plan, binds: Vec<OwnedFd>, guards: &[Guard]) -> Built
     }
     names_and_masks(root, &plan.mask)?;
     for guard in guards {
-        at(guard.path.display(), guard.attach(root, &plan.workspace))?;
+        at(guard.path.display(), guard.attach(root))?;
     }
 
     at("pivot", mount::make_root_here())?;
@@ -344,20 +366,16 @@ fn mask(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 pub(crate) struct Covers {
     mask: Vec<PathBuf>,
     guards: Vec<Guard>,
-    /// Relative to the workspace; empty where nothing can be changed anyway.
+    /// Relative to each of the folders.
     protect: Vec<PathBuf>,
-    workspace: PathBuf,
+    /// Those that can be written, as the view shows them.
+    folders: Vec<Writable>,
 }
 
 impl Covers {
     pub(crate) fn new(plan: &Plan, guards: &[Guard], protect: &[PathBuf]) -> Covers {
-        let protect = if guards.is_empty() { Vec::new() } else { protect.to_vec() };
-        Covers {
-            mask: plan.mask.clone(),
-            guards: guards.to_vec(),
-            protect,
-            workspace: plan.workspace.clone(),
-        }
+        let folders = plan.writable().iter().map(|folder| Writable::here(&folder.shown)).collect();
+        Covers { mask: plan.mask.clone(), guards: guards.to_vec(), protect: protect.to_vec(), folders }
     }
 
     /// Puts on again what has come off. A mount goes away when, on the host, something else takes the place of what it
@@ -366,16 +384,16 @@ impl Covers {
         let root = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0)?;
         self.mask.iter().try_for_each(|path| mask(root.as_fd(), path))?;
         let is_on = |guard: &Guard| {
-            let place = beneath(root.as_fd(), &self.workspace.join(&guard.path))?;
+            let place = beneath(root.as_fd(), &guard.path)?;
             sys::is_mount_root(place.as_fd())
         };
         if self.guards.iter().all(|guard| is_on(guard).unwrap_or(false)) {
             return Ok(());
         }
-        let guards = Guards::prepare(&self.workspace, &self.protect).map_err(|(_, error)| error)?;
+        let guards = Guards::prepare(&self.folders, &self.protect).map_err(|(_, error)| error)?;
         for guard in &guards.list {
             if !is_on(guard)? {
-                guard.attach(root.as_fd(), &self.workspace)?;
+                guard.attach(root.as_fd())?;
             }
         }
         // New placeholders belong to the sandbox as a whole, which removes them at its end.

@@ -42,11 +42,13 @@ pub(crate) struct Field {
     root: PathBuf,
     canary: PathBuf,
     workspace: PathBuf,
+    /// Another folder that may be written.
+    other: PathBuf,
     before: BTreeMap<PathBuf, (u32, u64, i64, String)>,
     abstract_name: String,
     port: u16,
     hits: Arc<AtomicUsize>,
-    _listeners: (UnixListener, UnixListener, std::net::UdpSocket),
+    _listeners: ([UnixListener; 3], std::net::UdpSocket),
 }
 
 const SECRET: &str = "canary-7f3a-do-not-leak";
@@ -58,11 +60,13 @@ impl Field {
 
     fn build() -> std::io::Result<Field> {
         let root = folder("field");
-        let (canary, workspace) = (root.join("canary"), root.join("work"));
+        let (canary, workspace, other) = (root.join("canary"), root.join("work"), root.join("other"));
         std::fs::create_dir_all(canary.join("deep"))?;
-        std::fs::create_dir_all(workspace.join(".git"))?;
         std::fs::create_dir_all(workspace.join("private"))?;
-        std::fs::write(workspace.join(".git/config"), "[core]\n")?;
+        for path in [&workspace, &other] {
+            std::fs::create_dir_all(path.join(".git"))?;
+            std::fs::write(path.join(".git/config"), "[core]\n")?;
+        }
         std::fs::write(workspace.join(".git/HEAD"), "ref: refs/heads/main\n")?;
         std::fs::write(workspace.join(".env"), SECRET)?;
         std::fs::write(workspace.join("private/key"), SECRET)?;
@@ -74,16 +78,20 @@ impl Field {
             std::fs::set_permissions(path, PermissionsExt::from_mode(0o777))?;
         }
         let hits = Arc::new(AtomicUsize::new(0));
-        let socket = UnixListener::bind(canary.join("socket"))?;
-        std::fs::set_permissions(canary.join("socket"), PermissionsExt::from_mode(0o666))?;
+        let listen = |path: PathBuf| {
+            let socket = UnixListener::bind(&path)?;
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666))?;
+            std::io::Result::Ok(socket)
+        };
+        let (socket, inside) = (listen(canary.join("socket"))?, listen(workspace.join("socket"))?);
         let abstract_name = format!("toolwright-{}", root.display());
         let hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_name)?)?;
         let tcp = std::net::TcpListener::bind("127.0.0.1:0")?;
         let port = tcp.local_addr()?.port();
         let udp = std::net::UdpSocket::bind(("127.0.0.1", port))?;
         udp.set_nonblocking(true)?;
-        socket.set_nonblocking(true)?;
-        hidden.set_nonblocking(true)?;
+        let sockets = [socket, inside, hidden];
+        sockets.iter().try_for_each(|socket| socket.set_nonblocking(true))?;
         let count = hits.clone();
         std::thread::spawn(move || {
             for stream in tcp.incoming().flatten() {
@@ -96,17 +104,19 @@ impl Field {
             root,
             canary,
             workspace,
+            other,
             before,
             abstract_name,
             port,
             hits,
-            _listeners: (socket, hidden, udp),
+            _listeners: (sockets, udp),
         })
     }
 
     pub(crate) async fn sandbox(&self, without: &[Layer]) -> Result<ProcessSandbox, String> {
         let mut policy = Policy::for_workspace(&self.workspace);
         policy.read = vec![exe()];
+        policy.write = vec![self.other.clone()];
         policy.mask.extend([".env".into(), "private".into()]);
         policy.limits.scratch = 64 << 20;
         policy.require.retain(|layer| !without.contains(layer));
@@ -116,6 +126,7 @@ impl Field {
     fn request(&self, probe: &Probe) -> ExecRequest {
         ExecRequest::new([exe().display().to_string().as_str(), "attack", probe.name])
             .env("CANARY", self.canary.display().to_string())
+            .env("OTHER", self.other.display().to_string())
             .env("ABSTRACT", self.abstract_name.clone())
             .env("PORT", self.port.to_string())
             .env("HOST_PID", std::process::id().to_string())
@@ -161,8 +172,8 @@ impl Field {
         if after != self.before {
             return Err(format!("the canary changed: {after:?}"));
         }
-        let (socket, hidden, udp) = &self._listeners;
-        let reached = socket.accept().is_ok() || hidden.accept().is_ok() || udp.recv(&mut [0]).is_ok();
+        let (sockets, udp) = &self._listeners;
+        let reached = sockets.iter().any(|socket| socket.accept().is_ok()) || udp.recv(&mut [0]).is_ok();
         if reached || self.hits.load(Ordering::SeqCst) > 0 {
             return Err("a listener outside was reached".to_owned());
         }
@@ -215,11 +226,13 @@ const HELD_ALONE: [(Layer, &[&str]); 4] = [
             "read a masked file of the workspace",
             "see processes outside",
             "connect to sockets of the host",
+            "connect to a socket in the workspace",
             "change attributes outside",
             // As the owner of the workspace:
             "make protected files",
             "replace protected files by rename or link",
             "rename the folder of a protected file",
+            "change protected files of another folder",
         ],
     ),
     (Layer::NetNamespace, &[]),

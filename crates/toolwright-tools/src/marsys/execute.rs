@@ -1,14 +1,21 @@
-//! `python_execute` and `shell_execute`: a run with everything that is known of how it ended.
+//! `python_execute` and `shell_execute`: a run with everything that is known of how it ended, and with the pictures a
+//! Python program shows.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ExecRequest, Json, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{Content, ExecRequest, Json, ToolDef, ToolError, ToolOutput};
 
+use super::picture::{self, Look, Picture};
+use super::python::{self, Program, Ran};
 use crate::options::{Call, Options, define};
-use crate::shell::{code_tool, half_a_minute, no_nul, within};
+use crate::paths;
+use crate::shell::{code_tool, half_a_minute, no_nul, seconds, within};
+
+/// The longest name of a session.
+const LONGEST_NAME: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
 struct PythonExecute {
@@ -19,9 +26,11 @@ struct PythonExecute {
     /// Stop it after so many seconds.
     #[serde(default = "half_a_minute")]
     timeout: f64,
-    /// Variables to set.
+    /// Variables of the environment to set.
     #[serde(default)]
     env: BTreeMap<String, String>,
+    /// Programs of the same session share their variables, imports and functions: any name. Left out, nothing is kept.
+    session_id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,25 +66,80 @@ struct Outcome {
     language: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
+    /// The files of the pictures that were shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    images: Option<Vec<String>>,
+    /// How many pictures were shown beyond those that are given.
+    #[serde(skip_serializing_if = "is_zero")]
+    images_left_out: u64,
+    /// Python ended, and the variables of the session are gone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    session_ended: bool,
 }
 
-/// The tool `python_execute`: the result is an object, also when the program fails.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// The tool `python_execute`: the result is an object, also when the program fails, followed by the pictures.
 pub(crate) fn python_execute(options: &Options) -> ToolDef {
     let tool = define(
         options,
         "python_execute",
-        "Run a Python program. The result has its output, its errors and its exit code.",
-        |call: Call, PythonExecute { code, stdin, timeout, env }| async move {
+        "Run a Python program. The result has its output, its errors and its exit code. With a `session_id` the next program \
+         of that session goes on with its variables. `display(figure)` and `display_image(path)` show pictures, at most four.",
+        |call: Call, arguments: PythonExecute| async move {
+            let PythonExecute { code, stdin, timeout, env, session_id } = arguments;
             no_nul("code", &code)?;
-            // The program itself comes by standard input unless something else is to be read there.
-            let request = match stdin {
-                None => call.request(["python3", "-"]).input(code),
-                Some(stdin) => call.request(["python3", "-c", &code]).input(stdin),
-            };
-            run(&call, request, timeout, env, "python", None).await
+            if session_id.as_ref().is_some_and(|name| name.len() > LONGEST_NAME) {
+                return Err(ToolError::invalid(format!("`session_id` is longer than {LONGEST_NAME} bytes")));
+            }
+            let start = Instant::now();
+            let program = Program::new(code, stdin, env);
+            let ran =
+                python::run(&call, session_id.as_deref(), program, call.time(seconds(timeout)?)).await?;
+            told(&call, ran, session_id.is_some(), start).await
         },
     );
-    code_tool(tool, "python", "code", &[("script", "code")])
+    // A program may go on where the one before it ended.
+    code_tool(tool, "python", "code", &[("script", "code")]).with_parallel(false)
+}
+
+async fn told(call: &Call, ran: Ran, in_session: bool, start: Instant) -> Result<ToolOutput, ToolError> {
+    let outcome = Outcome {
+        success: ran.code == 0,
+        stdout: ran.stdout,
+        stderr: ran.stderr,
+        exit_code: ran.code,
+        duration_ms: start.elapsed().as_secs_f64() * 1000.0,
+        language: "python",
+        command: None,
+        images: Some(ran.pictures.clone()),
+        images_left_out: ran.left_out,
+        session_ended: in_session && ran.ended,
+    };
+    let output = ToolOutput::serialize(&outcome)?;
+    if ran.pictures.is_empty() {
+        return Ok(output);
+    }
+    let value = output.value();
+    let mut blocks = output.content;
+    for path in ran.pictures {
+        match show(call, &path).await {
+            Ok(picture) => blocks.extend(picture.content),
+            // The program is done; that one of its pictures is none does not undo that.
+            Err(error) => blocks.push(Content::text(format!("{path} cannot be shown: {error}"))),
+        }
+    }
+    Ok(ToolOutput::blocks(blocks).with_structured(value))
+}
+
+async fn show(call: &Call, path: &str) -> Result<ToolOutput, ToolError> {
+    let bytes = paths::read(call, path).await?;
+    let picture = Picture::of(path, &bytes).ok_or_else(|| ToolError::new("it is no picture"))??;
+    let look = Look { most_pixels: picture::MOST_PIXELS, vendor: "generic".to_owned(), low: false };
+    picture.show(path.to_owned(), bytes, look).await
 }
 
 /// The tool `shell_execute`: the result is an object, also when the command fails.
@@ -155,5 +219,8 @@ async fn run(
         duration_ms,
         language,
         command,
+        images: None,
+        images_left_out: 0,
+        session_ended: false,
     }))
 }

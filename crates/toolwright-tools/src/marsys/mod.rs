@@ -6,10 +6,12 @@
 
 mod execute;
 mod files;
+mod kept;
 mod lists;
 mod operations;
 mod outline;
 mod picture;
+mod python;
 mod read;
 mod search;
 mod shell;

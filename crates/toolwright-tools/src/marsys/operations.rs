@@ -73,7 +73,9 @@ async fn run(call: &Call, path: &str, arguments: FileOperations) -> Result<Value
             Ok(json!({"path": path, "count": items.len(), "items": items}))
         }
         Operation::Info => {
-            let about = paths::find(call, path).await?.about.ok_or_else(|| paths::missing(path))?;
+            let Some(about) = paths::find(call, path).await?.about else {
+                return Err(paths::missing(call, path).await);
+            };
             Ok(json!({
                 "path": path,
                 "size": about.size,
@@ -103,7 +105,9 @@ async fn write(call: &Call, path: &str, content: Option<String>) -> Result<Value
 }
 
 async fn delete(call: &Call, path: &str) -> Result<Value, ToolError> {
-    let about = paths::find(call, path).await?.about.ok_or_else(|| paths::missing(path))?;
+    let Some(about) = paths::find(call, path).await?.about else {
+        return Err(paths::missing(call, path).await);
+    };
     let operand = paths::operand(path);
     let command: &[&str] = match about.kind {
         Kind::Folder if !about.is_link => &["rmdir", "--", &operand],

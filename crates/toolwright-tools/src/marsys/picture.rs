@@ -25,10 +25,10 @@ pub(super) struct Picture {
 }
 
 /// How a picture is to be shown.
-pub(super) struct Look<'a> {
+pub(super) struct Look {
     pub(super) most_pixels: u64,
     /// Whose tokens are counted.
-    pub(super) vendor: &'a str,
+    pub(super) vendor: String,
     pub(super) low: bool,
 }
 
@@ -68,15 +68,25 @@ impl Picture {
         u64::from(self.width) * u64::from(self.height)
     }
 
-    /// The picture as a model sees it.
-    pub(super) fn show(self, path: &str, bytes: Vec<u8>, look: &Look<'_>) -> Result<ToolOutput, ToolError> {
+    /// The picture as a model sees it. Unpacking takes a while, and what unpacks it was not written for enemies.
+    pub(super) async fn show(
+        self,
+        path: String,
+        bytes: Vec<u8>,
+        look: Look,
+    ) -> Result<ToolOutput, ToolError> {
+        let shown = tokio::task::spawn_blocking(move || self.unpack(&path, bytes, &look)).await;
+        shown.unwrap_or_else(|error| Err(ToolError::new("the picture cannot be shown").with_source(error)))
+    }
+
+    fn unpack(self, path: &str, bytes: Vec<u8>, look: &Look) -> Result<ToolOutput, ToolError> {
         let (shown, bytes, format) = match self.pixels() > look.most_pixels || self.format == ImageFormat::Bmp
         {
             false => (self, bytes, self.format),
             true => self.smaller(path, &bytes, look.most_pixels)?,
         };
         let Picture { width, height, .. } = shown;
-        let estimated_tokens = tokens::of_picture(width, height, look.vendor, look.low);
+        let estimated_tokens = tokens::of_picture(width, height, &look.vendor, look.low);
         let downsampled = (width, height) != (self.width, self.height);
         let told = Told { path, format: self.format(), width, height, estimated_tokens, downsampled };
         let mut text = format!(
@@ -165,11 +175,11 @@ mod tests {
     #[test]
     fn a_picture_is_shown_as_it_is_unless_it_is_large() {
         let bytes = png(640, 480);
-        let look = |most_pixels| Look { most_pixels, vendor: "generic", low: false };
+        let look = |most_pixels| Look { most_pixels, vendor: "generic".to_owned(), low: false };
         let picture = Picture::of("im.png", &bytes).unwrap().unwrap();
-        let whole = picture.show("im.png", bytes.clone(), &look(MOST_PIXELS)).unwrap();
+        let whole = picture.unpack("im.png", bytes.clone(), &look(MOST_PIXELS)).unwrap();
         assert_eq!(whole.content[1], Content::image("image/png", &bytes));
-        let small = picture.show("im.png", bytes, &look(10_000)).unwrap();
+        let small = picture.unpack("im.png", bytes, &look(10_000)).unwrap();
         assert_eq!(small.structured.unwrap()["width"], 115);
         let Content::Image(media) = &small.content[1] else { panic!() };
         let again = Picture::of("x", &media.bytes().unwrap()).unwrap().unwrap();

@@ -51,7 +51,15 @@ pub(crate) fn read_file(options: &Options) -> ToolDef {
             let range = range(arguments.start_line, arguments.end_line)?;
             let bytes = paths::read(&call, &path).await?;
             if let Some(picture) = Picture::of(&path, &bytes) {
-                return show_picture(path, bytes, picture?, arguments).await;
+                let look = Look {
+                    most_pixels: arguments
+                        .max_pixels
+                        .unwrap_or(picture::MOST_PIXELS)
+                        .clamp(1, picture::MOST_PIXELS),
+                    vendor: arguments.provider.unwrap_or_else(|| "generic".to_owned()),
+                    low: arguments.detail.as_deref() == Some("low"),
+                };
+                return picture?.show(path, bytes, look).await;
             }
             let (text, encoding) = text(&path, &bytes, arguments.encoding.as_deref())?;
             let overview = arguments.include_overview.then(|| outline::overview(&path, &text));
@@ -64,25 +72,6 @@ pub(crate) fn read_file(options: &Options) -> ToolDef {
         },
     );
     finish(tool, "files", Effect::Reads, &[("file_path", "path")])
-}
-
-async fn show_picture(
-    path: String,
-    bytes: Vec<u8>,
-    picture: Picture,
-    arguments: ReadFile,
-) -> Result<ToolOutput, ToolError> {
-    let work = move || {
-        let look = Look {
-            most_pixels: arguments.max_pixels.unwrap_or(picture::MOST_PIXELS).clamp(1, picture::MOST_PIXELS),
-            vendor: arguments.provider.as_deref().unwrap_or("generic"),
-            low: arguments.detail.as_deref() == Some("low"),
-        };
-        picture.show(&path, bytes, &look)
-    };
-    // Unpacking takes a while, and what unpacks it was not written for enemies.
-    let shown = tokio::task::spawn_blocking(work).await;
-    shown.unwrap_or_else(|error| Err(ToolError::new("the picture cannot be shown").with_source(error)))
 }
 
 /// The text of a file and the name of its encoding.

@@ -161,7 +161,7 @@ async fn names(call: &Call, arguments: &SearchFiles) -> Result<Found, ToolError>
     let depth = options::count("max_depth", arguments.max_depth)?;
     let most_files = options::count("max_files", arguments.max_files)?;
     let files: Vec<String> = match paths::find(call, &folder).await?.about.map(|about| about.kind) {
-        None => return Err(paths::missing(&folder)),
+        None => return Err(paths::missing(call, &folder).await),
         Some(Kind::File) => vec![folder],
         Some(_) => {
             let items = walk(call, &folder, Some(depth), Hidden::Shown).await?;
@@ -192,7 +192,7 @@ async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Foun
     let pattern = regex(&arguments.query, !arguments.case_sensitive)?;
     let files = below(call, &path, Hidden::Shown).await?;
     if files.is_empty() && paths::find(call, &path).await?.about.is_none() {
-        return Err(paths::missing(&path));
+        return Err(paths::missing(call, &path).await);
     }
     let fits = |file: &str| file == path || is_wanted(arguments, inside(&path, file));
     let files = files.into_iter().filter(|(file, _)| fits(file));

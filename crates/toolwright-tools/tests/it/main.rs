@@ -13,6 +13,7 @@ mod edits;
 mod pages;
 mod paths;
 mod people;
+mod pythons;
 mod sessions;
 mod shells;
 mod support;
@@ -48,8 +49,16 @@ fn main() -> ExitCode {
 }
 
 fn cases() -> Vec<Case> {
-    [edits::cases(), paths::cases(), people::cases(), sessions::cases(), shells::cases(), vectors::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        edits::cases(),
+        paths::cases(),
+        people::cases(),
+        pythons::cases(),
+        sessions::cases(),
+        shells::cases(),
+        vectors::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -15,6 +15,7 @@ cases![
     a_run_without_a_sandbox_is_refused,
     no_path_ends_a_run,
     info_is_told_of_files_folders_and_links,
+    a_missing_file_names_the_one_that_was_meant,
 ];
 
 async fn a_leading_dash_is_a_name(backend: Backend) {
@@ -211,4 +212,34 @@ async fn info_is_told_of_files_folders_and_links(backend: Backend) {
     assert_eq!(info("d").await["type"], "directory");
     assert_eq!((&info("l").await["type"], &info("l").await["size"]), (&json!("symlink"), &json!(5)));
     assert_eq!(info("dangling").await, json!({"exists": false}));
+}
+
+async fn a_missing_file_names_the_one_that_was_meant(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    for path in ["notes.md", "src/main.rs", "src/config.yaml", "README.md"] {
+        bench.write(path, "x");
+    }
+    let hint = async |tool: &str, arguments: Value| {
+        bench.call(tool, arguments).await.error.unwrap().hint.unwrap_or_default()
+    };
+    for (path, wanted) in [
+        ("note.md", "did you mean notes.md?"),
+        ("src/mian.rs", "did you mean src/main.rs?"),
+        ("scr/main.rs", "did you mean src?"),
+        ("readme", "did you mean README.md?"),
+        ("src/config.yml", "did you mean src/config.yaml?"),
+        ("zzzzzz", ""),
+        ("/nowhere/at/all", ""),
+        ("$(touch pwned)", ""),
+    ] {
+        assert_eq!(hint("read_file", json!({"path": path})).await, wanted);
+        assert_eq!(
+            hint("edit_file", json!({"path": path, "old_string": "a", "new_string": "b"})).await,
+            wanted
+        );
+    }
+    assert_eq!(hint("list_directory", json!({"path": "sr"})).await, "did you mean src?");
+    let viewed = hint("text_editor", json!({"command": "view", "path": "note.md"})).await;
+    assert!(viewed.ends_with("/notes.md?"), "{viewed}");
+    assert!(!bench.folder.join("pwned").exists());
 }

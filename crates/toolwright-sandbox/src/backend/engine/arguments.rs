@@ -9,6 +9,7 @@ use super::{Engine, INIT};
 use crate::launcher::client::unavailable;
 use crate::layer::guard::Guard;
 use crate::layer::identity::{HOME, INSIDE};
+use crate::layer::sockets;
 use crate::policy::{Network, Policy};
 use crate::sys;
 
@@ -89,10 +90,11 @@ pub(super) fn run(
         words.bind(path, path, *writable)?;
     }
     for guard in guards {
-        let path = workspace.join(&guard.path);
-        words.bind(&path, &path, guard.pin)?;
+        words.bind(&guard.path, &guard.path, guard.pin)?;
     }
-    for path in &policy.mask {
+    let folders: Vec<&Path> = shown.iter().map(|(path, _)| path.as_path()).collect();
+    let sockets = sockets::of_the_host(&folders);
+    for path in policy.mask.iter().chain(&sockets) {
         let path = workspace.join(path);
         // What the image itself has is no secret of this machine.
         if !shown.iter().any(|(folder, _)| path.starts_with(folder)) {

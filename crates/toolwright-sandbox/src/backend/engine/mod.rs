@@ -110,14 +110,13 @@ impl EngineSandbox {
     async fn open(engine: Engine, mut policy: Policy) -> Result<Self, ToolError> {
         policy.check()?;
         let folder = policy.workspace.as_deref().map(super::shared::real).transpose()?;
-        let protect = match &folder {
-            Some(_) if !policy.read_only => policy.protect.clone(),
-            _ => Vec::new(),
-        };
+        let write = policy.write.iter().map(|path| super::shared::exists(path)).collect::<Result<_, _>>()?;
         let pass = CLIENT_VARIABLES.map(str::to_owned).to_vec();
         let host = Policy {
             workspace: Some(folder.clone().unwrap_or_else(|| PathBuf::from("/"))),
-            protect,
+            read_only: folder.is_none() || policy.read_only,
+            write,
+            protect: policy.protect.clone(),
             env: EnvPolicy { pass, ..EnvPolicy::default() },
             ..Policy::default()
         };
@@ -132,7 +131,7 @@ impl EngineSandbox {
             workspace: at.clone(),
             policy: host,
         };
-        let guards = Guards::prepare(&at, &client.policy.protect)
+        let guards = Guards::prepare(&Guards::folders(&client.policy, &at), &client.policy.protect)
             .map_err(|reason| unavailable(unprotected(reason)))?;
         policy.workspace = folder;
         let workspace = policy.workspace.clone().unwrap_or_else(|| PRIVATE_WORKSPACE.into());

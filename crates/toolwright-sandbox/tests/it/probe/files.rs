@@ -99,6 +99,14 @@ pub(super) const PROBES: &[Probe] = probes![
             ("chmod".into(), fs::set_permissions(".mcp.json", PermissionsExt::from_mode(0o777))),
         ])
     }),
+    ("SB-06", "change protected files of another folder", |t| {
+        let _ = fs::create_dir_all(t.other.join(".git/hooks"));
+        let files =
+            [".git/hooks/pre-commit", ".git/config", ".mcp.json", ".vscode/tasks.json", "toolwright.yaml"];
+        let mut tried: Vec<_> = files.map(|name| write_to(t.other.join(name))).into();
+        tried.push(("rename .git".into(), fs::rename(t.other.join(".git"), t.other.join("away"))));
+        all(tried)
+    }),
     ("SB-07", "rename the folder of a protected file", |_| all([
         ("rename .git".into(), fs::rename(".git", "git-away")),
         ("remove .git".into(), fs::remove_dir_all(".git")),

@@ -20,6 +20,7 @@ pub(crate) const ESCAPED: i32 = 66;
 struct Target {
     /// A folder outside that anybody on the host may read and change.
     canary: PathBuf,
+    other: PathBuf,
     abstract_name: String,
     port: u16,
     host_pid: i32,
@@ -39,6 +40,7 @@ pub(crate) fn main(name: &str) -> ! {
     let get = |name: &str| std::env::var(name).unwrap_or_default();
     let target = Target {
         canary: get("CANARY").into(),
+        other: get("OTHER").into(),
         abstract_name: get("ABSTRACT"),
         port: get("PORT").parse().unwrap_or(1),
         host_pid: get("HOST_PID").parse().unwrap_or(1),

@@ -19,6 +19,10 @@ pub(super) const PROBES: &[Probe] = probes![
         "/tmp/.X11-unix/X0".into(),
     ]
     .map(|path: PathBuf| (path.display().to_string(), UnixStream::connect(&path).map(drop))))),
+    ("SB-20", "connect to a socket in the workspace", |_| one(
+        "connect",
+        UnixStream::connect("socket").map(drop)
+    )),
     ("SB-21", "connect to an abstract socket of the host", |t| {
         use std::os::linux::net::SocketAddrExt;
         let address = SocketAddr::from_abstract_name(&t.abstract_name);
