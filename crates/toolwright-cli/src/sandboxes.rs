@@ -45,22 +45,16 @@ pub fn plan(args: &SandboxArgs) -> anyhow::Result<Plan> {
         said.iter().chain(more).map(|path| real(path)).collect()
     };
     let (read, write) = (all(&section.read, &args.read)?, all(&section.write, &args.write)?);
-    // Protections of files that other programs obey go with the workspace, so a writable current folder becomes it.
     let workspace = write.contains(&folder).then(|| folder.clone());
     let mut policy = Policy { workspace, read, ..Policy::default() };
     policy.write = write.into_iter().filter(|path| *path != folder).collect();
     let shown = |paths: &[PathBuf]| paths.iter().any(|path| folder.starts_with(path));
-    if policy.workspace.is_none() {
-        // A private workspace has nothing to protect.
-        policy.protect = Vec::new();
-        if !shown(&policy.read) && !shown(&policy.write) && !shown(&policy.system) {
-            if folder.parent().is_none() {
-                let error =
-                    Usage::new("the current folder is the root, which is too much for a sandbox to show");
-                return Err(error.hint("go into another folder, or name one with --read").into());
-            }
-            policy.read.push(folder.clone());
+    if policy.workspace.is_none() && !shown(&policy.read) && !shown(&policy.write) && !shown(&policy.system) {
+        if folder.parent().is_none() {
+            let error = Usage::new("the current folder is the root, which is too much for a sandbox to show");
+            return Err(error.hint("go into another folder, or name one with --read").into());
         }
+        policy.read.push(folder.clone());
     }
     policy.network = match (&section.network, args.allow_net.as_slice()) {
         (network, []) => network.clone(),
@@ -107,17 +101,12 @@ pub async fn open_policy(
     if let Some(network) = said.get_mut("network").filter(|network| **network == serde_json::json!(false)) {
         *network = "off".into();
     }
-    let protects = said.get("protect").is_some();
     let mut policy: Policy = serde_json::from_value(said)
         .map_err(|error| ToolError::invalid(format!("`sandbox` is not a policy: {error}")))?;
     for path in policy.workspace.iter_mut().chain(&mut policy.read).chain(&mut policy.write) {
         *path = path
             .canonicalize()
             .map_err(|error| ToolError::invalid(format!("`sandbox` names `{}`: {error}", path.display())))?;
-    }
-    if policy.workspace.is_none() && !protects {
-        // A private workspace has nothing to protect.
-        policy.protect = Vec::new();
     }
     let command =
         show_program(&mut policy, command).map_err(|error| ToolError::invalid(error.to_string()))?;

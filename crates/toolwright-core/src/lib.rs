@@ -62,7 +62,7 @@ pub use output::{
 pub use preparation::Preparation;
 pub use sandbox::{
     Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
-    ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
+    PLACEHOLDER_TIME, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
 };
 pub use secret::Secret;
 pub use store::{Store, StoreState, Stored};

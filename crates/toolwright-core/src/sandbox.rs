@@ -18,6 +18,10 @@ pub const MAX_EXEC_OUTPUT: usize = 10 * 1024 * 1024;
 /// The largest file that [`Sandbox::read_file`] returns.
 pub const MAX_READ_FILE: usize = 100 * 1024 * 1024;
 
+/// What is empty and was last changed in this second since 1970 stands for nothing: a sandbox put it where a protected file
+/// could otherwise be made.
+pub const PLACEHOLDER_TIME: i64 = 1;
+
 /// A place to run commands and keep files.
 pub trait Sandbox: Send + Sync {
     /// The kind of sandbox, for example `process` or `docker`.

@@ -126,7 +126,7 @@ pub(crate) struct Changed {
     hunks_applied: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replacements: Option<usize>,
-    /// Lines of a diff that were taken out or put in, or the number of replacements; 0 when nothing was written.
+    /// Lines of a diff that are taken out or put in, or the number of replacements that were made.
     pub(crate) lines_changed: usize,
     dry_run: bool,
 }
@@ -191,13 +191,12 @@ pub(crate) async fn change(
             }
             let most = if extent == Extent::All { found } else { 1 };
             done.replacements = Some(most);
-            done.lines_changed = most;
+            done.lines_changed = if dry_run { 0 } else { most };
             file.replacen(search.as_str(), &replace, most)
         }
     };
-    match dry_run {
-        true => done.lines_changed = 0,
-        false => paths::write(call, path, after.as_bytes()).await?,
+    if !dry_run {
+        paths::write(call, path, after.as_bytes()).await?;
     }
     Ok(done)
 }

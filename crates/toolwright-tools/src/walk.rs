@@ -1,6 +1,6 @@
 //! What is in a folder of the sandbox, however deep.
 
-use toolwright_core::{ErrorKind, ToolError};
+use toolwright_core::{ErrorKind, PLACEHOLDER_TIME, ToolError};
 
 use crate::options::Call;
 use crate::paths;
@@ -18,6 +18,12 @@ pub(crate) struct Item {
     pub(crate) modified: f64,
 }
 
+impl Item {
+    fn is_placeholder(&self) -> bool {
+        self.modified == PLACEHOLDER_TIME as f64 && (self.is_folder || (self.is_file && self.size == 0))
+    }
+}
+
 /// Whether names with a leading dot, and what is below them, are walked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
@@ -25,7 +31,8 @@ pub(crate) enum Hidden {
     Skipped,
 }
 
-/// Everything below a folder, sorted by path. Links are listed and not followed; folders that may not be read are passed over.
+/// Everything below a folder, sorted by path. Links are listed and not followed; folders that may not be read, and what a
+/// sandbox put in the place of protected files, are passed over.
 pub(crate) async fn walk(
     call: &Call,
     folder: &str,
@@ -53,7 +60,8 @@ pub(crate) async fn walk(
     if result.stdout.is_empty() && !result.success() {
         return Err(failure(call, folder, result.stderr.trim()).await);
     }
-    let mut items: Vec<Item> = result.stdout.split('\0').filter_map(read).collect();
+    let mut items: Vec<Item> =
+        result.stdout.split('\0').filter_map(read).filter(|item| !item.is_placeholder()).collect();
     items.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(items)
 }
@@ -92,5 +100,8 @@ mod tests {
         assert_eq!(item.path, "a b/\n-x");
         assert!(item.is_file && item.is_link && !item.is_folder);
         assert_eq!(read(""), None);
+        assert!(!item.is_placeholder());
+        assert!(read("ff/0/1.0000000000/.mcp.json").unwrap().is_placeholder());
+        assert!(!read("ff/3/1.0000000000/.mcp.json").unwrap().is_placeholder(), "it holds something");
     }
 }

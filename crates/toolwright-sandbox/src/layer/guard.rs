@@ -15,8 +15,8 @@ use super::view::beneath;
 use crate::policy::Policy;
 use crate::sys::{self, mount};
 
-/// The modification time that marks a placeholder: one second after the epoch.
-const MARK: libc::time_t = 1;
+/// The modification time that marks a placeholder.
+const MARK: libc::time_t = toolwright_core::PLACEHOLDER_TIME;
 
 /// How often a placeholder is tried to be held, 5 ms apart.
 const TRIES: usize = 200;

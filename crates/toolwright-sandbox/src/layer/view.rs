@@ -137,9 +137,11 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The folders that can be written, in which protected files are protected.
+    /// The folders that can be written, in which protected files are protected. A private workspace, which is shown
+    /// elsewhere than it is, has nothing to protect.
     pub(crate) fn writable(&self) -> Vec<Writable> {
-        let writable = self.binds.iter().filter(|bind| bind.writable && bind.folder);
+        let writable =
+            self.binds.iter().filter(|bind| bind.writable && bind.folder && bind.source == bind.target);
         writable.map(|bind| Writable { at: bind.source.clone(), shown: bind.target.clone() }).collect()
     }
 

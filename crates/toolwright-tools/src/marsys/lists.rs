@@ -89,13 +89,21 @@ pub(crate) fn list_files(options: &Options) -> ToolDef {
         |call: Call, ListFiles { path, pattern, recursive }| async move {
             let folder = place(&path)?;
             paths::folder(&call, &folder).await?;
-            let depth = if recursive { None } else { Some(1) };
+            // A pattern with folders in it is one of paths; with `recursive` they may begin anywhere.
+            let of_paths = pattern.as_deref().filter(|pattern| pattern.contains('/'));
+            let of_paths = of_paths.map(|one| if recursive { format!("**/{one}") } else { one.to_owned() });
+            let depth = match &of_paths {
+                Some(pattern) if !pattern.contains("**") => Some(pattern.split('/').count()),
+                Some(_) => None,
+                None => (!recursive).then_some(1),
+            };
             let items = walk(&call, &folder, depth, Hidden::Shown).await?;
-            // A pattern with folders in it is one of paths.
-            let fits = |item: &Item| match pattern.as_deref() {
-                None => true,
-                Some(pattern) if pattern.contains('/') => path_matches(pattern, &item.path),
-                Some(pattern) => glob_match(pattern, item.path.rsplit('/').next().unwrap_or_default()),
+            let fits = |item: &Item| match (&of_paths, pattern.as_deref()) {
+                (Some(pattern), _) => path_matches(pattern, &item.path),
+                (None, Some(pattern)) => {
+                    glob_match(pattern, item.path.rsplit('/').next().unwrap_or_default())
+                }
+                (None, None) => true,
             };
             let files: Vec<Entry> =
                 items.into_iter().filter(fits).map(|item| Entry::new(&folder, item)).collect();

@@ -99,7 +99,12 @@ fn no_text(bytes: &[u8]) -> Option<&'static str> {
 fn range(start: Option<i64>, end: Option<i64>) -> Result<(i64, i64), ToolError> {
     let Some(start) = start else { return Ok((1, MOST_LINES)) };
     let start = start.max(1);
-    let end = end.unwrap_or_else(|| start.saturating_add(FROM_START));
+    let end = match end {
+        None => start.saturating_add(FROM_START),
+        // As there.
+        Some(0) => start.saturating_add(MOST_LINES - 1),
+        Some(end) => end,
+    };
     let lines = end.saturating_sub(start).saturating_add(1);
     if lines > MOST_LINES {
         let message =
