@@ -15,6 +15,7 @@ mod chat;
 mod commands;
 mod demo;
 mod files;
+mod keyboard;
 mod lines;
 mod models;
 mod programs;

@@ -1,6 +1,6 @@
 //! Asking the person at the terminal.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use toolwright::text::is_hidden;
 use toolwright::tools::{Answer, Notice, Person, Question};
 use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
 
-use crate::lines;
+use crate::{keyboard, lines};
 
 /// The most lines somebody may write.
 const MAX_LINES: usize = 10_000;
@@ -34,10 +34,11 @@ impl Approver for Terminal {
             Some(view) => view.content.clone(),
             None => call_text(request.call),
         };
-        let question =
-            format!("\nThe model wants to call:\n\n    {}\n\n", printable(&shown).replace('\n', "\n    "));
+        let shown = printable(&shown).replace('\n', "\n    ");
+        let reason = request.reason.as_deref().map(|reason| format!("{}\n\n", printable(reason)));
+        let question = format!("\nThe model wants to call:\n\n    {shown}\n\n{}", reason.unwrap_or_default());
         Box::pin(async move {
-            let answer = tokio::task::spawn_blocking(move || ask(&question)).await;
+            let answer = keyboard::ask(move || ask(&question)).await;
             answer.unwrap_or_else(|_| Decision::reject("the question could not be asked"))
         })
     }
@@ -48,19 +49,14 @@ static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn ask(question: &str) -> Decision {
     let _turn = ONE_AT_A_TIME.lock();
-    let mut terminal = std::io::stderr().lock();
-    let columns = lines::columns(&terminal).unwrap_or(usize::MAX / 2);
+    let columns = lines::columns(&std::io::stderr()).unwrap_or(usize::MAX / 2);
     let choices = lines::wrapped("Allow it? [y]es, [n]o, [q]uit the run: ", columns, 0);
-    let mut shown = write!(terminal, "{}", lines::wrapped(question, columns, 2));
+    eprint!("{}", lines::wrapped(question, columns, 2));
     loop {
-        shown = shown.and_then(|()| write!(terminal, "{choices}"));
-        shown = shown.and_then(|()| terminal.flush());
-        let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line);
-        if shown.is_err() || !matches!(read, Ok(1..)) {
+        let Some(answer) = line(&choices) else {
             return Decision::reject("nobody answered");
-        }
-        match line.trim().to_lowercase().as_str() {
+        };
+        match answer.to_lowercase().as_str() {
             "y" | "yes" => return Decision::Approve,
             "n" | "no" => return Decision::reject("the user said no"),
             "q" | "quit" => return Decision::Terminate { reason: "the user ended the run".to_owned() },
@@ -72,9 +68,7 @@ fn ask(question: &str) -> Decision {
 impl Elicitor for Terminal {
     fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
         let request = request.clone();
-        Box::pin(async move {
-            tokio::task::spawn_blocking(move || fill_in(&request)).await.unwrap_or(ElicitReply::Cancel)
-        })
+        Box::pin(async move { keyboard::ask(move || fill_in(&request)).await.unwrap_or(ElicitReply::Cancel) })
     }
 }
 
@@ -82,7 +76,7 @@ impl Person for Terminal {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
         let question = question.clone();
         Box::pin(async move {
-            let filled = tokio::task::spawn_blocking(move || {
+            let filled = keyboard::ask(move || {
                 let _turn = ONE_AT_A_TIME.lock();
                 eprintln!(
                     "\nThe model asks:\n\n    {}\n",
@@ -101,7 +95,7 @@ impl Person for Terminal {
     fn read<'a>(&'a self, _: &'a Arc<str>, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
         let prompt = printable(prompt);
         Box::pin(async move {
-            let written = tokio::task::spawn_blocking(move || {
+            let written = keyboard::ask(move || {
                 let _turn = ONE_AT_A_TIME.lock();
                 eprintln!("\n{prompt}\n(an empty line ends it)");
                 let lines = std::iter::from_fn(|| line("").filter(|line| !line.is_empty()));
@@ -196,13 +190,11 @@ pub fn field_value(field: &Value, answer: &str) -> Option<Value> {
     }
 }
 
-/// Asks for a line; `None` when there is nobody any more.
+/// Asks for a line; `None` when there is nobody any more. Nothing is held meanwhile: others may still write.
 fn line(question: &str) -> Option<String> {
-    let mut terminal = std::io::stderr().lock();
+    let mut terminal = std::io::stderr();
     write!(terminal, "{question}").and_then(|()| terminal.flush()).ok()?;
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    matches!(read, Ok(1..)).then(|| line.trim().to_owned())
+    keyboard::line()
 }
 
 /// What a model wrote cannot move the cursor or hide itself.

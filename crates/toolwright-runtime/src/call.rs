@@ -106,6 +106,14 @@ async fn attempt(
     if run.cancel.is_cancelled() || cancel.is_cancelled() {
         return Err(guard::cancelled());
     }
+    // Somebody may go on asking: a flow that catches everything, a client that does not know.
+    match run.ended() {
+        Some(RunEnd::Terminated { reason }) => {
+            return Err(ToolError::fatal(format!("the run was ended by an approver: {reason}")));
+        }
+        Some(RunEnd::Limit { limit }) => return Err(ToolError::from(limit)),
+        _ => {}
+    }
     if depth > run.max_depth {
         return Err(ToolError::of(
             ErrorKind::Limit,

@@ -155,3 +155,25 @@ fn a_server_of_the_older_transport_is_imported() {
     assert!(shown.contains("Echo: hi"), "{shown}");
     assert!(wrong.contains("`timeout` is a number of seconds, from 1 to 86400"), "{wrong}");
 }
+
+/// A person who does not answer keeps nothing waiting: Ctrl-C ends the run, and so does its time.
+#[test]
+fn an_open_question_does_not_hold_up_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let tools = "tools: [{name: greet, do: {eval: hello}}]\n";
+    let rule = "policy: [{tools: greet, decision: ask, reason: greetings are precious}]\n";
+    write("tools.yaml", &format!("{rule}{tools}"));
+    write("timed.yaml", &format!("{rule}limits: {{wall_time: 2}}\n{tools}"));
+    write("replies.yaml", "- calls: [{tool: greet}]\n- {text: done}\n");
+    for (file, key, told) in [("tools.yaml", "\x03", "stopped"), ("timed.yaml", "", "limit of 2")] {
+        let args = ["ask", "hi", "-f", file, "--model", "scripted/replies.yaml", "--no-record"];
+        let mut terminal = Terminal::start(folder.path(), &args, 80, 24, &[]);
+        terminal.wait("greetings are precious");
+        terminal.wait("Allow it?");
+        terminal.send(key);
+        assert_eq!(terminal.end(), 1, "{file}");
+        let screen = terminal.screen();
+        assert!(screen.contains(told), "{file}: {screen}");
+    }
+}

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    Annotations, ApprovalRequest, Approver, BoxFuture, CallView, Decision, ErrorKind, ToolDef, ToolError,
-    ToolResult, ToolSpec,
+    Annotations, ApprovalRequest, Approver, BoxFuture, CallView, Decision, ErrorKind, Message, ToolDef,
+    ToolError, ToolResult, ToolSpec,
 };
-use toolwright_runtime::{EventKind, Limits, Policy, Run, RunEnd};
+use toolwright_models::{Reply, ScriptedModel};
+use toolwright_runtime::{EventKind, Limits, Loop, Policy, Run, RunEnd};
 
 use crate::support::{Ears, add, call, plain, tools};
 
@@ -170,6 +171,26 @@ async fn terminating_ends_the_run_without_calling_it_a_failure() {
     assert!(result.unwrap_err().is_fatal());
     assert_eq!(run.ended(), Some(RunEnd::Terminated { reason: "enough".into() }));
     assert_eq!(decisions(&ears), pair("policy", "terminate"));
+}
+
+/// A flow may catch everything, and a client may not know.
+#[tokio::test]
+async fn a_run_that_was_ended_makes_no_more_calls() {
+    let policy =
+        "[{tools: add, when: {x: 1}, decision: terminate, reason: enough}, {tools: '*', decision: approve}]";
+    let run = Run::builder(tools([add()])).policy(Policy::from_yaml(policy).unwrap()).build().unwrap();
+    assert_eq!(run.call(call("add", json!({"x": 2, "y": 2}))).await.unwrap().to_text(), "4");
+    assert!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap_err().is_fatal());
+    let after = run.call(call("add", json!({"x": 2, "y": 2}))).await.unwrap_err();
+    assert!(after.is_fatal() && after.message().contains("enough"), "{after}");
+
+    let limits = Limits { turns: Some(0), ..Limits::default() };
+    let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
+    let model = ScriptedModel::new([Reply::text("two words")]);
+    run.generate_loop(&model, vec![Message::user("hi")], &Loop::default()).await.unwrap();
+    assert!(matches!(run.ended(), Some(RunEnd::Limit { .. })), "{:?}", run.ended());
+    let after = run.call(call("add", json!({"x": 2, "y": 2}))).await.unwrap();
+    assert_eq!(after.error.map(|error| error.kind), Some(ErrorKind::Limit));
 }
 
 #[tokio::test]

@@ -1,0 +1,49 @@
+//! Lines of the person at the terminal, for as long as somebody waits for them.
+
+use std::cell::RefCell;
+use std::io::BufRead as _;
+use std::sync::{Arc, Weak};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How often to look whether the answer is still wanted.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+thread_local! {
+    /// Lives as long as somebody waits for what this thread asks.
+    static WANTED: RefCell<Weak<()>> = const { RefCell::new(Weak::new()) };
+}
+
+/// Asks on a thread that may wait for a person. When nobody waits for the answer any more, as after Ctrl-C, the lines of
+/// the question end.
+pub async fn ask<T: Send + 'static>(
+    question: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    let wanted = Arc::new(());
+    let told = Arc::downgrade(&wanted);
+    let asking = tokio::task::spawn_blocking(move || {
+        WANTED.set(told);
+        question()
+    });
+    let answer = asking.await;
+    drop(wanted);
+    answer
+}
+
+/// The next line; `None` when there is nobody, or nobody who waits for it. Only inside [`ask`].
+pub fn line() -> Option<String> {
+    let wanted = || WANTED.with_borrow(|wanted| wanted.strong_count() > 0);
+    let stdin = std::io::stdin();
+    loop {
+        if !wanted() {
+            return None;
+        }
+        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            _ => break,
+        }
+    }
+    let mut line = String::new();
+    let read = stdin.lock().read_line(&mut line);
+    matches!(read, Ok(1..)).then(|| line.trim().to_owned())
+}
