@@ -19,8 +19,7 @@ pub fn run() -> Result<()> {
     cargo(BUILD)?;
     let release = crate::target().join("release");
     println!("{}", pack(&release)?.display());
-    let package = debian()?;
-    println!("{}", package.display());
+    println!("{}", debian(&release)?.display());
     Ok(())
 }
 
@@ -41,7 +40,6 @@ pub fn run_static() -> Result<()> {
 
 /// An archive of what was built in a folder, beside the manual pages and completions.
 fn pack(release: &Path) -> Result<PathBuf> {
-    // The names that `package.metadata.deb` knows.
     let folder = release.join("package");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
@@ -97,23 +95,132 @@ fn archive(program: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// The Debian package, by `cargo deb`.
-fn debian() -> Result<PathBuf> {
-    if !Command::new("cargo-deb").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        cargo(&["install", "--locked", "--quiet", "cargo-deb"])?;
+/// The Debian package, made by `dpkg-deb` from what [`pack`] left, and seen to hold a program that runs.
+fn debian(release: &Path) -> Result<PathBuf> {
+    let (folder, program) = (release.join("package"), release.join("toolwright"));
+    let said = said(&program)?;
+    let version = said.split(' ').nth(1).unwrap_or("0").to_owned();
+    let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
+    let (tree, unpacked) = (folder.join("tree"), folder.join("unpacked"));
+    lay_out(&program, &folder, &tree)?;
+    let size: u64 = output(Command::new("du").arg("-sk").arg(&tree))?
+        .split_whitespace()
+        .next()
+        .and_then(|size| size.parse().ok())
+        .context("du said nothing")?;
+    let library = c_library(&std::fs::read(&program)?)
+        .map_or_else(String::new, |version| format!("Depends: libc6 (>= {version})\n"));
+    let control = format!(
+        "Package: toolwright\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: The Toolwright contributors\n\
+         Installed-Size: {size}\nSection: utils\nPriority: optional\n{library}\
+         Description: the tool runtime for language models\n \
+         Write a tool once; give it to any model or any MCP client; every call is\n \
+         validated, approved, bounded, sandboxed and recorded.\n"
+    );
+    std::fs::create_dir_all(tree.join("DEBIAN"))?;
+    std::fs::write(tree.join("DEBIAN/control"), control)?;
+    let package = folder.join(format!("toolwright_{version}_{architecture}.deb"));
+    check(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).args([&tree, &package]))?;
+    std::fs::remove_dir_all(&tree)?;
+    check(Command::new("dpkg-deb").arg("-x").args([&package, &unpacked]))?;
+    ensure!(self::said(&unpacked.join("usr/bin/toolwright"))? == said, "the package holds another program");
+    std::fs::remove_dir_all(&unpacked)?;
+    Ok(package)
+}
+
+/// Puts everything where Debian wants it.
+fn lay_out(program: &Path, folder: &Path, tree: &Path) -> Result<()> {
+    let place = |from: &Path, to: &str, mode: &str| -> Result<()> {
+        check(Command::new("install").args(["-D", "-m", mode]).arg(from).arg(tree.join(to)))
+    };
+    place(program, "usr/bin/toolwright", "755")?;
+    for entry in std::fs::read_dir(folder.join("man"))? {
+        let page = entry?;
+        let to = format!("usr/share/man/man1/{}", page.file_name().to_string_lossy());
+        place(&page.path(), &to, "644")?;
+        check(Command::new("gzip").arg("-9n").arg(tree.join(to)))?;
     }
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["deb", "--no-build", "--no-strip", "--package", "toolwright-cli"]);
-    let output = command.current_dir(crate::root()).stderr(Stdio::inherit()).output()?;
+    for (shell, name) in SHELLS {
+        let to = match *shell {
+            "bash" => "usr/share/bash-completion/completions",
+            "zsh" => "usr/share/zsh/vendor-completions",
+            _ => "usr/share/fish/vendor_completions.d",
+        };
+        place(&folder.join("completions").join(name), &format!("{to}/{name}"), "644")?;
+    }
+    let root = crate::root();
+    for (file, name) in [
+        ("README.md", "README.md"),
+        ("CHANGELOG.md", "CHANGELOG.md"),
+        ("LICENSE-APACHE", "LICENSE-APACHE"),
+        ("LICENSE-MIT", "copyright"),
+    ] {
+        place(&root.join(file), &format!("usr/share/doc/toolwright/{name}"), "644")?;
+    }
+    Ok(())
+}
+
+/// The newest version of the C library that a program asks for; none when it asks for no such library.
+fn c_library(program: &[u8]) -> Option<String> {
+    const MARK: &[u8] = b"GLIBC_2.";
+    let places = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
+    let minors = places.filter_map(|(at, _)| {
+        let digits = program.get(at + MARK.len()..)?.iter().take_while(|byte| byte.is_ascii_digit()).take(3);
+        String::from_utf8(digits.copied().collect()).ok()?.parse::<u32>().ok()
+    });
+    minors.max().map(|minor| format!("2.{minor}"))
+}
+
+/// What a command prints, without the end of the line.
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(output.status.success(), "{command:?} failed: {}", output.status);
-    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    ensure!(Path::new(&path).is_file(), "cargo deb wrote no package, but said: {path}");
-    Ok(PathBuf::from(path))
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn said(program: &Path) -> Result<String> {
-    let output = Command::new(program).arg("--version").output();
-    let output = output.with_context(|| format!("cannot start {}", program.display()))?;
-    ensure!(output.status.success(), "{} --version failed", program.display());
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    output(Command::new(program).arg("--version"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that says what ours says, packed, unpacked and started.
+    #[test]
+    fn packages_hold_the_program_its_pages_and_completions() -> Result<()> {
+        if Command::new("dpkg-deb").arg("--version").output().is_err() {
+            eprintln!("SKIPPED: no dpkg-deb here");
+            return Ok(());
+        }
+        let release = tempfile::tempdir()?;
+        let program = release.path().join("toolwright");
+        let script = "#!/bin/sh\ncase $1 in --version) echo 'toolwright 9.9.9 (abc, x-y-z, release)';; \
+                      man) echo .TH > $3/toolwright.1;; *) echo $2;; esac\n# GLIBC_2.9 GLIBC_2.34\n";
+        std::fs::write(&program, script)?;
+        check(Command::new("chmod").arg("755").arg(&program))?;
+        let archive = pack(release.path())?;
+        assert!(archive.ends_with("toolwright-9.9.9-x-y-z.tar.gz"), "{}", archive.display());
+        let package = debian(release.path())?;
+        let contents = output(Command::new("dpkg-deb").arg("--contents").arg(&package))?;
+        for path in [
+            "./usr/bin/toolwright",
+            "./usr/share/man/man1/toolwright.1.gz",
+            "./usr/share/bash-completion/completions/toolwright",
+            "./usr/share/zsh/vendor-completions/_toolwright",
+            "./usr/share/fish/vendor_completions.d/toolwright.fish",
+            "./usr/share/doc/toolwright/copyright",
+        ] {
+            assert!(
+                contents.lines().any(|line| line.ends_with(path) && line.contains("root/root")),
+                "{path}: {contents}"
+            );
+        }
+        let field = |name: &str| output(Command::new("dpkg-deb").arg("-f").arg(&package).arg(name));
+        assert_eq!(
+            (field("Depends")?, field("Version")?),
+            ("libc6 (>= 2.34)".to_owned(), "9.9.9".to_owned())
+        );
+        Ok(())
+    }
 }

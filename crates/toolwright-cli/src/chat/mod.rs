@@ -32,7 +32,7 @@ use crate::args::Chat;
 use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
-use crate::{answers, demo, files, models, sandboxes, toolbox};
+use crate::{answers, demo, files, models, runs, sandboxes, toolbox};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use approval::Asker;
@@ -60,6 +60,8 @@ struct Talk {
     demo: bool,
     /// Where the program was started; the demo works elsewhere.
     folder: PathBuf,
+    /// True once the model was asked something.
+    asked: bool,
     /// True when an answer could not be given.
     failed: bool,
 }
@@ -118,6 +120,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         recorded,
         demo,
         folder,
+        asked: false,
         failed: false,
     };
     talk.begin();
@@ -250,6 +253,7 @@ impl Talk {
                 continue;
             }
             self.conversation.push(Message::user(line));
+            self.asked = true;
             let folder = std::env::current_dir().unwrap_or_default();
             let before = self.ui.display.show_changed_files.then(|| Files::of(&folder));
             let end = self.answer().await;
@@ -424,10 +428,13 @@ impl Talk {
         if !self.ui.spending.is_empty() {
             eprintln!("{}", self.ui.spending.account());
         }
-        if let Some(id) = &self.recorded {
-            eprintln!("recorded as {id}: `toolwright view` shows it");
-        }
         self.run.finish(RunEnd::Done)?;
+        match &self.recorded {
+            Some(id) if self.asked => eprintln!("recorded as {id}: `toolwright view` shows it"),
+            // Nobody looks for a conversation in which nothing was said.
+            Some(id) => runs::remove(&runs::file(id)?)?,
+            None => {}
+        }
         outcome?;
         // A person saw it and went on; a program reads the exit code.
         anyhow::ensure!(self.inputs.interactive || !self.failed, "not every input was answered");

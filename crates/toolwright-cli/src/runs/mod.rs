@@ -26,6 +26,11 @@ pub fn folder() -> Option<PathBuf> {
     Some(data()?.join("runs"))
 }
 
+/// Where the run of that id is recorded.
+pub fn file(id: &str) -> anyhow::Result<PathBuf> {
+    Ok(folder().context("there is no folder for runs")?.join(format!("{id}.jsonl")))
+}
+
 /// The program's folder among the user's data.
 pub fn data() -> Option<PathBuf> {
     // The XDG rules say that a relative path there is to be ignored.

@@ -52,7 +52,7 @@ pub fn record(
     }
     super::prune();
     let id = builder.run_id().to_string();
-    let path = folder.join(format!("{id}.jsonl"));
+    let path = super::file(&id)?;
     let recorded = builder.transcript(&path, secrets, Durability::Process).map_err(report::unusable)?;
     Ok((recorded, Some(id)))
 }

@@ -143,6 +143,15 @@ fn a_session_is_resumed_by_the_name_it_was_saved_under() {
     assert!(shown.contains("there is no session `yours.chat.yaml`"), "{shown}");
 }
 
+#[test]
+fn a_conversation_in_which_nothing_was_said_is_not_recorded() {
+    let folder = folder("- text: One.\n");
+    let shown = show_in(folder.path(), CHAT, "/help\n");
+    assert!(!shown.contains("recorded as"), "{shown}");
+    let runs = std::fs::read_dir(folder.path().join(".local/share/toolwright/runs")).unwrap();
+    assert_eq!(runs.count(), 0);
+}
+
 /// A line that is no UTF-8 is answered like any other, and so are those behind it.
 #[test]
 fn a_pipe_may_hold_any_bytes() {
