@@ -35,9 +35,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = Toolset::new().with(price())?;
     let loaded = match load(Source::text("bill.yaml", FILE), &Host::new().builtins(own)) {
         Ok(loaded) => loaded,
-        Err(problems) => {
+        Err(error) => {
             // Every mistake of the file at once, each with its place.
-            problems.iter().for_each(|problem| println!("{problem}"));
+            println!("{error}");
             return Err("the file has mistakes".into());
         }
     };

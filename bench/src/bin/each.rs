@@ -10,8 +10,7 @@ const FILE: &str = include_str!("../../files/each.yaml");
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let loaded =
-        load(Source::text("each.yaml", FILE), &Host::new()).map_err(|problems| format!("{problems:?}"))?;
+    let loaded = load(Source::text("each.yaml", FILE), &Host::new())?;
     let run = Run::builder(loaded.tools().clone()).max_output(0).build()?;
     let items: Vec<i64> = (0..10_000).collect();
     let mut rows = Vec::new();

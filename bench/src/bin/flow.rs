@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ToolOutput::json((number("a") + number("b")).into())
     });
     let host = Host::new().builtins(Toolset::new().with(add)?);
-    let loaded = load(Source::text("flow.yaml", FILE), &host).map_err(|problems| format!("{problems:?}"))?;
+    let loaded = load(Source::text("flow.yaml", FILE), &host)?;
     let run = Run::builder(loaded.tools().clone()).build()?;
     let mut rows = Vec::new();
     for (work, tool, want) in [

@@ -62,14 +62,14 @@ pub fn open(path: &Path) -> anyhow::Result<Loaded> {
     exists(path)?;
     let later = Later::default();
     let host = models::lend(host(MissingEnv::Error, later.clone())?, later.models.clone());
-    let loaded = load(path, &host).map_err(|problems| refused(&problems))?;
+    let loaded = load(path, &host).map_err(|error| refused(error.problems()))?;
     let _ = later.models.set(models::named(Some(&loaded))?);
     if let Some(section) = loaded.section("policy") {
         let _ = later.policy.set(section.value.clone());
     }
-    let warnings: Vec<&Diagnostic> =
-        loaded.problems().iter().filter(|problem| problem.severity != Severity::Error).collect();
-    warnings.iter().for_each(|warning| eprintln!("{}\n", prompt::printable(&warning.render())));
+    for warning in loaded.problems() {
+        eprintln!("{}\n", prompt::printable(&warning.render()));
+    }
     Ok(loaded)
 }
 
@@ -146,15 +146,26 @@ impl Approver for Person {
 
 /// What a file says about runs a person started: its limits.
 pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> anyhow::Result<RunBuilder> {
-    Ok(builder.limits(limits(loaded)?))
+    let builder = builder.limits(limits(loaded)?);
+    let at_once = loaded.section("limits").and_then(|section| section.value.get(MAX_PARALLEL)?.as_u64());
+    Ok(match at_once {
+        Some(calls) => builder.max_parallel(usize::try_from(calls).unwrap_or(usize::MAX)),
+        None => builder,
+    })
 }
 
 /// What a run may spend, as the file says.
 pub fn limits(loaded: &Loaded) -> anyhow::Result<Limits> {
     let Some(section) = loaded.section("limits") else { return Ok(Limits::default()) };
-    let limits = serde_json::from_value(section.value.clone());
+    let Value::Object(mut limits) = section.value.clone() else { return Ok(Limits::default()) };
+    // It bounds what a run does at once, not what it spends.
+    limits.remove(MAX_PARALLEL);
+    let limits = serde_json::from_value(Value::Object(limits));
     Ok(limits.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?)
 }
+
+/// The key of `limits` that is no limit on spending.
+const MAX_PARALLEL: &str = "max_parallel";
 
 /// Prints problems, and says how many there are.
 pub fn refused(problems: &[Diagnostic]) -> Usage {

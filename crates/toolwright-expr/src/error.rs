@@ -377,37 +377,10 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
     let allowed = (name.chars().count() / 3).clamp(1, 2);
     candidates
         .filter(|candidate| candidate.len() <= 64)
-        .map(|candidate| (distance(name, candidate), candidate))
+        .map(|candidate| (strsim::osa_distance(name, candidate), candidate))
         .filter(|(edits, candidate)| *edits <= allowed && *edits < candidate.chars().count())
         .min_by_key(|(edits, candidate)| (*edits, candidate.len()))
         .map(|(_, candidate)| candidate)
-}
-
-/// Edit distance counting a swap of two neighbours as one edit.
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().collect();
-    let right: Vec<char> = right.chars().collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut next = Vec::with_capacity(row.len());
-        next.push(i + 1);
-        for (j, b) in right.iter().enumerate() {
-            let replace = at(&row, j) + usize::from(a != b);
-            let mut best = replace.min(at(&row, j + 1) + 1).min(at(&next, j) + 1);
-            let swapped = i > 0 && j > 0 && left.get(i - 1) == Some(b) && right.get(j - 1) == Some(a);
-            if swapped {
-                best = best.min(at(&before, j - 1) + 1);
-            }
-            next.push(best);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    return row.last().copied().unwrap_or(0);
-
-    fn at(row: &[usize], index: usize) -> usize {
-        row.get(index).copied().unwrap_or(usize::MAX / 2)
-    }
 }
 
 #[cfg(test)]

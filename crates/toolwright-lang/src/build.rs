@@ -337,7 +337,10 @@ fn takes(body: &Body, inputs: &[Input]) -> Vec<Arc<str>> {
             });
             match &statement.step {
                 Step::Call(call) => found.extend(call.callee.takes.iter().cloned()),
-                Step::Script(script) => found.extend(script.script.references().map(Arc::from)),
+                Step::Script(script) => {
+                    found.extend(script.script.references().map(Arc::from));
+                    found.extend(script.tools.iter().flat_map(|tool| tool.takes.iter().cloned()));
+                }
                 _ => {}
             }
             statement.step.bodies().into_iter().for_each(|body| walk(body, found));
@@ -367,10 +370,7 @@ pub(crate) fn to_toolset<'t>(tools: impl IntoIterator<Item = &'t Callee>) -> Too
 }
 
 pub(crate) fn common_settings(node: &Node, settings: &mut ToolSettings) {
-    let flag = |key: &str| match node.get(key).map(|node| &node.data) {
-        Some(Data::Bool(flag)) => Some(*flag),
-        _ => None,
-    };
+    let flag = |key: &str| node.get(key).and_then(shape::flag);
     if let Some(direct) = flag("return_direct") {
         settings.return_direct = direct;
     }

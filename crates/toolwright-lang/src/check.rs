@@ -11,7 +11,7 @@ use toolwright_core::{nearest, text};
 use toolwright_expr::{Limits, Value, is_builtin};
 
 use crate::build::FlowInfo;
-use crate::diag::{Diagnostic, Place, Severity};
+use crate::diag::{Diagnostic, Found, Place, Severity};
 use crate::input::Input;
 use crate::json;
 use crate::kinds::{self, Kind};
@@ -25,24 +25,22 @@ use crate::yaml;
 
 /// Checks all flows of a file.
 pub(crate) fn run(loaded: &Loaded) -> Vec<Diagnostic> {
-    let mut found = loaded.problems.found.clone();
+    let found = loaded.problems.found.clone();
     let env = match loaded.globals.value("env") {
         Some(Value::Dict(env)) => env.entries().iter().map(|(name, _)| name.to_string()).collect(),
         _ => Vec::new(),
     };
-    let mut checker = Checker { loaded, found: Vec::new(), lenders: lenders(&loaded.flows), env };
+    let mut checker = Checker { loaded, found, lenders: lenders(&loaded.flows), env };
     for (index, flow) in loaded.flows.iter().enumerate() {
         checker.flow(index, flow);
     }
-    found.extend(checker.found);
-    found.sort_by_key(|problem| (problem.file.clone(), problem.span.0));
-    found.dedup();
-    found
+    checker.found.sort();
+    checker.found.all()
 }
 
 struct Checker<'c> {
     loaded: &'c Loaded,
-    found: Vec<Diagnostic>,
+    found: Found,
     /// For each flow, the names its callers may lend it.
     lenders: HashMap<usize, BTreeSet<Arc<str>>>,
     /// The names under `env`.
@@ -266,7 +264,8 @@ impl Checker<'_> {
     }
 
     fn add(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
-        self.found.push(self.loaded.problems.sources.diagnostic(severity, place, message, hint));
+        let sources = &self.loaded.problems.sources;
+        self.found.add(severity, || sources.diagnostic(severity, place, message, hint));
     }
 }
 

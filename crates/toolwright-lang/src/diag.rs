@@ -88,6 +88,60 @@ impl std::fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
+/// A file that cannot be used: all that is wrong with it, warnings included, in the order it was found.
+///
+/// ```
+/// use toolwright_lang::{Host, Source, load};
+///
+/// let text = "tools:\n  - {name: a, do: {eval: '${1 +}'}}\n  - {name: b, do: {cal: a}}\n";
+/// let error = load(Source::text("two.yaml", text), &Host::new()).unwrap_err();
+/// let lines: Vec<usize> = error.problems().iter().map(|problem| problem.line).collect();
+/// assert_eq!(lines, [2, 3]);
+/// assert!(error.to_string().contains("--> two.yaml:3:"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    problems: Vec<Diagnostic>,
+}
+
+impl LoadError {
+    /// What is wrong. There is at least one error among them.
+    pub fn problems(&self) -> &[Diagnostic] {
+        &self.problems
+    }
+}
+
+/// Every problem as a person reads it, with an empty line between two.
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let between = if index == 0 { "" } else { "\n\n" };
+            write!(f, "{between}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl IntoIterator for LoadError {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.problems.into_iter()
+    }
+}
+
+impl<'e> IntoIterator for &'e LoadError {
+    type Item = &'e Diagnostic;
+    type IntoIter = std::slice::Iter<'e, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.problems.iter()
+    }
+}
+
 /// Where something stands: the file by its number, and bytes of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
@@ -172,7 +226,7 @@ impl Sources {
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     pub(crate) sources: Sources,
-    pub(crate) found: Vec<Diagnostic>,
+    pub(crate) found: Found,
 }
 
 impl Problems {
@@ -189,14 +243,58 @@ impl Problems {
     }
 
     pub(crate) fn add(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
-        if self.found.len() < MAX_PROBLEMS {
-            self.found.push(self.sources.diagnostic(severity, place, message, hint));
-        }
+        self.found.add(severity, || self.sources.diagnostic(severity, place, message, hint));
     }
 
     /// How many problems were found so far that make the file unusable.
     pub(crate) fn errors(&self) -> usize {
-        self.found.iter().filter(|problem| problem.severity == Severity::Error).count()
+        self.found.errors
+    }
+
+    /// All problems as one error, when one of them makes the file unusable.
+    pub(crate) fn as_error(&self) -> Option<LoadError> {
+        (self.found.errors > 0).then(|| LoadError { problems: self.found.all() })
+    }
+}
+
+/// Problems, of which only so many are kept; all are counted.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Found {
+    kept: Vec<Diagnostic>,
+    errors: usize,
+    warnings: usize,
+    untold: usize,
+}
+
+impl Found {
+    pub(crate) fn add(&mut self, severity: Severity, problem: impl FnOnce() -> Diagnostic) {
+        let count = match severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        *count += 1;
+        // Each kind has its own room, so that many warnings do not hide an error.
+        if *count <= MAX_PROBLEMS {
+            self.kept.push(problem());
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    /// Puts what was kept into the order of the files, without what was found twice.
+    pub(crate) fn sort(&mut self) {
+        self.kept.sort_by_key(|problem| (problem.file.clone(), problem.span.0));
+        self.kept.dedup();
+    }
+
+    /// What was kept, and a last one that says how many were not.
+    pub(crate) fn all(&self) -> Vec<Diagnostic> {
+        let mut all = self.kept.clone();
+        if let (1.., Some(last)) = (self.untold, all.last()) {
+            let message = format!("there are {} more problems like these", self.untold);
+            all.push(Diagnostic { message, hint: None, ..last.clone() });
+        }
+        all
     }
 }
 
@@ -210,7 +308,7 @@ mod tests {
         let file = problems.sources.add("tools/deploy.yaml", "a: 1\nwhen: env = \"prod\"\n");
         problems.error_hint(Place::new(file, 15, 16), "expected an operator, found `=`", "compare with `==`");
         assert_eq!(
-            problems.found[0].render(),
+            problems.found.kept[0].render(),
             "error: expected an operator, found `=`\n  --> tools/deploy.yaml:2:11\n2 | when: env = \"prod\"\n  \
              |           ^\n\nhint: compare with `==`"
         );
@@ -222,7 +320,18 @@ mod tests {
         let file = problems.sources.add("x", "é: é\n");
         problems.error(Place::new(file, 4, 6), "here");
         problems.error(Place::new(file, 900, 901), "nowhere");
-        assert_eq!((problems.found[0].line, problems.found[0].column), (1, 4));
-        assert_eq!(problems.found[1].line, 2);
+        assert_eq!((problems.found.kept[0].line, problems.found.kept[0].column), (1, 4));
+        assert_eq!(problems.found.kept[1].line, 2);
+    }
+
+    #[test]
+    fn many_warnings_hide_no_error_and_what_is_left_out_is_counted() {
+        let mut problems = Problems::default();
+        let file = problems.sources.add("x", "a\n");
+        (0..MAX_PROBLEMS + 3).for_each(|_| problems.warn_hint(Place::new(file, 0, 1), "odd", "mend it"));
+        problems.error(Place::new(file, 0, 1), "wrong");
+        let told = problems.as_error().unwrap();
+        let messages: Vec<_> = told.problems().iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(messages[MAX_PROBLEMS..], ["wrong", "there are 3 more problems like these"]);
     }
 }

@@ -8,6 +8,7 @@ use toolwright_expr::{Limits, Value};
 use crate::build::text;
 use crate::diag::Problems;
 use crate::host::Host;
+use crate::shape;
 use crate::template::{self, Snippet};
 use crate::yaml::{Data, Node};
 
@@ -43,7 +44,7 @@ pub(crate) fn read(problems: &mut Problems, root: &Node, host: &Host) -> (Vec<Va
     };
     for (key, node) in entries {
         let name = key.key_text();
-        let flag = |key: &str| matches!(node.get(key).map(|node| &node.data), Some(Data::Bool(true)));
+        let flag = |key: &str| node.get(key).and_then(shape::flag).unwrap_or(false);
         let description = node.get("description").filter(|node| node.text().is_some());
         let description = description.and_then(|node| describe(problems, node, &visible));
         let value = host.environment.get(&name).filter(|value| !value.is_empty());

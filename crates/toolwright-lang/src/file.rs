@@ -31,11 +31,35 @@ pub(crate) static FILE: Shape = strict(
             "What the names of models in `model_ref` stand for: a map of names to `vendor/model` or to a map with `model`, address, options and price; or a list of such maps with a `name`.",
         ),
         optional("policy", Kind::Any, "Approval rules."),
-        optional("limits", Kind::Any, "What a run may spend."),
+        optional("limits", Kind::Object(&LIMITS), "What a run may spend, and how much it does at once."),
         optional(
             "sandbox",
             Kind::Any,
             "Where tools that start programs run: a kind (`process`, `docker:IMAGE`, `podman:IMAGE`, `local`, `none`), or a map of `kind`, `read`, `write`, `network`, `mask`, `env`, `limits` and `require`.",
+        ),
+    ],
+);
+
+static LIMITS: Shape = strict(
+    "limits",
+    "What a run may spend; a limit that is left out does not hold.",
+    &[
+        optional("turns", Kind::Whole(0), "Answers of the model."),
+        optional("messages", Kind::Whole(0), "Messages in the conversation."),
+        optional("tool_calls", Kind::Whole(0), "Calls of tools, those that tools make included."),
+        optional(
+            "repeats",
+            Kind::Whole(0),
+            "The same calls asked for again and again: one more is refused, the next ends the run.",
+        ),
+        optional("tokens", Kind::Whole(0), "Tokens read and written."),
+        optional("cost", Kind::Number, "Money, in US dollars."),
+        optional("wall_time", Kind::Number, "Seconds by the clock."),
+        optional("working_time", Kind::Number, "Seconds by the clock, less those spent waiting."),
+        optional(
+            "max_parallel",
+            Kind::Whole(1),
+            "Calls of one message that run at the same time; 16 unless said.",
         ),
     ],
 );
@@ -319,6 +343,7 @@ pub(crate) static DEFINITIONS: &[(&str, &Shape)] =
 /// Every shape, for the schema and the reference page.
 pub(crate) static ALL: &[&Shape] = &[
     &FILE,
+    &LIMITS,
     &ENV,
     &SERVER_STDIO,
     &SERVER_HTTP,

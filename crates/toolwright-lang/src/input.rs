@@ -85,7 +85,17 @@ impl Type {
             Type::List(None) => json!({"type": "array", "items": {}}),
             Type::List(Some(item)) => json!({"type": "array", "items": item.schema()}),
             Type::Dict(None) => json!({"type": "object", "additionalProperties": true}),
-            Type::Dict(Some(types)) => json!({"type": "object", "additionalProperties": types.1.schema()}),
+            Type::Dict(Some(types)) => {
+                let (keys, values) = &**types;
+                let mut schema = json!({"type": "object", "additionalProperties": values.schema()});
+                // Keys are always text; only a choice of texts says more.
+                if let (Type::Literal(_), Value::Object(map)) = (keys, &mut schema) {
+                    let mut names = keys.schema();
+                    names.remove("type");
+                    map.insert("propertyNames".to_owned(), Value::Object(names));
+                }
+                schema
+            }
             Type::Literal(options) => match options.as_slice() {
                 [only] => json!({"const": only, "type": "string"}),
                 options => json!({"enum": options, "type": "string"}),
@@ -256,9 +266,6 @@ fn read_boolean(value: &Value) -> Option<bool> {
 /// assert_eq!(toolwright_lang::split_type_parameters("str, list[int,int]"), ["str", "list[int,int]"]);
 /// ```
 pub fn split_type_parameters(text: &str) -> Vec<String> {
-    if text.is_empty() {
-        return Vec::new();
-    }
     let mut depth = 0_usize;
     let mut parts = vec![String::new()];
     for c in text.chars() {
@@ -274,6 +281,10 @@ pub fn split_type_parameters(text: &str) -> Vec<String> {
         if let Some(last) = parts.last_mut() {
             last.push(c);
         }
+    }
+    // Nothing after the last comma is no part.
+    if parts.last().is_some_and(String::is_empty) {
+        parts.pop();
     }
     parts.into_iter().map(|part| part.trim().to_owned()).collect()
 }
@@ -370,6 +381,8 @@ mod tests {
         check("dict[int, int]", json!({"1": "2"}), Some(json!({"1": 2})));
         check("dict[int, int]", json!({"a": 2}), None);
         check("dict[literal:a|b, int]", json!({"c": 2}), None);
+        let choice = Type::parse("dict[literal:a|b, int]").unwrap().schema();
+        assert_eq!(choice.get("propertyNames"), Some(&json!({"enum": ["a", "b"]})));
         check("literal: a|b", json!("a"), None);
         check("list[str]", json!([5]), None);
         check("list[int]", json!([1, "2", 3.0]), Some(json!([1, 2, 3])));

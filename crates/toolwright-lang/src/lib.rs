@@ -62,7 +62,7 @@ mod yaml;
 
 pub use cache::cache_key;
 pub use cli::{CLI_TOOL, Cli, CliOutput, ProcessInput};
-pub use diag::{Diagnostic, Severity};
+pub use diag::{Diagnostic, LoadError, Severity};
 pub use env::{Variable, find_dotenv, parse_dotenv};
 pub use error::{Raised, class_of, raise, raised};
 pub use exec::FlowLimits;

@@ -10,7 +10,7 @@ use toolwright_expr::Value;
 use crate::build::{self, Builder, FlowInfo, Tools};
 use crate::check;
 use crate::cli::Cli;
-use crate::diag::{Diagnostic, Place, Problems, Severity};
+use crate::diag::{Diagnostic, LoadError, Place, Problems, Severity};
 use crate::env::{self, Variable};
 use crate::exec::Globals;
 use crate::file;
@@ -30,9 +30,9 @@ use crate::yaml::{Data, Node};
 /// let loaded = load(source, &Host::new()).unwrap();
 /// assert_eq!(loaded.tools().names().collect::<Vec<_>>(), ["hello"]);
 /// ```
-pub fn load(source: impl Into<Source>, host: &Host) -> Result<Loaded, Vec<Diagnostic>> {
+pub fn load(source: impl Into<Source>, host: &Host) -> Result<Loaded, LoadError> {
     let loaded = load_all(source, host);
-    if loaded.problems.errors() > 0 { Err(loaded.problems.found) } else { Ok(loaded) }
+    loaded.problems.as_error().map_or(Ok(loaded), Err)
 }
 
 /// Loads what can be loaded: tools with problems are left out, and [`Loaded::problems`] says which and why.
@@ -45,12 +45,12 @@ pub fn load_all(source: impl Into<Source>, host: &Host) -> Loaded {
 }
 
 /// The environment variables a file declares, so that a program can ask for those that are not set.
-pub fn declared_env(source: impl Into<Source>, host: &Host) -> Result<Vec<Variable>, Vec<Diagnostic>> {
+pub fn declared_env(source: impl Into<Source>, host: &Host) -> Result<Vec<Variable>, LoadError> {
     let mut problems = Problems::default();
     let root = Loader::new(host).root(&mut problems, source.into());
-    match root {
-        Some(root) if problems.errors() == 0 => Ok(env::declared(&mut problems, &root, host)),
-        _ => Err(problems.found),
+    match problems.as_error() {
+        Some(error) => Err(error),
+        None => Ok(root.map(|root| env::declared(&mut problems, &root, host)).unwrap_or_default()),
     }
 }
 
@@ -131,8 +131,8 @@ impl Loaded {
     }
 
     /// What was found while loading.
-    pub fn problems(&self) -> &[Diagnostic] {
-        &self.problems.found
+    pub fn problems(&self) -> Vec<Diagnostic> {
+        self.problems.found.all()
     }
 
     /// Everything that can be known before running: unknown names, missing and mistyped parameters, branches that are

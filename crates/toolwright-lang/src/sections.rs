@@ -13,6 +13,7 @@ use crate::diag::{Place, Problems, Severity};
 use crate::exec::Globals;
 use crate::host::{Host, Server, Trust};
 use crate::json;
+use crate::shape;
 use crate::template::{self, Document};
 use crate::yaml::{Data, Node};
 
@@ -46,6 +47,10 @@ pub(crate) fn data(
     };
     for (key, node) in entries {
         let name: Arc<str> = key.key_text().into();
+        if !matches!(key.data, Data::Text(_)) {
+            let message = format!("the name of shared data is text, not {}", key.kind());
+            problems.error_hint(key.place, message, "expressions can only use names, such as `total`");
+        }
         let before = problems.errors();
         let document = Document::compile(problems, node);
         let compiled = problems.errors() == before;
@@ -160,7 +165,7 @@ fn server(
         _ => Vec::new(),
     };
     let trust = Trust {
-        required: !matches!(node.get("required").map(|node| &node.data), Some(Data::Bool(false))),
+        required: node.get("required").and_then(shape::flag).unwrap_or(true),
         sampling: text(node, "sampling"),
     };
     match (text(node, "command"), text(node, "url")) {
@@ -267,9 +272,9 @@ pub(crate) fn cli(builder: &mut Builder<'_>, node: &Node, shared: &Tools) -> Opt
         "all_as_list" => ProcessInput::AllAsList,
         _ => return None,
     };
-    let output = match node.get("json_output").map(|node| &node.data) {
-        Some(Data::Bool(true)) => CliOutput::Json,
-        Some(Data::Text(_)) => CliOutput::PrettyJson,
+    let output = match node.get("json_output") {
+        Some(node) if node.text().is_some_and(|word| &**word == "pretty") => CliOutput::PrettyJson,
+        Some(node) if shape::flag(node) == Some(true) => CliOutput::Json,
         _ => CliOutput::Text,
     };
     Some(Cli {

@@ -49,6 +49,10 @@ pub(crate) enum Kind {
     Template,
     Flag,
     Count,
+    /// A whole number, at least this.
+    Whole(i64),
+    /// A number that is not negative.
+    Number,
     /// Any value, taken as it is.
     Any,
     /// Any value; every text in it is a template.
@@ -153,8 +157,18 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
     let wanted = match key.kind {
         Kind::Any | Kind::Document => return,
         Kind::Text | Kind::Template => (!text(node)).then_some("text"),
-        Kind::Flag => (!matches!(node.data, Data::Bool(_))).then_some("true or false"),
+        Kind::Flag => flag(node).is_none().then_some("true or false"),
         Kind::Count => count(node).is_none().then_some("an integer"),
+        Kind::Whole(least) => match &node.data {
+            Data::Int(number) if *number >= least => None,
+            _ if least > 0 => Some("a whole number, 1 or more"),
+            _ => Some("a whole number, 0 or more"),
+        },
+        Kind::Number => match &node.data {
+            Data::Int(number) if *number >= 0 => None,
+            Data::Float(number) if *number >= 0.0 && number.is_finite() => None,
+            _ => Some("a number, 0 or more"),
+        },
         Kind::Documents | Kind::TemplateMap => (!matches!(node.data, Data::Map(_))).then_some("a map"),
         Kind::Texts | Kind::Templates => match &node.data {
             Data::List(items) if items.iter().all(text) => None,
@@ -167,9 +181,8 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
         },
         Kind::Hint => (!text(node) && !matches!(node.data, Data::Bool(_))).then_some("text, true or false"),
         Kind::JsonOutput => match &node.data {
-            Data::Bool(_) => None,
             Data::Text(word) if &**word == "pretty" => None,
-            _ => Some("true, false or `pretty`"),
+            _ => flag(node).is_none().then_some("true, false or `pretty`"),
         },
         Kind::Word(words) => {
             let known = node.text().is_some_and(|text| words.contains(&&**text));
@@ -204,8 +217,11 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
         },
     };
     if let Some(wanted) = wanted {
-        let message =
-            format!("`{}` of {} is {wanted}, not {}", key.name, with_article(shape.name), node.kind());
+        let given = match (key.kind, &node.data) {
+            (Kind::Whole(_) | Kind::Number, Data::Int(_) | Data::Float(_)) => node.key_text(),
+            _ => node.kind().to_owned(),
+        };
+        let message = format!("`{}` of {} is {wanted}, not {given}", key.name, with_article(shape.name));
         problems.add(Severity::Error, node.place, message, written(key, node));
     }
 }
@@ -216,6 +232,15 @@ pub(crate) fn count(node: &Node) -> Option<i64> {
         Data::Int(count) => Some(*count),
         Data::Null | Data::Bad => None,
         _ => Type::Integer.read(node.to_json(), "count").ok()?.as_i64(),
+    }
+}
+
+/// Whether something is so, read as arguments are: `true`, `'yes'` and `1` are true.
+pub(crate) fn flag(node: &Node) -> Option<bool> {
+    match &node.data {
+        Data::Bool(flag) => Some(*flag),
+        Data::Null | Data::Bad => None,
+        _ => Type::Boolean.read(node.to_json(), "flag").ok()?.as_bool(),
     }
 }
 
@@ -261,6 +286,7 @@ fn with_article(name: &str) -> String {
         "shared" | "chat" | "cli" | "if" | "call" | "eval" | "for_each" | "match" | "starlark"
         | "import_tool" | "import_tools" => format!("`{name}`"),
         "file" => "the file".to_owned(),
+        "limits" => "`limits`".to_owned(),
         _ if name.starts_with(['a', 'e', 'i', 'o', 'u', 'M']) => format!("an {name}"),
         _ => format!("a {name}"),
     }

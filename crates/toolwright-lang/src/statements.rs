@@ -169,7 +169,7 @@ impl Builder<'_> {
 
     fn matching_step(&mut self, node: &Node, visible: Visible<'_>) -> Option<Match> {
         let value = Snippet::compile(self.problems, node.get("match")?)?;
-        let trim = matches!(node.get("trim").map(|node| &node.data), Some(Data::Bool(true)));
+        let trim = node.get("trim").and_then(shape::flag).unwrap_or(false);
         let Data::List(matchers) = &node.get("matchers")?.data else { return None };
         let arms = matchers.iter().filter_map(|matcher| self.arm(matcher, visible)).collect();
         let default = self.body(node.get("default")?, visible);

@@ -95,7 +95,7 @@ fn tools(task: &Task) -> Result<Toolset> {
     let standard = toolwright_tools::standard()?;
     let host = Host::new().builtins(standard.clone());
     let loaded = load(Source::text("tools.yaml", include_str!("tools.yaml")), &host);
-    let loaded = loaded.map_err(|problems| anyhow::anyhow!("tools.yaml: {problems:?}"))?;
+    let loaded = loaded.context("tools.yaml")?;
     let mut offered = Toolset::new();
     for name in task.tools {
         let found = loaded.tools().get(name).or_else(|| standard.get(name));

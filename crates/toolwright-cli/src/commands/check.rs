@@ -87,7 +87,7 @@ fn check_file(path: &Path, start_servers: bool, json: bool) -> anyhow::Result<()
     Ok(())
 }
 
-/// What is wrong with the sections that are the program's business.
+/// What is wrong with the sections that are the program's business; `limits` is checked with the file.
 fn section_problems(loaded: &Loaded) -> Vec<Diagnostic> {
     let sandbox = || {
         let asked = sandboxes::of(&SandboxArgs::default(), Some(loaded))?;
@@ -95,7 +95,6 @@ fn section_problems(loaded: &Loaded) -> Vec<Diagnostic> {
     };
     let found = [
         ("policy", files::policy(loaded).map(drop)),
-        ("limits", files::limits(loaded).map(drop)),
         ("models", crate::models::named(Some(loaded)).map(drop)),
         ("sandbox", sandbox()),
     ];

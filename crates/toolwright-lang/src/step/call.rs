@@ -108,13 +108,11 @@ impl Call {
     }
 }
 
+/// Variables on their way to a callee.
+pub(crate) type Loan = Option<Arc<dyn std::any::Any + Send + Sync>>;
+
 /// The caller's variables that the callee asks for. What every flow of the file sees is not lent.
-fn lend(
-    callee: &Callee,
-    flow: &Flow<'_>,
-    frame: &Frame<'_>,
-    locals: &Locals,
-) -> Option<Arc<dyn std::any::Any + Send + Sync>> {
+pub(crate) fn lend(callee: &Callee, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> Loan {
     if callee.takes.is_empty() {
         return None;
     }

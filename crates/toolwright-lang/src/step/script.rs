@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use toolwright_core::{Manner, ToolContext, ToolError};
 use toolwright_expr::{HostArgs, HostError, Limits, NamedFunction, Scope as _, Script, Value};
 
-use super::call::Callee;
+use super::call::{Callee, Loan, lend};
 use crate::diag::Place;
 use crate::error;
 use crate::exec::{Flow, Frame, Locals, Outcome};
@@ -51,7 +51,7 @@ impl ScriptStep {
         }
     }
 
-    /// The variables and tools the script names; variables hide tools.
+    /// The variables and tools the script names; tools hide variables.
     fn scope(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> HashMap<String, Value> {
         let view = flow.view(frame, locals);
         let mut scope: HashMap<String, Value> = self
@@ -60,7 +60,8 @@ impl ScriptStep {
             .filter_map(|name| view.get(name).map(|value| (name.to_owned(), value)))
             .collect();
         for callee in &self.tools {
-            scope.entry(callee.name.to_string()).or_insert_with(|| function(flow.context, callee));
+            let lent = lend(callee, flow, frame, locals);
+            scope.insert(callee.name.to_string(), function(flow.context, callee, lent));
         }
         scope
     }
@@ -87,8 +88,9 @@ impl Drop for Raise {
     }
 }
 
-/// A tool as a function of named arguments.
-fn function(context: &ToolContext, callee: &Callee) -> Value {
+/// A tool as a function of named arguments. `lent` is what it may see of the flow's variables, as they were when the
+/// script began.
+fn function(context: &ToolContext, callee: &Callee, lent: Loan) -> Value {
     let (context, callee) = (context.clone(), callee.clone());
     Value::host(NamedFunction::new(callee.name.to_string(), move |arguments: HostArgs| {
         if !arguments.positional.is_empty() {
@@ -97,7 +99,8 @@ fn function(context: &ToolContext, callee: &Callee) -> Value {
         }
         let arguments: Map<String, Json> =
             arguments.named.iter().map(|(name, value)| (name.to_string(), json::from_value(value))).collect();
-        let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), Manner::default());
+        let manner = Manner { hint: None, lent: lent.clone() };
+        let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner);
         let outcome = tokio::runtime::Handle::current().block_on(call);
         outcome.map(|output| callee.value(&output)).map_err(|error| {
             let (class, message) = (error::class_of(&error).to_owned(), error.message().to_owned());

@@ -406,7 +406,7 @@ mod tests {
         let mut problems = Problems::default();
         let file = problems.sources.add("t.yaml", text);
         let node = parse(&mut problems, &mut Budget::default(), &mut NoIncludes, file);
-        match (node, problems.found.first()) {
+        match (node, problems.found.all().first()) {
             (Some(node), None) => Ok(node.to_json()),
             (_, Some(problem)) => Err(format!("{}:{} {}", problem.line, problem.column, problem.message)),
             (None, None) => Err("silent".to_owned()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 use serde::Deserialize;
 use serde_json::json;
-use toolwright_lang::{Diagnostic, Host, Loaded, Source, load, load_all};
+use toolwright_lang::{Host, LoadError, Loaded, Source, load, load_all};
 use toolwright_testkit::vectors;
 
 use crate::support::{call, loaded, problems, short};
@@ -52,7 +52,7 @@ impl Case {
 
 /// Loads a file as a program would, and checks what that cost.
 #[expect(clippy::print_stderr, reason = "the figures are shown with the test's output")]
-fn contained(name: &str, source: Source) -> Result<Loaded, Vec<Diagnostic>> {
+fn contained(name: &str, source: Source) -> Result<Loaded, LoadError> {
     let mut outcome = None;
     let start = ThreadTime::now();
     let memory = allocation_counter::measure(|| outcome = Some(load(source, &Host::new()))).bytes_max;
@@ -80,7 +80,7 @@ fn every_file_that_means_harm_is_refused() {
             );
             assert!(problem.render().len() < 4000, "{name}");
         }
-        let first = short(&found[0]);
+        let first = short(&found.problems()[0]);
         assert!(first.contains(&case.says), "{name}: {first}");
     }
 }
@@ -100,10 +100,11 @@ fn files_that_are_no_text_have_a_place() {
     let path = folder.path().join("bad.yaml");
     std::fs::write(&path, b"shared:\n  data: {a: \xff}\n").unwrap();
     let found = contained("YM-06 invalid UTF-8", path.clone().into()).unwrap_err();
-    assert_eq!((found[0].line, found[0].message.as_str()), (2, "the file is not UTF-8 text"));
+    let first = &found.problems()[0];
+    assert_eq!((first.line, first.message.as_str()), (2, "the file is not UTF-8 text"));
     std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
     let found = contained("YM-02 a file of 1 TiB", path.into()).unwrap_err();
-    assert!(found[0].message.contains("larger than"), "{}", found[0].message);
+    assert!(found.to_string().contains("larger than"), "{found}");
 }
 
 #[tokio::test]
@@ -227,8 +228,7 @@ fn a_file_that_is_replaced_while_loading_is_whole() {
             }
         });
         for _ in 0..40 {
-            let file =
-                load(path.clone(), &Host::new()).unwrap_or_else(|found| panic!("{}", found[0].render()));
+            let file = load(path.clone(), &Host::new()).unwrap_or_else(|error| panic!("{error}"));
             let (old, new): (Vec<&str>, Vec<&str>) =
                 file.tools().names().partition(|name| name.starts_with("old"));
             assert!(matches!((old.len(), new.len()), (40, 0) | (0, 60)), "{} and {}", old.len(), new.len());

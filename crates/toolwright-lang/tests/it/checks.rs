@@ -39,7 +39,9 @@ tools:
 
 #[test]
 fn hints_name_what_was_meant() {
-    let hint = |text: &str| load(Source::text("t.yaml", text), &host()).unwrap_err()[0].hint.clone().unwrap();
+    let hint = |text: &str| {
+        load(Source::text("t.yaml", text), &host()).unwrap_err().problems()[0].hint.clone().unwrap()
+    };
     assert_eq!(hint("shered: {}\n"), "did you mean `shared`?");
     assert_eq!(hint("tools: [{name: a, do: {evl: 1}}]\n"), "did you mean `eval`?");
     assert_eq!(hint("tools: [{import_tool: read_fil}]\n"), "did you mean `read_file`?");
@@ -139,7 +141,7 @@ tools:
 fn what_is_no_yaml_comes_with_advice() {
     let advice = |text: &str| {
         let found = load(Source::text("t.yaml", text), &host()).unwrap_err();
-        found[0].hint.clone().unwrap_or_default()
+        found.problems()[0].hint.clone().unwrap_or_default()
     };
     for (text, wanted) in [
         ("tools:\n\t- name: a\n", "blanks"),
@@ -361,9 +363,40 @@ tools:
 }
 
 #[test]
+fn limits_are_checked_like_everything_else() {
+    let text = "
+limits: {turns: -1, tool_calls: many, cost: 0.5, wall_time: .inf, max_paralel: 3, max_parallel: 0}
+shared: {data: {1: one}}
+";
+    assert_eq!(
+        found(text),
+        [
+            "error 2:17 `turns` of `limits` is a whole number, 0 or more, not -1",
+            "error 2:33 `tool_calls` of `limits` is a whole number, 0 or more, not text",
+            "error 2:61 `wall_time` of `limits` is a number, 0 or more, not inf",
+            "error 2:67 `limits` has no key `max_paralel`",
+            "error 2:97 `max_parallel` of `limits` is a whole number, 1 or more, not 0",
+            "error 3:17 the name of shared data is text, not an integer",
+        ]
+    );
+    assert_eq!(found("limits: {turns: 3, tokens: 0, cost: 1, max_parallel: 4}\n"), [""; 0]);
+}
+
+#[test]
+fn flags_are_read_as_arguments_are() {
+    let text = "tools: [{name: t, return_direct: 'yes', confidential: 0, do: {eval: 1}}]\n";
+    let file = loaded(text);
+    let settings = file.tools().get("t").unwrap().tool.settings();
+    assert_eq!((settings.return_direct, settings.confidential), (true, false));
+    let wrong = "tools: [{name: t, return_direct: maybe, do: {eval: 1}}]\n";
+    assert_eq!(problems(wrong), ["1:34 `return_direct` of a tool is true or false, not text"]);
+}
+
+#[test]
 fn a_problem_is_shown_with_its_line() {
     let text = "tools:\n  - name: t\n    do:\n      evl: 1\n";
-    let problem = &load(Source::text("tools/t.yaml", text), &host()).unwrap_err()[0];
+    let error = load(Source::text("tools/t.yaml", text), &host()).unwrap_err();
+    let problem = &error.problems()[0];
     assert_eq!(
         problem.render(),
         "error: this is no statement we know\n  --> tools/t.yaml:4:7\n4 |       evl: 1\n  |       ^^^^^^\n\nhint: did you mean `eval`?"

@@ -39,7 +39,7 @@ async fn run_example(file: &Path) {
 
 async fn run_text(shown: &str, text: &str) {
     let source = Source::text(shown, text);
-    let loaded = load(source, &host()).unwrap_or_else(|problems| panic!("{shown}: {}", problems[0].render()));
+    let loaded = load(source, &host()).unwrap_or_else(|error| panic!("{shown}: {error}"));
     let problems = loaded.check();
     let errors: Vec<_> = problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{shown}: {}", errors[0].render());

@@ -235,6 +235,29 @@ tools:
 }
 
 #[tokio::test]
+async fn tools_that_a_script_calls_see_the_flow_around_it() {
+    let file = "
+tools:
+  - {name: inner, input: [{name: q, type: int}], do: {eval: '${q} ${x} ${w}'}}
+  - {name: middle, do: {starlark: 'result = inner(q=1)'}}
+  - name: t
+    input: [{name: x, type: int}]
+    tools:
+      - {name: items, do: {eval: mine}}
+    do:
+      - eval: [stored]
+        store_as: items
+      - eval: W
+        store_as: w
+      - starlark: |
+          x = 99
+          result = [inner(q=x), middle(), items()]
+";
+    // The script's own `x` stays in the script; a tool hides a variable of its name.
+    assert_eq!(run(file, json!({"x": 3})).await, Ok(json!(["99 3 W", "1 3 W", "mine"])));
+}
+
+#[tokio::test]
 async fn settings_reach_the_tool() {
     let file = loaded(
         "

@@ -31,7 +31,7 @@ impl Folder {
     fn problems(&self) -> Vec<String> {
         match load(self.0.join("main.yaml"), &host()) {
             Ok(_) => Vec::new(),
-            Err(problems) => problems.iter().map(short).collect(),
+            Err(problems) => problems.problems().iter().map(short).collect(),
         }
     }
 }
@@ -136,14 +136,14 @@ tools:
     assert_eq!(call(&file, "greet", json!({})).await, Ok(json!("hello")));
     let two = "mcp: {gh: {transport: stdio, command: x, auto_import_scope: none}}\ntools: [{import_tool: 'mcp:gh/write*'}]\n";
     let problems = load(Source::text("t.yaml", two), &host().imports(Servers)).unwrap_err();
-    assert!(problems[0].message.contains("has 2 tools that match"));
+    assert!(problems.problems()[0].message.contains("has 2 tools that match"));
 }
 
 #[test]
 fn what_llm_workers_has_and_we_lack_is_named() {
     let text = "tools:\n  - import_tool: llm_workers.tools.unsafe.bash\n  - {import_tools: llm_workers.tools.fs.FilesystemToolkit, prefix: ''}\n";
     let problems = load(Source::text("t.yaml", text), &host()).unwrap_err();
-    let told: Vec<String> = problems.iter().map(short).collect();
+    let told: Vec<String> = problems.problems().iter().map(short).collect();
     assert_eq!(
         told,
         [
@@ -163,14 +163,14 @@ shared: {data: {k: '${env.KEY}-${env.PLAIN}'}}
 ";
     let source = || Source::text("t.yaml", text);
     let declared = declared_env(source(), &host().environment([("PLAIN", "p")]))
-        .unwrap_or_else(|problems| panic!("{}", problems[0].render()));
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(declared[0].description.as_deref(), Some("The key of ann"));
     assert_eq!((declared[0].is_set, declared[0].secret, declared[1].is_set), (false, true, true));
     let file = load(source(), &host().environment([("KEY", "s3cret"), ("PLAIN", "p")])).unwrap();
     assert_eq!(file.data()["k"].as_str(), Some("s3cret-p"));
     assert_eq!(file.secrets()[0].expose(), "s3cret");
     let missing = load(source(), &host()).unwrap_err();
-    assert_eq!(short(&missing[0]), "3:3 the environment variable `KEY` is not set");
+    assert_eq!(short(&missing.problems()[0]), "3:3 the environment variable `KEY` is not set");
 }
 
 /// Calls `add_one` until it has a number, then answers with it in a fence.
@@ -278,5 +278,5 @@ chat:
     assert_eq!(chat.system_message.as_deref(), Some("Hello ann"));
     let unknown =
         load(Source::text("t.yaml", "chat: {tools: [nope, {match: ['x*']}]}\n"), &host()).unwrap_err();
-    assert_eq!(unknown.len(), 2);
+    assert_eq!(unknown.into_iter().count(), 2);
 }

@@ -70,16 +70,14 @@ pub(crate) fn host() -> Host {
 
 /// A file from text; panics with the problems when it does not load.
 pub(crate) fn loaded(text: &str) -> Loaded {
-    load(Source::text("test.yaml", text), &host()).unwrap_or_else(|problems| {
-        panic!("{}", problems.iter().map(|problem| problem.render()).collect::<Vec<_>>().join("\n\n"))
-    })
+    load(Source::text("test.yaml", text), &host()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The problems of a file that does not load, as `line:column message`.
 pub(crate) fn problems(text: &str) -> Vec<String> {
     match load(Source::text("test.yaml", text), &host()) {
         Ok(_) => Vec::new(),
-        Err(problems) => problems.iter().map(short).collect(),
+        Err(error) => error.problems().iter().map(short).collect(),
     }
 }
 

@@ -54,29 +54,12 @@ pub(crate) fn is_parameter_name(name: &str) -> bool {
 /// The word most like `name`, when one is like enough to be meant.
 pub(crate) fn nearest<'a>(name: &str, words: &[&'a str]) -> Option<&'a str> {
     let scored = words.iter().filter_map(|word| {
-        let distance = edits(name, word);
+        let distance = strsim::osa_distance(name, word);
         let longest = name.len().max(word.len());
         let contained = name.len() > 2 && (word.contains(name) || name.contains(word));
         (contained || distance <= longest.div_ceil(3)).then_some((distance, *word))
     });
     scored.min_by_key(|(distance, _)| *distance).map(|(_, word)| word)
-}
-
-/// Edits that turn one word into another.
-fn edits(a: &str, b: &str) -> usize {
-    let mut last: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut row = vec![i + 1];
-        for (cb, pair) in b.chars().zip(last.windows(2)) {
-            let (Some(&above_left), Some(&above), Some(&left)) = (pair.first(), pair.last(), row.last())
-            else {
-                continue;
-            };
-            row.push((above_left + usize::from(ca != cb)).min(above + 1).min(left + 1));
-        }
-        last = row;
-    }
-    last.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -69,10 +69,11 @@ pub(super) fn decision(vector: &Json) -> Option<Decision> {
     let schema_word = ["string", "integer", "number", "boolean", "object", "array", "any"]
         .iter()
         .any(|word| message.ends_with(&format!("Unknown type: {word}")));
-    let matching = message.contains("Must contain one of") && yaml.contains("match:");
+    let matching = message.contains("Must contain one of ['if'") && yaml.contains("matchers:");
     let described = message.contains("CustomTool") && message.contains("\ndescription\n");
-    let undescribed =
-        message.contains("<custom_tool definition>.input") && message.contains(".description\n");
+    let undescribed = message.starts_with("1 validation error")
+        && message.contains("<custom_tool definition>.input")
+        && message.contains(".description\n  Field required");
     let top_level_tools = message.starts_with("1 validation error for WorkersConfig\ntools\n");
     let older_transport = message.contains("Input tag 'sse' found using 'transport'");
     if schema_word || matching || described || undescribed || top_level_tools || older_transport {
@@ -116,7 +117,7 @@ impl Decision {
 
 async fn loads(vector: &Json) -> Verdict {
     let wanted = || "a tool that loads, and gives a value or refuses its arguments".to_owned();
-    let loaded = load(source(vector), &host()).map_err(|problems| (wanted(), format!("{problems:?}")))?;
+    let loaded = load(source(vector), &host()).map_err(|problems| (wanted(), format!("{problems}")))?;
     let name = vector.get("tool").and_then(Json::as_str).unwrap_or_default();
     let input = vector.get("input").map_or_else(|| json!({}), plain);
     match call(&loaded, name, input, None).await.0 {

@@ -22,8 +22,8 @@ pub(super) async fn run(vector: &Json, files: &Files) -> Verdict {
     lay_out(folder.path(), files).map_err(|error| broken(&error))?;
     let policy = Policy { workspace: Some(folder.path().to_owned()), ..Policy::private() };
     let sandbox = LocalSandbox::open(policy).await.map_err(|error| broken(&error))?;
-    let loaded = load(source(vector), &host())
-        .map_err(|problems| (describe(expect), format!("load: {problems:?}")))?;
+    let loaded =
+        load(source(vector), &host()).map_err(|problems| (describe(expect), format!("load: {problems}")))?;
     let name = vector.get("tool").and_then(Json::as_str).unwrap_or_default();
     let input = vector.get("input").cloned().unwrap_or_else(|| json!({}));
     let (mut outcome, _) =
@@ -96,7 +96,7 @@ pub(super) fn confirm(vector: &Json) -> Verdict {
     let wanted = vector.pointer("/expect/ok").unwrap_or(&Json::Null);
     let name = vector.get("tool").and_then(Json::as_str).unwrap_or_default();
     let loaded =
-        load(source(vector), &host()).map_err(|problems| (wanted.to_string(), format!("{problems:?}")))?;
+        load(source(vector), &host()).map_err(|problems| (wanted.to_string(), format!("{problems}")))?;
     let entry = loaded.tools().get(name).ok_or((wanted.to_string(), "no such tool".to_owned()))?;
     let input = vector.get("input").cloned().unwrap_or_default();
     let settings = entry.tool.settings();

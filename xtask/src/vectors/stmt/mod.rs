@@ -93,7 +93,7 @@ async fn tool(vector: &Json) -> Verdict {
         Ok(loaded) => loaded,
         Err(problems) => {
             let phase = expect.pointer("/error/phase").and_then(Json::as_str);
-            let told: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
+            let told: Vec<_> = problems.problems().iter().map(|problem| problem.message.as_str()).collect();
             return if phase == Some("load") {
                 Ok(())
             } else {
@@ -268,7 +268,7 @@ impl Shown {
 fn schema(vector: &Json) -> Verdict {
     let name = vector.get("tool").and_then(Json::as_str).unwrap_or_default();
     let loaded =
-        load(source(vector), &host()).map_err(|problems| ("a tool".to_owned(), format!("{problems:?}")))?;
+        load(source(vector), &host()).map_err(|problems| ("a tool".to_owned(), format!("{problems}")))?;
     let entry = loaded.tools().get(name).ok_or(("a tool".to_owned(), "none".to_owned()))?;
     let spec = entry.tool.spec();
     let got = json!({"type": "function", "function": {
@@ -284,7 +284,7 @@ async fn cli(vector: &Json) -> Verdict {
         Ok(loaded) => loaded,
         Err(problems) => {
             let fine = expect.pointer("/error/phase").is_some_and(|phase| phase == "load");
-            return if fine { Ok(()) } else { Err((expect.to_string(), format!("{problems:?}"))) };
+            return if fine { Ok(()) } else { Err((expect.to_string(), format!("{problems}"))) };
         }
     };
     let Some(cli) = loaded.cli() else {
@@ -323,9 +323,11 @@ fn inputs(vector: &Json) -> Vec<String> {
     let stdin = vector.get("stdin").and_then(Json::as_str).unwrap_or_default();
     let arguments =
         vector.get("args").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+    let mut lines = stdin.lines();
     arguments
         .flat_map(|argument| match argument {
-            "-" => stdin.lines().map(|line| line.trim().to_owned()).collect(),
+            // Who reads a second time finds nothing left.
+            "-" => lines.by_ref().map(|line| line.trim().to_owned()).collect(),
             other => vec![other.to_owned()],
         })
         .collect()

@@ -95,7 +95,7 @@ struct Seen {
 }
 
 async fn play(vector: &Json) -> Result<Seen, String> {
-    let loaded = load(source(vector), &host()).map_err(|problems| format!("{problems:?}"))?;
+    let loaded = load(source(vector), &host()).map_err(|problems| format!("{problems}"))?;
     let chat = loaded.chat().ok_or("no `chat` section")?;
     let asked = Asked::new(vector);
     let model = Recorded::new(vector);
