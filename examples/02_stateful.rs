@@ -67,7 +67,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tools = Toolset::new().with(write_diary())?.combined(database.tools()?)?;
     println!("tools: {}", tools.names().collect::<Vec<_>>().join(", "));
 
-    let new_run = || Run::builder(tools.clone()).state::<Greeting>(Arc::new(Greeting("noted:"))).build();
+    let new_run = || Run::builder(tools.clone()).state(Greeting("noted:")).build();
     let (first, second) = (new_run()?, new_run()?);
     let call = |run: Run, tool: &'static str, arguments: serde_json::Value| async move {
         let result = run.call(ToolCall::new("1", tool, arguments)).await?;

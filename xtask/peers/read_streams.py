@@ -32,6 +32,17 @@ class Player(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def stop_of(reason):
+    """Whether a reply ended as it should; a server that gives no reason has none to complain."""
+    usual = ("end_turn", "tool_use", "stop", "tool_calls", "completed", "STOP", None)
+    return "done" if reason in usual else "other"
+
+
+def counts_of(usage, *fields):
+    """Counts that a server left out are none."""
+    return [getattr(usage, field, None) or 0 for field in fields]
+
+
 @functools.cache
 def anthropic_client(base):
     from anthropic import Anthropic
@@ -44,12 +55,15 @@ def anthropic(base, name):
     messages = anthropic_client(base).messages
     with messages.stream(model="m", max_tokens=9, messages=message, extra_headers=headers) as stream:
         reply = stream.get_final_message()
+    texts = {"text": lambda block: block.text, "thinking": lambda block: block.thinking, "tool_use": lambda block: block.id}
+    kinds = {"text": "text", "thinking": "thought", "tool_use": "call"}
     return {
         "text": "".join(block.text for block in reply.content if block.type == "text"),
         "reasoning": "".join(block.thinking for block in reply.content if block.type == "thinking"),
         "calls": [[b.id, b.name, b.input] for b in reply.content if b.type == "tool_use"],
-        "stop": reply.stop_reason,
-        "usage": [reply.usage.input_tokens, reply.usage.output_tokens],
+        "stop": stop_of(reply.stop_reason),
+        "usage": counts_of(reply.usage, "input_tokens", "output_tokens"),
+        "order": [f"{kinds[b.type]}:{texts[b.type](b)}" for b in reply.content if b.type in kinds],
     }
 
 
@@ -71,8 +85,9 @@ def openai_chat(base, name):
         "text": choice.message.content or "",
         "reasoning": "",
         "calls": [[call.id, call.function.name, json.loads(call.function.arguments or "{}")] for call in calls],
-        "stop": choice.finish_reason,
-        "usage": [reply.usage.prompt_tokens, reply.usage.completion_tokens],
+        "stop": stop_of(choice.finish_reason),
+        "usage": counts_of(reply.usage, "prompt_tokens", "completion_tokens"),
+        "order": [],
     }
 
 
@@ -85,9 +100,18 @@ def openai_responses(base, name):
         "text": reply.output_text,
         "reasoning": "".join(s.text for item in reply.output if item.type == "reasoning" for s in item.summary),
         "calls": [[call.call_id, call.name, json.loads(call.arguments or "{}")] for call in calls],
-        "stop": reply.status,
-        "usage": [reply.usage.input_tokens, reply.usage.output_tokens],
+        "stop": stop_of(reply.status),
+        "usage": counts_of(reply.usage, "input_tokens", "output_tokens"),
+        "order": [item_of(item) for item in reply.output],
     }
+
+
+def item_of(item):
+    if item.type == "message":
+        return "text:" + "".join(part.text for part in item.content if part.type == "output_text")
+    if item.type == "reasoning":
+        return "thought:" + "".join(part.text for part in item.summary)
+    return f"call:{item.call_id}"
 
 
 @functools.cache
@@ -98,21 +122,25 @@ def gemini_client(base):
 
 
 def gemini(base, name):
-    text, thoughts, calls, stop, usage = "", "", [], None, [0, 0]
+    text, thoughts, calls, stop, usage, order = "", "", [], None, [0, 0], []
     for chunk in gemini_client(base).models.generate_content_stream(model=name, contents="x"):
-        candidate = chunk.candidates[0]
-        for part in (candidate.content.parts if candidate.content else None) or []:
+        candidate = chunk.candidates[0] if chunk.candidates else None
+        for part in (candidate.content.parts if candidate and candidate.content else None) or []:
             if part.function_call:
                 calls.append([part.function_call.id, part.function_call.name, part.function_call.args or {}])
+                order.append(f"call:{part.function_call.id}")
             elif part.thought:
-                thoughts += part.text
+                thoughts += part.text or ""
+                order.append(f"thought:{part.text or ''}")
             else:
                 text += part.text or ""
-        stop = candidate.finish_reason.value if candidate.finish_reason else stop
+                order.append(f"text:{part.text or ''}")
+        stop = candidate.finish_reason.value if candidate and candidate.finish_reason else stop
         if chunk.usage_metadata:
-            counts = chunk.usage_metadata
-            usage = [counts.prompt_token_count, counts.candidates_token_count + (counts.thoughts_token_count or 0)]
-    return {"text": text, "reasoning": thoughts, "calls": calls, "stop": stop, "usage": usage}
+            fields = ("prompt_token_count", "candidates_token_count", "thoughts_token_count")
+            read, written, thought = counts_of(chunk.usage_metadata, *fields)
+            usage = [read, written + thought]
+    return {"text": text, "reasoning": thoughts, "calls": calls, "stop": stop_of(stop), "usage": usage, "order": order}
 
 
 @functools.cache
@@ -149,14 +177,19 @@ def bedrock_converse(base, name):
         elif "messageStop" in event:
             stop = event["messageStop"]["stopReason"]
         elif "metadata" in event:
-            usage = [event["metadata"]["usage"][key] for key in ("inputTokens", "outputTokens")]
+            usage = [event["metadata"].get("usage", {}).get(key, 0) for key in ("inputTokens", "outputTokens")]
     blocks = [blocks[index] for index in sorted(blocks)]
+    order = [
+        f"call:{b['toolUseId']}" if "toolUseId" in b else f"thought:{b['thought']}" if b["thought"] else f"text:{b['text']}"
+        for b in blocks
+    ]
     return {
         "text": "".join(block.get("text", "") for block in blocks),
         "reasoning": "".join(block.get("thought", "") for block in blocks),
         "calls": [[b["toolUseId"], b["name"], json.loads(b["input"] or "{}")] for b in blocks if "toolUseId" in b],
-        "stop": stop,
+        "stop": stop_of(stop),
         "usage": usage,
+        "order": order,
     }
 
 

@@ -1,16 +1,15 @@
 //! Which model answers: the one that is named, or the best there is on this machine.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use serde_json::Value;
+use tokio::runtime::Handle;
 use toolwright::lang::{Host, Loaded};
 use toolwright::vendor::VENDORS;
-use toolwright::{ConnectError, Model, ModelConfig, ScriptedModel, ToolError};
+use toolwright::{ConnectError, Model, ModelConfig, ScriptedModel, ToolError, offered};
 
 use crate::prompt::printable;
 use crate::report::Usage;
@@ -150,7 +149,7 @@ pub fn locals() -> Vec<Local> {
     let (llama, ollama) = (llama_host(), ollama_host());
     let named_first = ollama.is_some() && llama.is_none();
     let address = llama.unwrap_or_else(|| "127.0.0.1:8080".to_owned());
-    let llama = Local { what: "llama.cpp server", vendor: "llama-cpp", address };
+    let llama = Local { what: "llama.cpp server", vendor: "llama.cpp", address };
     let address = ollama.unwrap_or_else(|| "127.0.0.1:11434".to_owned());
     let ollama = Local { what: "Ollama server", vendor: "ollama", address };
     if named_first { vec![ollama, llama] } else { vec![llama, ollama] }
@@ -194,11 +193,10 @@ impl Local {
 
     /// The models it has; none when it does not answer.
     pub fn models(&self) -> Vec<String> {
-        let vendor = VENDORS.iter().find(|known| known.name.replace(['.', '_'], "-") == self.vendor);
-        let answer = vendor.and_then(|_| get(&self.address, "/v1/models"));
-        let list = answer.as_ref().and_then(|answer| answer.get("data")?.as_array()).into_iter().flatten();
-        let names = list.filter_map(|model| Some(format!("{}/{}", vendor?.name, model.get("id")?.as_str()?)));
-        names.take(Self::MOST).collect()
+        let base = format!("http://{}/v1", self.address);
+        let asked = offered(&base, Duration::from_millis(200), Duration::from_secs(1));
+        let names = tokio::task::block_in_place(|| Handle::current().block_on(asked)).unwrap_or_default();
+        names.iter().take(Self::MOST).map(|name| format!("{}/{name}", self.vendor)).collect()
     }
 }
 
@@ -206,23 +204,6 @@ impl Local {
 pub fn listens(address: &str) -> Option<TcpStream> {
     let address = address.to_socket_addrs().ok()?.next()?;
     TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok()
-}
-
-/// Asks a server; `None` when there is none, or it does not answer with JSON soon.
-fn get(address: &str, path: &str) -> Option<Value> {
-    const MOST: u64 = 1 << 20;
-    let mut stream = listens(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
-    stream.set_write_timeout(Some(Duration::from_secs(1))).ok()?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n").ok()?;
-    let mut answer = Vec::new();
-    // A server that keeps the connection open ends the reading by its silence.
-    let _ = stream.take(MOST).read_to_end(&mut answer);
-    let text = String::from_utf8_lossy(&answer);
-    let (head, _) = text.split_once("\r\n\r\n").filter(|(head, _)| head.contains(" 200 "))?;
-    let body = text.get(head.len()..)?;
-    let (start, end) = (body.find('{')?, body.rfind('}')?);
-    serde_json::from_str(body.get(start..=end)?).ok()
 }
 
 /// The model of a name: one of the file's, or `vendor/model`.

@@ -278,8 +278,14 @@ impl RunScope {
 
     /// Gives tools access to `state`, one value per type.
     #[must_use]
-    pub fn with_state<T: Send + Sync + 'static>(mut self, state: impl Into<Arc<T>>) -> Self {
-        self.states.insert(TypeId::of::<T>(), state.into());
+    pub fn with_state<T: Send + Sync + 'static>(self, state: T) -> Self {
+        self.with_shared_state(Arc::new(state))
+    }
+
+    /// Gives tools access to a value that the program holds too.
+    #[must_use]
+    pub fn with_shared_state<T: Send + Sync + 'static>(mut self, state: Arc<T>) -> Self {
+        self.states.insert(TypeId::of::<T>(), state);
         self
     }
 
@@ -289,7 +295,7 @@ impl RunScope {
         found.ok_or_else(|| {
             let name = std::any::type_name::<T>();
             ToolError::fatal(format!("the run has no state of type `{name}`"))
-                .hint(format!("add it when building the run: `.state::<{name}>(...)`"))
+                .hint("add it when building the run: `.state(...)` with a value of that type")
         })
     }
 
@@ -386,8 +392,7 @@ mod tests {
 
     #[test]
     fn injected_state_is_found_by_type_and_its_absence_is_fatal() {
-        let context =
-            ToolContext::detached_in(RunScope::default().with_state::<String>(Arc::new("db".to_owned())));
+        let context = ToolContext::detached_in(RunScope::default().with_state("db".to_owned()));
         assert_eq!(*context.state::<String>().unwrap(), "db");
         let missing = context.state::<u32>().unwrap_err();
         assert!(missing.is_fatal() && missing.message().contains("u32"));

@@ -74,6 +74,9 @@ pub struct AssistantMessage {
     /// The tools it asks for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
+    /// For each call, how many blocks of `content` came before it. Empty when all of them did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls_after: Vec<usize>,
     /// Names of tools whose later calls in this message are skipped once one of them failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fail_fast: Vec<String>,

@@ -7,7 +7,8 @@ use toolwright_core::{ModelError, ModelOptions, Secret, nearest};
 use toolwright_net::{Proxies, ProxyError};
 
 use crate::aws::Signer;
-use crate::aws::profile::Profile;
+use crate::aws::profile::{Keys, Profile};
+use crate::aws::sigv4::Credentials;
 use crate::http::{Http, HttpLimits, Route};
 use crate::model::VendorModel;
 use crate::pace::{Bucket, Pace};
@@ -167,13 +168,12 @@ pub fn connect(
     if let Auth::Aws { service } = vendor.auth {
         let profile = Profile::find(&environment);
         if key.is_none() || base.contains("{region}") {
-            let region = region(settings.region.or(profile.region), vendor)?;
+            let region = region(settings.region.or_else(|| profile.region.clone()), vendor)?;
             base = base.replace("{region}", &region);
-            let credentials = profile.credentials.filter(|_| key.is_none());
-            signer = credentials.map(|credentials| Signer { credentials, region, service });
-        }
-        if let (None, None, Some(elsewhere)) = (&key, &signer, profile.elsewhere) {
-            return Err(ConnectError::KeysElsewhere { profile: profile.name, elsewhere });
+            if key.is_none() {
+                let credentials = signing_keys(profile)?;
+                signer = credentials.map(|credentials| Signer { credentials, region, service });
+            }
         }
     }
     let base = base_url(&base, vendor)?;
@@ -242,6 +242,18 @@ fn versioned(
     Ok(settings)
 }
 
+/// The keys that sign requests; `None` when nothing speaks of any.
+fn signing_keys(profile: Profile) -> Result<Option<Credentials>, ConnectError> {
+    let Profile { name: profile, keys, .. } = profile;
+    match keys {
+        Keys::Given(credentials) => Ok(Some(credentials)),
+        Keys::None => Ok(None),
+        Keys::Elsewhere(elsewhere) => Err(ConnectError::KeysElsewhere { profile, elsewhere }),
+        Keys::Half(there, missing) => Err(ConnectError::HalfAKey { there, missing }),
+        Keys::NoProfile => Err(ConnectError::NoProfile { profile }),
+    }
+}
+
 /// A region that may become part of a host's name.
 fn region(region: Option<String>, vendor: &'static Vendor) -> Result<String, ConnectError> {
     let region = region.ok_or(ConnectError::NoRegion { vendor })?;
@@ -296,6 +308,10 @@ pub enum ConnectError {
     BadRegion { region: String },
     /// The profile says where keys can be had, and holds none.
     KeysElsewhere { profile: String, elsewhere: &'static str },
+    /// There is an access key, and the secret one that belongs to it is missing.
+    HalfAKey { there: &'static str, missing: &'static str },
+    /// The environment names a profile that is in no file.
+    NoProfile { profile: String },
     /// The variable that is to hold the key is not set.
     NoVariable { name: String, variable: String },
     /// The vendor's API has no version that could be chosen.
@@ -332,10 +348,13 @@ impl ConnectError {
                 "`aws configure export-credentials --profile {profile} --format env` prints keys to put into the \
                  environment"
             )),
+            ConnectError::NoProfile { .. } => {
+                Some("AWS_PROFILE names a section of ~/.aws/credentials or ~/.aws/config".to_owned())
+            }
             ConnectError::NoRegion { .. } => {
                 Some("put it into the environment variable AWS_REGION, for example us-east-1".to_owned())
             }
-            ConnectError::NoVariable { .. } => None,
+            ConnectError::NoVariable { .. } | ConnectError::HalfAKey { .. } => None,
             ConnectError::NoVersion { .. } => Some("put the version into `base_url`, or a header".to_owned()),
             ConnectError::BadPrice { .. } => Some(format!(
                 "write dollars for a million tokens read and written, for example {PRICE_VARIABLE}=3,15"
@@ -387,6 +406,12 @@ impl std::fmt::Display for ConnectError {
             ConnectError::BadRegion { region } => write!(f, "{region:?} is no region"),
             ConnectError::KeysElsewhere { profile, elsewhere } => {
                 write!(f, "the profile `{profile}` holds no keys but {elsewhere}, which is not supported")
+            }
+            ConnectError::HalfAKey { there, missing } => {
+                write!(f, "{there} has an access key of Amazon's but no `{missing}`")
+            }
+            ConnectError::NoProfile { profile } => {
+                write!(f, "there is no profile `{profile}` in Amazon's files")
             }
             ConnectError::Proxy(error) => write!(f, "{error}"),
             ConnectError::Http(_) => f.write_str("the connection cannot be set up"),

@@ -1,5 +1,5 @@
 //! How Toolwright dials. Models, MCP servers and search engines are reached through [`Dial`] and in no other way. (A sandbox's
-//! proxy connects for what runs inside, and the program knocks at ports of this machine to see whether a model listens there.)
+//! proxy connects for what runs inside, and `toolwright doctor` knocks at ports of this machine to see whether a model listens there.)
 //!
 //! It reads no environment: no proxy variables, no credentials; callers say which [`Proxies`] to use. Redirects are never
 //! followed, because they could carry a key to another host.

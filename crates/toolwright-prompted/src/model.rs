@@ -270,6 +270,7 @@ impl PromptFormat {
             message.content.push(Content::text(before));
         }
         let calls = calls.into_iter().enumerate();
+        message.calls_after.clear();
         message.tool_calls = calls
             .map(|(at, (name, arguments))| ToolCall::new(format!("call_{turn}_{at}"), name, arguments))
             .collect();

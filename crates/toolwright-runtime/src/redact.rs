@@ -1,9 +1,13 @@
 //! Keeping secrets out of everything that is written down.
 //!
-//! Two ways find them: known values (and their base64 and URL forms) wherever they stand, and values under names that
-//! mean a secret, such as `password` or `Authorization`. Of an event only what models, tools and people said is looked
+//! Two ways find them: known values wherever they stand (also in base64, in hexadecimal digits, with the escapes of JSON
+//! and of addresses, and wrapped over several lines), and values under names that mean a secret, such as `password` or
+//! `Authorization`. Of an event only what models, tools and people said is looked
 //! at: the frame by which it is read again stays as it is.
 
+mod view;
+
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
@@ -12,11 +16,16 @@ use regex::Regex;
 use serde_json::Value;
 use toolwright_core::Secret;
 
+use self::view::View;
+
 /// What stands where a secret was.
 pub const REDACTED: &str = "[redacted]";
 
 /// Values shorter than this are too common to look for.
 const SHORTEST: usize = 6;
+
+/// Values shorter than this are not looked for across lines: a column of numbers holds many of those.
+const SHORTEST_WRAPPED: usize = 16;
 
 /// The shortest part of a secret that is looked for where text was cut.
 const SHORTEST_PART: usize = 3;
@@ -50,6 +59,23 @@ impl std::fmt::Debug for Known {
     }
 }
 
+impl Known {
+    /// Finds secrets in a text and in its joined lines; `back` says where in the original a place of the text is.
+    fn look(&self, text: &str, back: &dyn Fn(Range<usize>) -> Range<usize>, found: &mut Vec<Range<usize>>) {
+        found.extend(self.search.find_iter(text).map(|hit| back(self.whole(text, &hit))));
+        if let Some(view) = View::of_lines(text) {
+            let hits = self.search.find_iter(&view.text).filter(|hit| hit.len() >= SHORTEST_WRAPPED);
+            found.extend(hits.map(|hit| back(view.range(&self.whole(&view.text, &hit)))));
+        }
+    }
+
+    /// All that a hit hides.
+    fn whole(&self, text: &str, hit: &aho_corasick::Match) -> Range<usize> {
+        let base64 = self.forms.get(hit.pattern().as_usize()).is_some_and(|form| form.base64);
+        if base64 { with_beside(text, hit.range()) } else { hit.range() }
+    }
+}
+
 /// A way to write a secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Form {
@@ -65,8 +91,18 @@ impl Redactor {
         for secret in secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST) {
             let plain = secret.expose();
             let json = Value::String(plain.to_owned()).to_string();
-            let url = percent(plain);
-            let texts = [plain.to_owned(), json.trim_matches('"').to_owned(), url.to_lowercase(), url];
+            let json = json.get(1..json.len() - 1).unwrap_or(plain).to_owned();
+            let hex = |upper: bool| plain.bytes().map(move |byte| hex_digits(byte, upper)).collect();
+            let form = percent(plain, true).replace("%20", "+");
+            let texts = [
+                plain.to_owned(),
+                json,
+                percent(plain, false),
+                percent(plain, true),
+                form,
+                hex(false),
+                hex(true),
+            ];
             forms.extend(texts.map(|text| Form { text, base64: false }));
             forms.extend(inside_base64(plain).map(|text| Form { text, base64: true }));
         }
@@ -125,17 +161,17 @@ impl Redactor {
         match value {
             Value::String(text) => self.redact_string(text),
             Value::Number(number) => {
-                let text = number.to_string();
-                if self.holds_known(&text) {
-                    *value = Value::String(self.redact_text(&text));
+                if let Some(clean) = self.without_known(&number.to_string()) {
+                    *value = Value::String(clean);
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
             Value::Object(map) => {
-                let leaking: Vec<String> = map.keys().filter(|key| self.holds_known(key)).cloned().collect();
-                for key in leaking {
+                let clean = |key: &String| Some((key.clone(), self.without_known(key)?));
+                let leaking: Vec<(String, String)> = map.keys().filter_map(clean).collect();
+                for (key, clean) in leaking {
                     if let Some(item) = map.shift_remove(&key) {
-                        map.insert(self.redact_text(&key), item);
+                        map.insert(clean, item);
                     }
                 }
                 for (key, item) in map.iter_mut() {
@@ -162,8 +198,8 @@ impl Redactor {
             }
             // An object may say a name twice, and only the last is seen in it: the text is looked at as well.
         }
-        if self.holds_known(text) {
-            *text = self.redact_text(text);
+        if let Some(clean) = self.without_known(text) {
+            *text = clean;
         }
         if text.contains(" bytes left out") {
             *text = self.redact_at_cuts(text);
@@ -173,25 +209,46 @@ impl Redactor {
         }
     }
 
-    fn holds_known(&self, text: &str) -> bool {
-        self.known.as_ref().is_some_and(|known| known.search.is_match(text))
-    }
-
     /// The text without known secrets.
     pub fn redact_text(&self, text: &str) -> String {
-        let Some(known) = &self.known else { return text.to_owned() };
-        let mut out = String::with_capacity(text.len());
-        let mut done = 0;
-        for found in known.search.find_iter(text) {
-            let base64 = known.forms.get(found.pattern().as_usize()).is_some_and(|form| form.base64);
-            let (start, end) =
-                if base64 { with_beside(text, found.range()) } else { (found.start(), found.end()) };
-            out.push_str(text.get(done..start).unwrap_or_default());
+        self.without_known(text).unwrap_or_else(|| text.to_owned())
+    }
+
+    /// The text without known secrets; `None` when it holds none.
+    fn without_known(&self, text: &str) -> Option<String> {
+        let places = self.known_in(text);
+        let (mut out, mut done) = (String::new(), 0);
+        for found in &places {
+            out.push_str(text.get(done..found.start).unwrap_or_default());
             out.push_str(REDACTED);
-            done = end;
+            done = found.end;
         }
         out.push_str(text.get(done..).unwrap_or_default());
-        out
+        (!places.is_empty()).then_some(out)
+    }
+
+    /// Where known secrets stand in the text, however they are written; the places do not overlap.
+    fn known_in(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(known) = &self.known else { return Vec::new() };
+        let mut found = Vec::new();
+        known.look(text, &|range| range, &mut found);
+        if let Some(view) = View::of_percent(text) {
+            known.look(&view.text, &|range| view.range(&range), &mut found);
+        }
+        if let Some(view) = View::of_backslashes(text) {
+            known.look(&view.text, &|range| view.range(&range), &mut found);
+            // JSON inside JSON is common: an argument that holds a file, a result that holds a reply.
+            if let Some(inner) = View::of_backslashes(&view.text) {
+                known.look(&inner.text, &|range| view.range(&inner.range(&range)), &mut found);
+            }
+        }
+        found.sort_by_key(|range| range.start);
+        found.dedup_by(|next, last| {
+            let same = next.start < last.end;
+            last.end = if same { last.end.max(next.end) } else { last.end };
+            same
+        });
+        found
     }
 
     /// Text that was cut to fit, without the parts of secrets on both sides of each cut.
@@ -248,14 +305,14 @@ fn inside_base64(secret: &str) -> impl Iterator<Item = String> {
 }
 
 /// The range with the characters of base64 beside it that hold bits of the same bytes, and the padding.
-fn with_beside(text: &str, range: std::ops::Range<usize>) -> (usize, usize) {
+fn with_beside(text: &str, range: Range<usize>) -> Range<usize> {
     let part = |place: usize| {
         text.as_bytes().get(place).is_some_and(|c| c.is_ascii_alphanumeric() || b"+/-_".contains(c))
     };
     let start = range.start.checked_sub(1).filter(|&place| part(place)).unwrap_or(range.start);
     let mut end = if part(range.end) { range.end + 1 } else { range.end };
     end += text.as_bytes().iter().skip(end).take(2).take_while(|&&c| c == b'=').count();
-    (start, end)
+    start..end
 }
 
 /// Text that holds pieces of JSON, as arguments that were cut off do: `"password": "..."` hides its value there too.
@@ -298,11 +355,17 @@ pub fn is_secret_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| plain.ends_with(ending)) && plain != "stoptoken"
 }
 
-fn percent(text: &str) -> String {
+fn percent(text: &str, upper: bool) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
+    let one = |byte: u8| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{}", hex_digits(byte, upper)),
+    };
+    text.bytes().map(one).collect()
+}
+
+fn hex_digits(byte: u8, upper: bool) -> String {
+    if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }
 }
 
 #[cfg(test)]
@@ -359,6 +422,62 @@ mod tests {
             }
         }
         assert!(!format!("{redactor:?}").contains("hunter"));
+    }
+
+    #[test]
+    fn no_way_of_writing_a_secret_hides_it() {
+        use base64::engine::general_purpose::STANDARD;
+        let secret =
+            "Sup3r/S3cret \"key\"+value=\u{e9}-0123456789-abcdefghij-ABCDEFGHIJ-klmnopqrst-KLMNOPQRST";
+        let redactor = Redactor::new([Secret::new(secret)]);
+        let wrap = |text: &str, width: usize, between: &str| {
+            let lines = text.as_bytes().chunks(width).map(|line| String::from_utf8_lossy(line).into_owned());
+            lines.collect::<Vec<_>>().join(between)
+        };
+        let base64 = STANDARD.encode(format!("user:{secret}\n"));
+        let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let json = Value::from(secret).to_string();
+        let everything: String = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let texts = [
+            wrap(&base64, 76, "\n"),
+            wrap(&base64, 64, "\r\n"),
+            wrap(&base64, 20, "\n    "),
+            wrap(&base64, 76, "\\n"),
+            hex.to_uppercase(),
+            wrap(&hex, 60, "\n"),
+            json.replace('/', "\\/"),
+            Value::from(json.clone()).to_string(),
+            json.replace('\u{e9}', "\\u00e9"),
+            percent(secret, false),
+            percent(secret, true).replace("%20", "+"),
+            percent(secret, true).replace("%2F", "/").replace("%3D", "="),
+            everything,
+            wrap(&secret.replace('\u{e9}', "e"), 40, "\n"),
+        ];
+        let redactor_of_the_last = Redactor::new([Secret::new(secret.replace('\u{e9}', "e"))]);
+        for text in texts {
+            let text = format!("before {text} after");
+            let mut clean = redactor.redact_text(&text);
+            if clean == text {
+                clean = redactor_of_the_last.redact_text(&text);
+            }
+            assert!(clean.starts_with("before ") && clean.ends_with(" after"), "{clean}");
+            assert!(clean.contains(REDACTED) && clean.len() < 50, "{clean}");
+        }
+    }
+
+    #[test]
+    fn ordinary_text_stays_as_it_is() {
+        let redactor = Redactor::new([Secret::new("123456"), Secret::new("hunter2-hunter2-hunter2")]);
+        for text in [
+            "123\n456\n",
+            "100 % of C:\\temp\\new, 50%20 and \\u12",
+            "hunter2\nhunter2-\nhunter2",
+            "a\r\n  b\n\n\tc",
+            "{\"k\": \"v\\n\"}",
+        ] {
+            assert_eq!(redactor.redact_text(text), text);
+        }
     }
 
     #[test]

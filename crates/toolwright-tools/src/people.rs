@@ -91,7 +91,7 @@ pub enum Answer {
 ///     }
 /// }
 ///
-/// let scope = RunScope::default().with_state::<AtHand>(AtHand::new(Nobody));
+/// let scope = RunScope::default().with_state(AtHand::new(Nobody));
 /// # let _ = scope;
 /// ```
 #[derive(Clone)]
@@ -111,7 +111,7 @@ impl std::fmt::Debug for AtHand {
 }
 
 fn at_hand(context: &ToolContext) -> Result<Arc<AtHand>, ToolError> {
-    context.state::<AtHand>().map_err(|_| {
+    context.state().map_err(|_| {
         ToolError::new("there is nobody at hand to ask or tell")
             .hint("go on without, and say what you assumed")
     })

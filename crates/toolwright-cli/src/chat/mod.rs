@@ -97,7 +97,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     if inputs.interactive || inputs.plain {
         builder = builder.approver(Asker(sender.clone()));
         answers::ask_through(Arc::new(Asker(sender.clone())));
-        builder = builder.state::<AtHand>(AtHand::new(AtChat(sender.clone())));
+        builder = builder.state(AtHand::new(AtChat(sender.clone())));
     }
     let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let about = About { command: "chat", file: file.as_deref() };

@@ -119,7 +119,7 @@ pub async fn prepare(using: &UsingArgs) -> anyhow::Result<Prepared> {
     let mut builder = files::govern(loaded.as_ref(), using.policy.as_deref(), Run::builder(tools))?;
     builder = sandboxes::lend(&using.sandbox, loaded.as_ref(), builder).await?;
     if let Some(terminal) = Terminal::if_there() {
-        builder = builder.approver(terminal).state::<AtHand>(AtHand::new(Terminal));
+        builder = builder.approver(terminal).state(AtHand::new(Terminal));
     }
     let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let limits = loaded.as_ref().map(files::limits).transpose()?.unwrap_or_default();

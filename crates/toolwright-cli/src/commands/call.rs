@@ -42,7 +42,7 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         builder = files::apply_limits(loaded, builder)?;
     }
     if let Some(terminal) = Terminal::if_there() {
-        builder = builder.state::<AtHand>(AtHand::new(terminal));
+        builder = builder.state(AtHand::new(terminal));
     }
     let asked = sandboxes::of(&what.sandbox, loaded.as_ref())?;
     if sandboxed && let Some(sandbox) = sandboxes::open(&asked).await? {

@@ -23,7 +23,7 @@ pub async fn run(what: RunFile) -> anyhow::Result<()> {
         .on_event(|event: &Event| show(&event.kind));
     let mut builder = sandboxes::lend(&what.sandbox, Some(&loaded), builder).await?;
     if let Some(terminal) = Terminal::if_there() {
-        builder = builder.state::<AtHand>(AtHand::new(terminal));
+        builder = builder.state(AtHand::new(terminal));
     }
     let about = About { command: "run", file: Some(&what.file) };
     let (builder, _) = record(builder, &what.record, &about, loaded.secrets().to_vec())?;

@@ -39,7 +39,7 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
     let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
     let sandbox = if needs_sandbox { sandboxes::try_open(&place).await? } else { None };
     let configured = |tools: Toolset| -> anyhow::Result<RunBuilder> {
-        let builder = Run::builder(tools).state::<AtHand>(AtHand::new(AtClient));
+        let builder = Run::builder(tools).state(AtHand::new(AtClient));
         let builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
         Ok(match &sandbox {
             Some(sandbox) => builder.sandbox("default", sandbox.clone()),

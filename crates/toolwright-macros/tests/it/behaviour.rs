@@ -1,6 +1,5 @@
 //! How a tool made from a function behaves: what it is called, where it can stand, how it runs.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
@@ -130,7 +129,7 @@ async fn count(ctx: &ToolContext) -> Result<usize, ToolError> {
 #[tokio::test]
 async fn a_tool_without_parameters_takes_an_empty_object() {
     assert_eq!(count().spec().parameters, toolwright_core::empty_parameters());
-    let scope = toolwright_core::RunScope::default().with_state::<AtomicUsize>(Arc::new(AtomicUsize::new(4)));
+    let scope = toolwright_core::RunScope::default().with_state(AtomicUsize::new(4));
     let context = ToolContext::detached_in(scope);
     assert_eq!(count().call(&context, json!({})).await.unwrap().value(), json!(5));
 }

@@ -314,7 +314,7 @@ async fn what_the_program_provides_is_not_told_to_a_model() {
     for tool in [provided(), provided_to_plain_functions()] {
         assert_eq!(tool.spec().parameter_names().collect::<Vec<_>>(), ["line"]);
     }
-    let mut scope = RunScope::default().with_state::<Database>(Database(Mutex::new(Vec::new())));
+    let mut scope = RunScope::default().with_state(Database(Mutex::new(Vec::new())));
     let missing = call_in(&ToolContext::detached_in(scope.clone()), &provided(), json!({"line": "x"})).await;
     assert_eq!(missing.unwrap_err().kind(), ErrorKind::SandboxUnavailable);
     scope.sandboxes.insert("default".to_owned(), Arc::new(Fake));

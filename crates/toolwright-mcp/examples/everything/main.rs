@@ -232,7 +232,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         tools = tools.with(ToolDef::dynamic(spec, |_, _| async { "ok" }))?;
     }
     let announcer = std::sync::Arc::new(Announcer::default());
-    let run = Run::builder(tools).state::<Announcer>(announcer.clone()).max_output(0).build()?;
+    let run = Run::builder(tools).shared_state(announcer.clone()).max_output(0).build()?;
     let shelf = announcer.shelf.clone();
     let server = Server::new(run.dispatch())
         .resources(shelf.clone())

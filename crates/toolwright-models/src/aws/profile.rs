@@ -13,70 +13,108 @@ use super::sigv4::Credentials;
 const MAX_FILE: u64 = 1 << 20;
 
 /// Where credentials and the region come from.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Profile {
     /// The profile's name.
     pub name: String,
-    /// The keys, when the profile holds them.
-    pub credentials: Option<Credentials>,
+    /// The keys, as far as they are here.
+    pub keys: Keys,
     /// The region.
     pub region: Option<String>,
-    /// The kind of a profile that holds no keys but knows where they can be had.
-    pub elsewhere: Option<&'static str>,
+}
+
+/// What is known of a profile's keys.
+#[derive(Debug, Clone)]
+pub enum Keys {
+    /// They are here.
+    Given(Credentials),
+    /// They can be had in a way that is not followed.
+    Elsewhere(&'static str),
+    /// An access key without the secret one: in this place, which lacks this.
+    Half(&'static str, &'static str),
+    /// A profile was named, and is in neither file.
+    NoProfile,
+    /// Nothing says anything about keys.
+    None,
 }
 
 impl Profile {
-    /// Looks in the environment, then in the files it points to.
+    /// Looks in the environment, then in the files it points to. The order is that of Amazon's own tools.
     pub fn find(environment: &dyn Fn(&str) -> Option<String>) -> Profile {
         let variable =
             |name: &str| environment(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        let name = variable("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
+        let named = variable("AWS_PROFILE").or_else(|| variable("AWS_DEFAULT_PROFILE"));
         let home = variable("HOME").or_else(|| variable("USERPROFILE"));
         let file = |variable_name: &str, usual: &str| {
-            let path =
-                variable(variable_name).or_else(|| home.as_ref().map(|home| format!("{home}/.aws/{usual}")));
-            path.as_deref().map(read).unwrap_or_default()
+            let path = variable(variable_name).unwrap_or_else(|| format!("~/.aws/{usual}"));
+            match (path.strip_prefix("~/"), &home) {
+                (Some(rest), Some(home)) => read(&format!("{home}/{rest}")),
+                (Some(_), None) => String::new(),
+                (None, _) => read(&path),
+            }
         };
         let mut profile = Profile::parse(
-            &name,
+            named.as_deref(),
             &file("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
             &file("AWS_CONFIG_FILE", "config"),
         );
-        if let (Some(access_key), Some(secret_key)) =
-            (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))
+        let token = || variable("AWS_SESSION_TOKEN").or_else(|| variable("AWS_SECURITY_TOKEN"));
+        if let Some(access_key) = variable("AWS_ACCESS_KEY_ID") {
+            let secret_key = variable("AWS_SECRET_ACCESS_KEY");
+            profile.keys = match secret_key {
+                Some(secret_key) => credentials(access_key, secret_key, token()),
+                None => Keys::Half("the environment", "AWS_SECRET_ACCESS_KEY"),
+            };
+        } else if variable("AWS_ROLE_ARN").and(variable("AWS_WEB_IDENTITY_TOKEN_FILE")).is_some()
+            && !matches!(profile.keys, Keys::Elsewhere(ROLE))
         {
-            let session_token = variable("AWS_SESSION_TOKEN").map(Secret::new);
-            profile.credentials =
-                Some(Credentials { access_key, secret_key: Secret::new(secret_key), session_token });
+            profile.keys = Keys::Elsewhere(WEB_IDENTITY);
         }
         profile.region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")).or(profile.region);
         profile
     }
 
-    /// Reads a profile from the text of the two files.
-    pub fn parse(name: &str, credentials: &str, config: &str) -> Profile {
-        let keys = section(credentials, &[name]);
-        let titled = format!("profile {name}");
-        let settings = section(config, if name == "default" { &["default", "profile default"] } else { &[] });
-        let settings = if settings.is_empty() { section(config, &[&titled]) } else { settings };
+    /// Reads a profile, `default` when none is named, from the text of the two files.
+    pub fn parse(named: Option<&str>, credentials_file: &str, config_file: &str) -> Profile {
+        let name = named.unwrap_or("default");
+        let (keys, settings) =
+            (section(credentials_file, name, Titles::Plain), section(config_file, name, Titles::Profiles));
+        let unknown = named.is_some() && keys.is_none() && settings.is_none();
+        let (keys, settings) = (keys.unwrap_or_default(), settings.unwrap_or_default());
         let get = |key: &str| keys.get(key).or_else(|| settings.get(key)).cloned();
-        let elsewhere = [
-            ("sso_session", "single sign-on"),
-            ("sso_start_url", "single sign-on"),
-            ("role_arn", "a role to assume"),
-            ("credential_process", "a program to run"),
-        ];
-        let elsewhere = elsewhere.iter().find(|(key, _)| get(key).is_some()).map(|(_, kind)| *kind);
-        let credentials = match (get("aws_access_key_id"), get("aws_secret_access_key")) {
-            (Some(access_key), Some(secret_key)) => Some(Credentials {
-                access_key,
-                secret_key: Secret::new(secret_key),
-                session_token: get("aws_session_token").map(Secret::new),
-            }),
-            _ => None,
+        let has = |key: &str| get(key).is_some();
+        let given = |list: &HashMap<String, String>, there: &'static str| {
+            let access_key = list.get("aws_access_key_id")?.clone();
+            let token = list.get("aws_session_token").or_else(|| list.get("aws_security_token"));
+            Some(match list.get("aws_secret_access_key") {
+                Some(secret_key) => credentials(access_key, secret_key.clone(), token.cloned()),
+                None => Keys::Half(there, "aws_secret_access_key"),
+            })
         };
-        Profile { name: name.to_owned(), credentials, region: get("region"), elsewhere }
+        let elsewhere = |keys: &[&str], what: &'static str| {
+            keys.iter().any(|key| has(key)).then_some(Keys::Elsewhere(what))
+        };
+        let web_identity = || has("web_identity_token_file").then_some(Keys::Elsewhere(WEB_IDENTITY));
+        let keys = web_identity()
+            .or_else(|| elsewhere(&["role_arn"], ROLE))
+            .or_else(|| elsewhere(&["sso_role_name", "sso_account_id"], SIGN_ON))
+            .or_else(|| given(&keys, "the file of credentials"))
+            .or_else(|| elsewhere(&["login_session"], "a sign-in"))
+            .or_else(|| elsewhere(&["credential_process"], "a program to run"))
+            .or_else(|| given(&settings, "the file of settings"))
+            .or_else(|| elsewhere(&["sso_session", "sso_start_url"], SIGN_ON))
+            .unwrap_or(if unknown { Keys::NoProfile } else { Keys::None });
+        Profile { name: name.to_owned(), keys, region: get("region") }
     }
+}
+
+const ROLE: &str = "a role to assume";
+const WEB_IDENTITY: &str = "a role to assume with a token";
+const SIGN_ON: &str = "single sign-on";
+
+fn credentials(access_key: String, secret_key: String, session_token: Option<String>) -> Keys {
+    let session_token = session_token.map(Secret::new);
+    Keys::Given(Credentials { access_key, secret_key: Secret::new(secret_key), session_token })
 }
 
 /// The file's text; one that is missing, too large or not text says nothing.
@@ -85,29 +123,66 @@ fn read(path: &str) -> String {
     if small { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() }
 }
 
-/// The settings under any of these titles.
-fn section(text: &str, titles: &[&str]) -> HashMap<String, String> {
-    let mut inside = false;
-    let mut settings = HashMap::new();
-    for line in text.lines() {
-        let trimmed = line.trim();
-        if let Some(title) = trimmed.strip_prefix('[') {
-            let title = title.split(']').next().unwrap_or_default();
-            let title: Vec<&str> = title.split_whitespace().collect();
-            inside = titles.contains(&title.join(" ").as_str());
-            continue;
-        }
-        // An indented line belongs to a nested setting, which none of ours is.
-        let nested = line.starts_with([' ', '\t']);
-        if !inside || nested || trimmed.is_empty() || trimmed.starts_with(['#', ';']) {
-            continue;
-        }
-        if let Some((key, value)) = trimmed.split_once('=') {
-            let value = value.split(" #").next().unwrap_or_default().trim();
-            settings.insert(key.trim().to_ascii_lowercase(), value.to_owned());
+/// How the sections of a file are titled.
+#[derive(Clone, Copy, PartialEq)]
+enum Titles {
+    /// `[name]`.
+    Plain,
+    /// `[profile name]`, and `[default]`.
+    Profiles,
+}
+
+impl Titles {
+    fn names(self, title: &str, name: &str) -> bool {
+        let title = title.trim();
+        match self {
+            Titles::Plain => title == name,
+            Titles::Profiles => {
+                let profile = title.strip_prefix("profile").filter(|rest| rest.starts_with([' ', '\t']));
+                let profile = profile.map(|rest| {
+                    let rest = rest.trim();
+                    let quoted = |quote: char| rest.strip_prefix(quote)?.strip_suffix(quote);
+                    quoted('"').or_else(|| quoted('\'')).unwrap_or(rest)
+                });
+                profile == Some(name) || (name == "default" && title == "default")
+            }
         }
     }
-    settings.retain(|_, value| !value.is_empty());
+}
+
+/// The settings of a profile; `None` when the file does not know it.
+fn section(text: &str, name: &str, titles: Titles) -> Option<HashMap<String, String>> {
+    let mut settings: Option<HashMap<String, String>> = None;
+    let mut inside = false;
+    // How far the last setting was indented. What is indented further belongs to it, and none of ours is so long.
+    let mut depth = usize::MAX;
+    for line in text.lines() {
+        let trimmed = line.trim();
+        if trimmed.is_empty() || trimmed.starts_with(['#', ';']) {
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        if indent > depth {
+            continue;
+        }
+        if let Some(title) = trimmed.strip_prefix('[') {
+            inside = titles.names(title.split(']').next().unwrap_or_default(), name);
+            settings = settings.or_else(|| inside.then(HashMap::new));
+            depth = usize::MAX;
+            continue;
+        }
+        depth = indent;
+        if let (true, Some((key, value)), Some(settings)) =
+            (inside, trimmed.split_once('='), settings.as_mut())
+        {
+            // A remark may follow; no key or region holds a blank.
+            let end = [" #", " ;", "\t#", "\t;"].iter().filter_map(|mark| value.find(mark)).min();
+            let value = value.get(..end.unwrap_or(value.len())).unwrap_or_default().trim();
+            if !value.is_empty() {
+                settings.insert(key.trim().to_ascii_lowercase(), value.to_owned());
+            }
+        }
+    }
     settings
 }
 
@@ -120,24 +195,35 @@ mod tests {
     const CONFIG: &str = "[default]\nregion = eu-west-1\ns3 =\n  region = nowhere\n[profile work]\nregion=us-west-2\n\
         [profile sso]\nsso_session = corp\nregion = eu-central-1\n";
 
+    /// What is known of the keys, in a word.
+    fn told(keys: &Keys) -> &str {
+        match keys {
+            Keys::Given(credentials) => &credentials.access_key,
+            Keys::Elsewhere(what) => what,
+            Keys::Half(_, missing) => missing,
+            Keys::NoProfile => "no profile",
+            Keys::None => "none",
+        }
+    }
+
     #[test]
     fn keys_and_regions_are_found_under_their_profile() {
-        let profile = Profile::parse("default", CREDENTIALS, CONFIG);
-        let credentials = profile.credentials.unwrap();
+        let profile = Profile::parse(None, CREDENTIALS, CONFIG);
+        let Keys::Given(credentials) = profile.keys else { panic!("{profile:?}") };
         assert_eq!((&*credentials.access_key, credentials.secret_key.expose()), ("A", "S"));
         assert_eq!(
             (profile.region.as_deref(), credentials.session_token.is_none()),
             (Some("eu-west-1"), true)
         );
 
-        let profile = Profile::parse("work", CREDENTIALS, CONFIG);
-        let credentials = profile.credentials.unwrap();
+        let profile = Profile::parse(Some("work"), CREDENTIALS, CONFIG);
+        let Keys::Given(credentials) = profile.keys else { panic!("{profile:?}") };
         assert_eq!((credentials.secret_key.expose(), profile.region.as_deref()), ("T=", Some("us-west-2")));
         assert_eq!(credentials.session_token.unwrap().expose(), "token");
 
-        let profile = Profile::parse("sso", CREDENTIALS, CONFIG);
-        assert_eq!((profile.credentials.is_none(), profile.elsewhere), (true, Some("single sign-on")));
-        assert!(Profile::parse("nobody", CREDENTIALS, CONFIG).region.is_none());
+        assert_eq!(told(&Profile::parse(Some("sso"), CREDENTIALS, CONFIG).keys), "single sign-on");
+        let nobody = Profile::parse(Some("nobody"), CREDENTIALS, CONFIG);
+        assert_eq!((told(&nobody.keys), nobody.region), ("no profile", None));
     }
 
     #[test]
@@ -147,26 +233,18 @@ mod tests {
         std::fs::write(folder.join(".aws/credentials"), CREDENTIALS).unwrap();
         std::fs::write(folder.join(".aws/config"), CONFIG).unwrap();
         let home = folder.to_str().unwrap().to_owned();
-        let found = Profile::find(&|name| match name {
-            "HOME" => Some(home.clone()),
-            "AWS_PROFILE" => Some("work".into()),
-            _ => None,
-        });
-        assert_eq!(
-            (found.credentials.unwrap().access_key.as_str(), found.region.as_deref()),
-            ("B", Some("us-west-2"))
-        );
-        let found = Profile::find(&|name| match name {
-            "HOME" => Some(home.clone()),
-            "AWS_ACCESS_KEY_ID" => Some("E".into()),
-            "AWS_SECRET_ACCESS_KEY" => Some("V".into()),
-            "AWS_DEFAULT_REGION" => Some("sa-east-1".into()),
-            _ => None,
-        });
-        assert_eq!(
-            (found.credentials.unwrap().access_key.as_str(), found.region.as_deref()),
-            ("E", Some("sa-east-1"))
-        );
+        let found = |variables: &[(&str, &str)]| {
+            Profile::find(&|name| match name {
+                "HOME" => Some(home.clone()),
+                _ => variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()),
+            })
+        };
+        let work = found(&[("AWS_PROFILE", "work")]);
+        assert_eq!((told(&work.keys), work.region.as_deref()), ("B", Some("us-west-2")));
+        let keys = [("AWS_ACCESS_KEY_ID", "E"), ("AWS_SECRET_ACCESS_KEY", "V")];
+        let given = found(&[keys[0], keys[1], ("AWS_DEFAULT_REGION", "sa-east-1")]);
+        assert_eq!((told(&given.keys), given.region.as_deref()), ("E", Some("sa-east-1")));
+        assert_eq!(told(&found(&keys[..1]).keys), "AWS_SECRET_ACCESS_KEY");
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -13,7 +13,12 @@ use super::names::{Names, hash};
 use crate::error;
 
 /// The most blocks of one reply.
-const MAX_PIECES: usize = 4096;
+pub(super) const MAX_PIECES: usize = 4096;
+
+/// The error of a reply with more of them.
+pub(super) fn too_many() -> ModelError {
+    error::reply(format!("the reply has more than {MAX_PIECES} blocks"))
+}
 
 /// One block of a reply.
 #[derive(Debug)]
@@ -58,6 +63,54 @@ impl Arguments {
     }
 }
 
+/// Which block of a stream is which piece. Servers number their blocks; some do it wrong, or not at all, and then the
+/// order in which blocks start tells.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    started: Vec<Started>,
+}
+
+#[derive(Debug)]
+struct Started {
+    index: Option<u64>,
+    place: usize,
+    ended: bool,
+}
+
+impl Places {
+    /// The last block with this number; without a number, the last one.
+    fn numbered(&self, index: Option<u64>) -> Option<&Started> {
+        self.started.iter().rev().find(|block| index.is_none() || block.index == index)
+    }
+
+    /// The piece of a block that goes on.
+    pub(super) fn find(&self, index: Option<u64>) -> Option<usize> {
+        let nth = || self.started.get(usize::try_from(index?).ok()?);
+        self.numbered(index).or_else(nth).map(|block| block.place)
+    }
+
+    /// The piece of a block that goes on, if it started under this number.
+    pub(super) fn same(&self, index: Option<u64>) -> Option<usize> {
+        self.numbered(index).map(|block| block.place)
+    }
+
+    /// The piece of a block that started under this number and has not ended.
+    pub(super) fn open(&self, index: Option<u64>) -> Option<usize> {
+        self.numbered(Some(index?)).filter(|block| !block.ended).map(|block| block.place)
+    }
+
+    pub(super) fn start(&mut self, index: Option<u64>, place: usize) {
+        self.started.push(Started { index, place, ended: false });
+    }
+
+    pub(super) fn end(&mut self, index: Option<u64>) {
+        let block = self.started.iter_mut().rev().find(|block| block.index == index);
+        if let Some(block) = block {
+            block.ended = true;
+        }
+    }
+}
+
 /// A reply in the making.
 #[derive(Debug)]
 pub(super) struct Assembly {
@@ -85,7 +138,7 @@ impl Assembly {
     /// Adds a block and says where it is.
     pub(super) fn add(&mut self, piece: Piece) -> Result<usize, ModelError> {
         if self.pieces.len() >= MAX_PIECES {
-            return Err(error::reply(format!("the reply has more than {MAX_PIECES} blocks")));
+            return Err(too_many());
         }
         self.pieces.push(piece);
         Ok(self.pieces.len() - 1)
@@ -121,9 +174,6 @@ impl Assembly {
                 Piece::Text { text, citations } => message.content.push(Content::Text { text, citations }),
                 Piece::Own { text, opaque } => {
                     let mut own = Map::from_iter([("from".to_owned(), Value::from(self.vendor))]);
-                    if !message.tool_calls.is_empty() {
-                        own.insert("calls".to_owned(), message.tool_calls.len().into());
-                    }
                     own.extend(opaque);
                     message.content.push(Content::Reasoning { text, opaque: Value::Object(own) });
                 }
@@ -138,8 +188,12 @@ impl Assembly {
                     };
                     ids.insert(id.clone());
                     message.tool_calls.push(ToolCall::new(id, self.names.to_native(&name), arguments));
+                    message.calls_after.push(message.content.len());
                 }
             }
+        }
+        if message.calls_after.iter().all(|before| *before == message.content.len()) {
+            message.calls_after.clear();
         }
         let calls = !message.tool_calls.is_empty();
         let stop = match self.stop.unwrap_or_default() {

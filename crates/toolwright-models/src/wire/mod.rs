@@ -286,6 +286,17 @@ fn broken() -> ModelError {
     error::reply("the stream broke off before the reply was complete")
 }
 
+/// The error of a stream that goes on with something unknown.
+fn never_started(index: Option<u64>) -> ModelError {
+    let block = index.map_or("a block".to_owned(), |index| format!("block {index}"));
+    error::reply(format!("the stream goes on with {block}, which never started"))
+}
+
+/// A word at a place in a reply. Some servers write an empty one where others write none.
+fn word<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    value.pointer(path).and_then(Value::as_str).filter(|word| !word.is_empty())
+}
+
 /// Puts a caller's own fields into a request: objects are merged, everything else replaces what was there.
 fn merge(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
     for (key, value) in extra {

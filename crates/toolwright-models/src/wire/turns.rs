@@ -84,26 +84,23 @@ pub(super) enum Piece<'a> {
 
 /// The pieces of an assistant turn. Reasoning of other vendors is left out: they cannot read it.
 pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<Piece<'a>> {
-    let mut calls = message.tool_calls.iter();
+    let mut calls = message.tool_calls.iter().zip(message.calls_after.iter().copied()).peekable();
+    let mut placed = 0;
     let mut pieces = Vec::new();
-    let mut sent = 0;
-    for content in &message.content {
-        let Content::Reasoning { text, opaque } = content else {
-            pieces.push(Piece::Content(content));
-            continue;
-        };
-        let Some(opaque) = opaque.as_object() else { continue };
-        if opaque.get("from").and_then(serde_json::Value::as_str) != Some(vendor) {
-            continue;
+    for (position, content) in message.content.iter().enumerate() {
+        while let Some((call, _)) = calls.next_if(|(_, after)| *after <= position) {
+            pieces.push(Piece::Call(call));
+            placed += 1;
         }
-        let before = opaque.get("calls").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        while sent < before {
-            sent += 1;
-            pieces.extend(calls.next().map(Piece::Call));
-        }
-        pieces.push(Piece::Own { text, opaque });
+        pieces.extend(match content {
+            Content::Reasoning { text, opaque } => opaque
+                .as_object()
+                .filter(|opaque| opaque.get("from").and_then(Value::as_str) == Some(vendor))
+                .map(|opaque| Piece::Own { text, opaque }),
+            other => Some(Piece::Content(other)),
+        });
     }
-    pieces.extend(calls.map(Piece::Call));
+    pieces.extend(message.tool_calls.iter().skip(placed).map(Piece::Call));
     pieces
 }
 

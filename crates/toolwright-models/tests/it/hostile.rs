@@ -408,3 +408,20 @@ async fn a_message_without_its_beginning_is_an_error_and_what_comes_before_it_is
     let reply = heard(format!("{}{start}{}{end}", text("another's"), text("own"))).await.unwrap();
     assert_eq!(reply.message.text(), "own");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_models_that_is_none_is_an_error() {
+    let long = format!("HTTP/1.1 200 OK\r\n\r\n{}", "[".repeat(2 << 20));
+    for (answer, wanted) in [
+        ("HTTP/1.1 200 OK\r\n\r\n<html>", "the list of models is not JSON"),
+        ("HTTP/1.1 200 OK\r\n\r\n{\"data\": 1}", "the list of models has no `data`"),
+        ("HTTP/1.1 404 Not Found\r\n\r\n", "the server does not say which models it has"),
+        (&*long, "the list of models is too long"),
+    ] {
+        let answer = answer.to_owned();
+        let server = Server::new(move |_, stream| drop(stream.write_all(answer.as_bytes())));
+        let wait = Duration::from_secs(60);
+        let error = toolwright_models::offered(&server.url, wait, wait).await.unwrap_err();
+        assert_eq!(error.to_string(), wanted);
+    }
+}

@@ -1,11 +1,13 @@
 //! A real llama.cpp server with a tiny model, turn by turn, whole and streamed, over three wire formats.
 
+use std::time::Duration;
+
 use serde_json::json;
 use toolwright_core::{
     Content, ErrorInfo, ErrorKind, Message, Model, ModelDelta, ModelReply, Secret, StopReason, ToolChoice,
     ToolResult, ToolSpec,
 };
-use toolwright_models::{ModelSettings, connect};
+use toolwright_models::{ModelSettings, connect, offered};
 
 use crate::peers;
 use crate::support::Conversation;
@@ -35,6 +37,8 @@ async fn whole_loops_with_a_real_server() {
         }
     };
     let base = format!("http://127.0.0.1:{}/v1", server.port);
+    let offered = offered(&base, Duration::from_secs(60), Duration::from_secs(60)).await.unwrap();
+    assert_eq!(offered.len(), 1, "{offered:?}");
     for vendor in ["llama.cpp", "openai-compatible", "anthropic-compatible", "openai"] {
         for streamed in [false, true] {
             let what = format!("{vendor}, streamed: {streamed}");

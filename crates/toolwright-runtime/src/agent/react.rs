@@ -170,6 +170,7 @@ fn fold_submissions(messages: &mut Vec<Message>, submit: &str) {
     for message in messages.iter_mut() {
         match message {
             Message::Assistant(said) => {
+                let calls = said.tool_calls.len();
                 said.tool_calls.retain(|call| {
                     let is_submit = *call.name == *submit;
                     if is_submit {
@@ -180,6 +181,10 @@ fn fold_submissions(messages: &mut Vec<Message>, submit: &str) {
                     }
                     !is_submit
                 });
+                if said.tool_calls.len() < calls {
+                    // The places of those that are left count calls that are gone.
+                    said.calls_after.clear();
+                }
             }
             Message::System { .. } | Message::User { .. } | Message::Tool(_) => {}
         }

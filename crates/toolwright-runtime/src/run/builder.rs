@@ -117,8 +117,14 @@ impl RunBuilder {
 
     /// Gives tools access to a value; see [`ToolContext::state`](toolwright_core::ToolContext::state).
     #[must_use]
-    pub fn state<T: Send + Sync + 'static>(mut self, state: impl Into<Arc<T>>) -> Self {
-        self.scope = self.scope.with_state(state);
+    pub fn state<T: Send + Sync + 'static>(self, state: T) -> Self {
+        self.shared_state(Arc::new(state))
+    }
+
+    /// Gives tools access to a value that the program holds too, such as a pool of connections.
+    #[must_use]
+    pub fn shared_state<T: Send + Sync + 'static>(mut self, state: Arc<T>) -> Self {
+        self.scope = self.scope.with_shared_state(state);
         self
     }
 
@@ -250,7 +256,7 @@ impl RunBuilder {
         let limits = LimitScope::resumed(self.limits, &self.spent, self.parent_limits);
         let inner = Arc::new_cyclic(|me: &Weak<RunInner>| RunInner {
             me: me.clone(),
-            scope: self.scope.with_state::<Handle>(Handle(me.clone())),
+            scope: self.scope.with_state(Handle(me.clone())),
             own_tools: self.tools.clone(),
             sources: self.sources,
             tools: RwLock::new(self.tools),

@@ -188,7 +188,7 @@ impl Run {
             .map_or(outer.outer.as_ref().map_or(0, |outer| outer.depth), |context| context.depth() + 1);
         let inner = Arc::new_cyclic(|me: &Weak<RunInner>| RunInner {
             me: me.clone(),
-            scope: outer.scope.clone().with_state::<Handle>(Handle(me.clone())),
+            scope: outer.scope.clone().with_state(Handle(me.clone())),
             own_tools: tools.clone(),
             sources,
             tools: RwLock::new(tools),

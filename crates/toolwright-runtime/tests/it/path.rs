@@ -244,27 +244,22 @@ async fn injected_state_and_the_store_reach_tools() {
         });
         Ok(format!("{} {n}", db.0.0))
     });
-    let one = Run::builder(tools([counts.clone()])).state::<Db>(Arc::new(Db("pg"))).build().unwrap();
+    let one = Run::builder(tools([counts.clone()])).state(Db("pg")).build().unwrap();
     one.call(bare("counts")).await.unwrap();
     assert_eq!(one.call(bare("counts")).await.unwrap().to_text(), "pg 2");
     let state = one.state(Vec::new(), Vec::new());
     let text = serde_json::to_string(&state).unwrap();
     let resumed = serde_json::from_str(&text).unwrap();
-    let two = Run::builder(tools([counts.clone()]))
-        .state::<Db>(Arc::new(Db("pg")))
-        .resume(&resumed)
-        .build()
-        .unwrap();
+    let two = Run::builder(tools([counts.clone()])).state(Db("pg")).resume(&resumed).build().unwrap();
     assert_eq!(two.call(bare("counts")).await.unwrap().to_text(), "pg 3");
     assert_eq!(two.spent().tool_calls, 3);
     let other: toolwright_runtime::RunState =
         serde_json::from_str(&text.replace(r#"{"n":2}"#, r#"{"n":"two"}"#)).unwrap();
-    let odd =
-        Run::builder(tools([counts.clone()])).state::<Db>(Arc::new(Db("pg"))).resume(&other).build().unwrap();
+    let odd = Run::builder(tools([counts.clone()])).state(Db("pg")).resume(&other).build().unwrap();
     let error = odd.call(bare("counts")).await.unwrap_err();
     assert!(error.message().contains("Count` does not fit"), "{error}");
     assert_eq!(odd.state(Vec::new(), Vec::new()).store, other.store);
-    let fresh = Run::builder(tools([counts])).state::<Db>(Arc::new(Db("pg"))).build().unwrap();
+    let fresh = Run::builder(tools([counts])).state(Db("pg")).build().unwrap();
     assert_eq!(fresh.call(bare("counts")).await.unwrap().to_text(), "pg 1");
 }
 

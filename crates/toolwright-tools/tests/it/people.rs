@@ -53,7 +53,7 @@ async fn a_person_at_hand_is_asked_and_told(_: Backend) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let asked = async |answer: Answer| {
         let person = AtHand::new(Scripted { answer, heard: heard.clone() });
-        let run = Run::builder(tools()).state::<AtHand>(person).build().unwrap();
+        let run = Run::builder(tools()).state(person).build().unwrap();
         let told = call(&run, "notify_user", json!({"title": "Done", "message": "All of it."})).await;
         assert!(told.error.is_none(), "{told:?}");
         call(&run, "ask_user", question()).await
@@ -63,7 +63,7 @@ async fn a_person_at_hand_is_asked_and_told(_: Backend) {
     assert_eq!(answer.to_text(), r#"{"colour":"red","count":3}"#);
     assert_eq!(*heard.lock().unwrap(), ["Done: All of it.", "Which colour?"]);
     let person = AtHand::new(Scripted { answer: given(json!({"text": "two\nlines"})), heard: heard.clone() });
-    let run = Run::builder(tools()).state::<AtHand>(person).build().unwrap();
+    let run = Run::builder(tools()).state(person).build().unwrap();
     assert_eq!(call(&run, "user_input", json!({"prompt": "Say more:"})).await.to_text(), "two\nlines");
     assert_eq!(heard.lock().unwrap().pop().as_deref(), Some("Say more:"));
     for answer in [Answer::Declined, Answer::Cancelled, given(json!({"colour": "green"})), given(json!({}))] {

@@ -5,14 +5,13 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece};
-use super::super::{Decode, broken, object, tokens};
+use super::super::assemble::{Arguments, Assembly, Piece, Places};
+use super::super::{Decode, broken, never_started, object, tokens, word};
 use crate::error;
 
 pub(crate) struct Decoder {
     assembly: Assembly,
-    /// The API's number of a block to its place in the assembly.
-    places: HashMap<u64, usize>,
+    places: Places,
     /// The input of blocks that are kept as they came, such as calls of server-side tools.
     inputs: HashMap<usize, String>,
     usage: Counts,
@@ -35,7 +34,7 @@ impl Decoder {
     pub(crate) fn new(assembly: Assembly) -> Self {
         Decoder {
             assembly,
-            places: HashMap::new(),
+            places: Places::default(),
             inputs: HashMap::new(),
             usage: Counts::default(),
             begun: false,
@@ -44,8 +43,23 @@ impl Decoder {
         }
     }
 
-    fn start_block(&mut self, index: u64, block: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+    fn start_block(
+        &mut self,
+        index: Option<u64>,
+        block: Value,
+        sink: DeltaSink<'_>,
+    ) -> Result<(), ModelError> {
         let word = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let open = self.places.open(index).and_then(|place| self.assembly.pieces.get(place));
+        let twice = open.is_some_and(|piece| match (piece, word("type").as_str()) {
+            (Piece::Text { .. }, "text") => true,
+            (Piece::Call { id, .. }, "tool_use") => *id == word("id"),
+            (Piece::Own { opaque, .. }, _) => opaque.get("block") == Some(&block),
+            _ => false,
+        });
+        if twice {
+            return Ok(());
+        }
         let piece = match word("type").as_str() {
             "text" => {
                 let text = word("text");
@@ -73,15 +87,15 @@ impl Decoder {
             }
         };
         let place = self.assembly.add(piece)?;
-        self.places.insert(index, place);
+        self.places.start(index, place);
         Ok(())
     }
 
-    fn delta(&mut self, index: u64, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+    fn delta(&mut self, index: Option<u64>, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         let word = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
-        let place = self.places.get(&index).copied();
+        let place = self.places.find(index);
         let Some((place, piece)) = place.and_then(|at| Some((at, self.assembly.pieces.get_mut(at)?))) else {
-            return Err(error::reply(format!("the stream goes on with block {index}, which never started")));
+            return Err(never_started(index));
         };
         match (word("type"), piece) {
             ("text_delta", Piece::Text { text, .. }) => {
@@ -112,7 +126,7 @@ impl Decoder {
     }
 
     fn message_delta(&mut self, data: &Value) {
-        if let Some(reason) = data.pointer("/delta/stop_reason").and_then(Value::as_str) {
+        if let Some(reason) = word(data, "/delta/stop_reason") {
             self.assembly.stop = Some(stop(reason));
             self.complete = true;
         }
@@ -134,7 +148,7 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn event(&mut self, mut data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
-        let index = data.get("index").and_then(Value::as_u64).unwrap_or_default();
+        let index = data.get("index").and_then(Value::as_u64);
         match data.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
                 self.begun = true;
@@ -149,6 +163,7 @@ impl Decode for Decoder {
                 let delta = data.get("delta").cloned().unwrap_or_default();
                 self.delta(index, &delta, sink)?;
             }
+            "content_block_stop" => self.places.end(index),
             "message_delta" => self.message_delta(&data),
             "message_stop" => (self.complete, self.over) = (true, true),
             "error" => return Err(error::from_event(data.get("error").unwrap_or(&data))),
@@ -156,7 +171,7 @@ impl Decode for Decoder {
             "" if data.get("error").is_some() => {
                 return Err(error::from_event(data.get("error").unwrap_or(&data)));
             }
-            // Pings, the end of a block, and events this version does not know.
+            // Pings, and events this version does not know.
             _ => {}
         }
         Ok(())
@@ -170,7 +185,7 @@ impl Decode for Decoder {
             return Err(error::reply("the reply has no `content`"));
         };
         for (index, block) in blocks.into_iter().enumerate() {
-            self.start_block(index as u64, block, sink)?;
+            self.start_block(Some(index as u64), block, sink)?;
         }
         self.begun = true;
         self.message_delta(

@@ -1,42 +1,45 @@
 //! Replies of Converse. A whole reply is read as the stream that would have brought it.
 
-use std::collections::HashMap;
-
 use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece};
-use super::super::{Decode, broken, tokens};
+use super::super::assemble::{Arguments, Assembly, Piece, Places};
+use super::super::{Decode, broken, never_started, tokens};
 use crate::error;
 
 pub(crate) struct Decoder {
     assembly: Assembly,
-    /// The API's number of a block to its place in the assembly.
-    places: HashMap<u64, usize>,
+    places: Places,
     complete: bool,
     over: bool,
 }
 
 impl Decoder {
     pub(crate) fn new(assembly: Assembly) -> Self {
-        Decoder { assembly, places: HashMap::new(), complete: false, over: false }
+        Decoder { assembly, places: Places::default(), complete: false, over: false }
     }
 
-    fn add(&mut self, index: u64, piece: Piece) -> Result<(), ModelError> {
+    fn add(&mut self, index: Option<u64>, piece: Piece) -> Result<(), ModelError> {
         let place = self.assembly.add(piece)?;
-        self.places.insert(index, place);
+        self.places.start(index, place);
         Ok(())
     }
 
     /// The first word about a block. Text and reasoning have none: they start with their first piece.
-    fn start(&mut self, index: u64, start: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
-        let Some(call) = start.get("toolUse") else { return Ok(()) };
+    fn start(&mut self, index: Option<u64>, start: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let Some(call) = start.get("toolUse").filter(|call| call.is_object()) else { return Ok(()) };
+        let open = self.places.open(index).and_then(|place| self.assembly.pieces.get(place));
+        let given = call.get("toolUseId").and_then(Value::as_str);
+        if matches!(open, Some(Piece::Call { id, .. }) if Some(id.as_str()) == given) {
+            // The same event once more.
+            return Ok(());
+        }
         self.call(index, call, Arguments::Text(String::new()), sink)
     }
 
     fn call(
         &mut self,
-        index: u64,
+        index: Option<u64>,
         call: &Value,
         arguments: Arguments,
         sink: DeltaSink<'_>,
@@ -47,8 +50,9 @@ impl Decoder {
         self.add(index, Piece::Call { id: word("toolUseId"), name, arguments })
     }
 
-    fn delta(&mut self, index: u64, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
-        let place = self.places.get(&index).copied();
+    fn delta(&mut self, index: Option<u64>, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        // Text and reasoning have no start: a number that is new is a new block.
+        let place = self.places.same(index);
         if let Some(more) = delta.get("text").and_then(Value::as_str) {
             if !more.is_empty() {
                 sink(ModelDelta::Text(more));
@@ -60,23 +64,22 @@ impl Decoder {
         } else if let Some(reasoning) = delta.get("reasoningContent") {
             self.reasoning(index, reasoning, sink)?;
         } else if let Some(more) = delta.pointer("/toolUse/input").and_then(Value::as_str) {
+            let place = self.places.find(index);
             match place.and_then(|place| self.assembly.pieces.get_mut(place)) {
                 Some(Piece::Call { arguments: Arguments::Text(text), .. }) => text.push_str(more),
-                _ => {
-                    let text = format!("the stream goes on with block {index}, which never started");
-                    return Err(error::reply(text));
-                }
+                _ => return Err(never_started(index)),
             }
         }
         Ok(())
     }
 
     /// Adds to a block of reasoning: text, then a signature, or hidden content.
-    fn reasoning(&mut self, index: u64, more: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
-        if !self.places.contains_key(&index) {
+    fn reasoning(&mut self, index: Option<u64>, more: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let known = self.places.same(index).and_then(|place| self.assembly.pieces.get(place));
+        if !matches!(known, Some(Piece::Own { .. })) {
             self.add(index, Piece::Own { text: String::new(), opaque: Map::new() })?;
         }
-        let place = self.places.get(&index).copied();
+        let place = self.places.same(index);
         let Some(Piece::Own { text, opaque }) = place.and_then(|place| self.assembly.pieces.get_mut(place))
         else {
             return Ok(());
@@ -98,7 +101,7 @@ impl Decoder {
     }
 
     /// A whole block.
-    fn block(&mut self, index: u64, mut block: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+    fn block(&mut self, index: Option<u64>, mut block: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         if let Some(call) = block.get("toolUse") {
             let arguments = Arguments::Value(call.get("input").cloned().unwrap_or_default());
             return self.call(index, call, arguments, sink);
@@ -135,18 +138,19 @@ impl Decode for Decoder {
     /// An event is an object with its type as the only key.
     fn event(&mut self, data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         let Some((kind, event)) = data.as_object().and_then(|map| map.iter().next()) else { return Ok(()) };
-        let index = event.get("contentBlockIndex").and_then(Value::as_u64).unwrap_or_default();
+        let index = event.get("contentBlockIndex").and_then(Value::as_u64);
         let part = |key: &str| event.get(key).unwrap_or(&Value::Null);
         match kind.as_str() {
             "contentBlockStart" => self.start(index, part("start"), sink)?,
             "contentBlockDelta" => self.delta(index, part("delta"), sink)?,
+            "contentBlockStop" => self.places.end(index),
             "messageStop" => self.stopped(event.get("stopReason")),
             "metadata" => {
                 self.count(part("usage"));
                 // It comes last.
                 self.over = self.complete;
             }
-            // The start of a message, the end of a block, and events this version does not know.
+            // The start of a message, and events this version does not know.
             _ => {}
         }
         Ok(())
@@ -158,7 +162,7 @@ impl Decode for Decoder {
             return Err(error::reply("the reply has no `output` with a message"));
         };
         for (index, block) in blocks.into_iter().enumerate() {
-            self.block(index as u64, block, sink)?;
+            self.block(Some(index as u64), block, sink)?;
         }
         self.stopped(body.get("stopReason"));
         self.count(body.get("usage").unwrap_or(&Value::Null));

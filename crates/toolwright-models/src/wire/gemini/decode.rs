@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
 use super::super::assemble::{Arguments, Assembly, Piece};
-use super::super::{Decode, broken, tokens};
+use super::super::{Decode, broken, tokens, word};
 use crate::error;
 
 pub(crate) struct Decoder {
@@ -20,7 +20,7 @@ impl Decoder {
     fn part(&mut self, part: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         let signature = part.get("thoughtSignature");
         let own = |key: &str, value: &Value| Map::from_iter([(key.to_owned(), value.clone())]);
-        if let Some(call) = part.get("functionCall") {
+        if let Some(call) = part.get("functionCall").filter(|call| call.is_object()) {
             let word = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let name = word("name");
             sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
@@ -95,7 +95,7 @@ impl Decode for Decoder {
         for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
             self.part(part, sink)?;
         }
-        if let Some(reason) = candidate.get("finishReason").and_then(Value::as_str) {
+        if let Some(reason) = word(candidate, "/finishReason") {
             self.assembly.stop = Some(stop(reason));
             self.complete = true;
         }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
 use super::super::assemble::{Arguments, Assembly, Piece};
-use super::super::{Decode, broken, tokens};
+use super::super::{Decode, broken, tokens, word};
 use crate::error;
 
 /// The fields in which servers put reasoning as text.
@@ -45,7 +45,7 @@ impl Decoder {
             if let Some(delta) = choice.get(message) {
                 self.delta(delta, sink)?;
             }
-            match choice.get("finish_reason").and_then(Value::as_str) {
+            match word(choice, "/finish_reason") {
                 None => {}
                 Some("error") => return Err(error::from_event(choice.get("error").unwrap_or(choice))),
                 Some(reason) => {
@@ -97,10 +97,19 @@ impl Decoder {
         Ok(())
     }
 
-    fn text(&mut self, text: &str, sink: DeltaSink<'_>) -> Result<(), ModelError> {
-        if !text.is_empty() {
-            sink(ModelDelta::Text(text));
-            self.assembly.text(text)?;
+    /// Adds to the text. A message of this format has one, whatever comes between its pieces.
+    fn text(&mut self, more: &str, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        if more.is_empty() {
+            return Ok(());
+        }
+        sink(ModelDelta::Text(more));
+        let known = self.assembly.pieces.iter_mut().find_map(|piece| match piece {
+            Piece::Text { text, .. } => Some(text),
+            _ => None,
+        });
+        match known {
+            Some(text) => text.push_str(more),
+            None => self.assembly.text(more)?,
         }
         Ok(())
     }
@@ -154,6 +163,8 @@ impl Decoder {
             None => self.calls.last(),
         };
         let known = known.map(|(_, place)| *place).filter(|place| match self.assembly.pieces.get(*place) {
+            // The beginning may come after its first arguments.
+            Some(Piece::Call { id, name, .. }) if index.is_some() && id.is_empty() && name.is_empty() => true,
             Some(Piece::Call { id, .. }) => {
                 let other_id = !given_id.is_empty() && id != given_id;
                 let another = other_id || (index.is_none() && given_id.is_empty());

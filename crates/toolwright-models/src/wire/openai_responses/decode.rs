@@ -1,27 +1,41 @@
-//! Replies of the Responses API. A stream's small events are only told; the items it completes, which are the same
-//! as those of a whole reply, make the message.
+//! Replies of the Responses API. A stream's small events are only told; the items of the whole reply at its end make the
+//! message, or those that were completed on the way when there are more of them: some servers repeat none at the end.
 
 use serde_json::{Map, Value};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece};
-use super::super::{Decode, broken, tokens};
+use super::super::assemble::{Arguments, Assembly, MAX_PIECES, Piece, too_many};
+use super::super::{Decode, broken, tokens, word};
 use crate::error;
 
 pub(crate) struct Decoder {
     assembly: Assembly,
-    items: usize,
+    /// The items that were completed on the way, with their places.
+    items: Vec<(Option<u64>, Value)>,
     refused: bool,
     complete: bool,
 }
 
 impl Decoder {
     pub(crate) fn new(assembly: Assembly) -> Self {
-        Decoder { assembly, items: 0, refused: false, complete: false }
+        Decoder { assembly, items: Vec::new(), refused: false, complete: false }
+    }
+
+    /// Keeps an item for the end; one that comes twice counts once.
+    fn keep(&mut self, index: Option<u64>, item: Value) -> Result<(), ModelError> {
+        if !item.is_object() {
+            return Ok(());
+        }
+        let full = self.items.len() >= MAX_PIECES;
+        match self.items.iter_mut().find(|(known, _)| index.is_some() && *known == index) {
+            Some((_, known)) => *known = item,
+            None if full => return Err(too_many()),
+            None => self.items.push((index, item)),
+        }
+        Ok(())
     }
 
     fn item(&mut self, item: Value) -> Result<(), ModelError> {
-        self.items += 1;
         let word = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let piece = match word("type").as_str() {
             "message" => {
@@ -64,18 +78,21 @@ impl Decoder {
         self.assembly.add(Piece::Text { text: text.to_owned(), citations: citations.collect() }).map(drop)
     }
 
-    /// The end of a reply: what it came to, and the items when no event brought them.
-    fn response(&mut self, mut response: Value) -> Result<(), ModelError> {
+    /// The end of a reply: its items, and what it came to; `usual` is the status of one that does not say.
+    fn response(&mut self, mut response: Value, usual: &str) -> Result<(), ModelError> {
         if let Some(failed) = response.get("error").filter(|failed| !failed.is_null()) {
             return Err(error::from_event(failed));
         }
-        if self.items == 0
-            && let Some(Value::Array(items)) = response.get_mut("output").map(Value::take)
-        {
-            items.into_iter().try_for_each(|item| self.item(item))?;
-        }
+        let mut kept = std::mem::take(&mut self.items);
+        // One without a place stays where it came.
+        kept.sort_by_key(|(index, _)| index.unwrap_or(u64::MAX));
+        let items = match response.get_mut("output").map(Value::take) {
+            Some(Value::Array(items)) if items.len() >= kept.len() => items,
+            _ => kept.into_iter().map(|(_, item)| item).collect(),
+        };
+        items.into_iter().try_for_each(|item| self.item(item))?;
         let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
-        let status = response.get("status").and_then(Value::as_str).unwrap_or_default();
+        let status = word(&response, "/status").unwrap_or(usual);
         self.assembly.stop = Some(match (status, reason) {
             ("completed", _) => StopReason::EndTurn,
             (_, Some("max_output_tokens")) => StopReason::MaxTokens,
@@ -113,12 +130,14 @@ impl Decode for Decoder {
                 }
             }
             "response.output_item.done" => {
+                let index = data.get("output_index").and_then(Value::as_u64);
                 let item = data.get_mut("item").map(Value::take).unwrap_or_default();
-                self.item(item)?;
+                self.keep(index, item)?;
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
+                let usual = kind.trim_start_matches("response.").to_owned();
                 let response = data.get_mut("response").map(Value::take).unwrap_or_default();
-                self.response(response)?;
+                self.response(response, &usual)?;
             }
             "error" => return Err(error::from_event(data.get("error").unwrap_or(&data))),
             "" if data.get("error").is_some() => {
@@ -133,7 +152,7 @@ impl Decode for Decoder {
         if body.get("output").is_none() && body.get("error").is_none_or(Value::is_null) {
             return Err(error::reply("the reply has no `output`"));
         }
-        self.response(body)?;
+        self.response(body, "")?;
         for piece in &self.assembly.pieces {
             match piece {
                 Piece::Text { text, .. } => sink(ModelDelta::Text(text)),
