@@ -143,7 +143,7 @@ impl Http {
             } else {
                 let through =
                     self.route.proxies.host_for(url).map(|proxy| format!(" through the proxy {proxy}"));
-                format!("cannot reach {host}{port}{}", through.unwrap_or_default())
+                format!("cannot reach {host}{port}{}: {}", through.unwrap_or_default(), root(&cause))
             };
             Failure::Passing(error::unavailable(text).with_source(cause.without_url()), None)
         })?;
@@ -169,6 +169,15 @@ impl Http {
         let failed = error::from_status(status.as_u16(), &body, &self.secrets);
         Err(if verdict.retry { Failure::Passing(failed, verdict.after) } else { Failure::Final(failed) })
     }
+}
+
+/// The first cause of an error, which is the one that says something.
+fn root(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(cause) = error.source() {
+        error = cause;
+    }
+    error::shown(&error.to_string(), &[])
 }
 
 /// A header that no log shows.

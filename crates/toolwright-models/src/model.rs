@@ -124,8 +124,8 @@ impl VendorModel {
         // Failures up to the head of the answer are tried again in there.
         let mut answer = self.http.post(&url, body.as_bytes()).await.map_err(Broken::Final)?;
         let mut decoder = wire.decoder(target, request);
-        // A server that does not stream answers with a document even when asked for events.
-        if delivery == Delivery::Whole || !answer.is_stream() {
+        // Some servers answer with a document when asked for events, and others the other way round.
+        if !answer.is_stream() {
             decoder.body(&answer.body().await?, sink)?;
             return Ok(decoder.finish()?);
         }

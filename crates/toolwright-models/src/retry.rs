@@ -73,13 +73,22 @@ pub fn verdict(
     longest_after: Option<f64>,
     now: SystemTime,
 ) -> Verdict {
-    let number = |name: &str| header(name)?.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    let number = |name: &str| {
+        let text = header(name)?;
+        let number = text.trim().parse::<f64>().ok()?;
+        // A number that is too large to be one asks for more patience than there is; `inf` is only nonsense.
+        let endless = number == f64::INFINITY && text.contains(|c: char| c.is_ascii_digit());
+        Some(match longest_after.filter(|_| endless) {
+            Some(longest) => (longest + 1.0) * if name.ends_with("-ms") { 1000.0 } else { 1.0 },
+            None => number,
+        })
+    };
     let date = || {
         let at = http_date(header("retry-after")?.trim())?;
         Some(at - now.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())
     };
     let after = number("retry-after-ms").map(|ms| ms / 1000.0);
-    let after = after.or_else(|| number("retry-after")).or_else(date);
+    let after = after.or_else(|| number("retry-after")).or_else(date).filter(|after| after.is_finite());
     let retry = match header("x-should-retry").as_deref() {
         Some("true") => true,
         Some("false") => false,

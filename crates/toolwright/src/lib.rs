@@ -104,7 +104,7 @@ pub use toolwright_core::__private;
 #[doc(inline)]
 pub use toolwright_models::{
     ConfigError, ConnectError, HttpLimits, ModelConfig, ModelSettings, Pace, Price, Proxies, ProxyError,
-    Reply, RetryPolicy, ScriptError, ScriptedCall, ScriptedModel, VendorModel, connect,
+    Reply, RetryPolicy, ScriptError, ScriptedCall, ScriptedModel, VendorModel, connect, offered,
 };
 #[cfg(feature = "models")]
 #[doc(inline)]

@@ -111,7 +111,9 @@ fn all_has(name: &str) -> bool {
 /// The path, encoded once more than it is sent.
 fn path(url: &Url) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte);
-    let path = url.path().bytes();
+    // Several slashes in a row count as one.
+    let mut last = 0;
+    let path = url.path().bytes().filter(|byte| std::mem::replace(&mut last, *byte) != b'/' || *byte != b'/');
     path.map(|byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 

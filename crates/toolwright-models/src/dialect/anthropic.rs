@@ -70,7 +70,7 @@ pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> 
         Some(Some("string")) => {
             let known =
                 rest.get("format").and_then(Value::as_str).is_some_and(|format| FORMATS.contains(&format));
-            if let Some(format) = rest.shift_remove("format") {
+            if let Some(format) = rest.shift_remove("format").filter(|format| *format != "") {
                 let home = if known { &mut strict } else { &mut rest };
                 home.insert("format".to_owned(), format);
             }
@@ -176,16 +176,37 @@ fn is_words(key: &str) -> bool {
     matches!(key, "description" | "title")
 }
 
+/// A number as Python prints it: as Rust does, but for exponents, which have a sign and two digits.
+fn python_float(float: f64) -> String {
+    let text = format!("{float:?}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => match exponent.strip_prefix('-') {
+            Some(small) => format!("{digits}e-{small:0>2}"),
+            None => format!("{digits}e+{exponent:0>2}"),
+        },
+        None => text,
+    }
+}
+
 /// A value as Python prints it; `outer` text has no quotes.
 fn python(value: &Value, outer: bool) -> String {
     match value {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
-        Value::Number(number) => number.to_string(),
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(float) => python_float(float),
+            None => number.to_string(),
+        },
         Value::String(text) if outer => text.clone(),
-        Value::String(text) if text.contains('\'') && !text.contains('"') => format!("\"{text}\""),
-        Value::String(text) => format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'")),
+        Value::String(text) => {
+            let escaped =
+                text.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
+            match text.contains('\'') && !text.contains('"') {
+                true => format!("\"{escaped}\""),
+                false => format!("'{}'", escaped.replace('\'', "\\'")),
+            }
+        }
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(|item| python(item, false)).collect();
             format!("[{}]", items.join(", "))

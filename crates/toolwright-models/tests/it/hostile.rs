@@ -356,6 +356,17 @@ async fn an_error_body_without_end_is_cut() {
 }
 
 #[tokio::test]
+async fn a_server_that_streams_unasked_is_understood() {
+    let done = r#"{"choices": [{"delta": {"content": "fine"}, "finish_reason": "stop"}]}"#;
+    let events = format!("data: {done}\n\ndata: [DONE]\n\n");
+    let server = Server::new(move |_, stream| {
+        respond(stream, "200 OK", "content-type: text/event-stream\r\n", &events);
+    });
+    let reply = ask(&server.model("openai-chat", RetryPolicy::NEVER)).await.unwrap();
+    assert_eq!(reply.message.text(), "fine");
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_stream_is_understood() {
     let server = Server::new(|_, stream| respond(stream, "200 OK", "content-type: application/json\r\n", OK));
     let (reply, told) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
