@@ -168,9 +168,9 @@ pub fn model() -> Demo {
             json!({"path": "draft.md"}),
         ),
         Reply::text(
-            "Done: the draft is read and corrected, and takes eight seconds to read. Every call was validated, approved, \
-             bounded, run in a sandbox and recorded. I am a script, so I say this whatever you ask; `toolwright doctor` \
-             shows how to reach a real model.",
+            "Done: the draft is read and corrected, and takes eight seconds to read. Every call was validated, put \
+             to the rules and recorded, and what ran was bounded and sandboxed. I am a script, so I say this whatever you \
+             ask; `toolwright doctor` shows how to reach a real model.",
         ),
     ];
     Demo(ScriptedModel::repeating(replies).named(NAME))

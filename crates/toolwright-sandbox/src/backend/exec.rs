@@ -373,7 +373,10 @@ pub(crate) fn failure(job: &Job, stage: Stage, errno: i32) -> ToolError {
         }
         libc::EAGAIN | libc::ENOMEM => (ErrorKind::Limit, "cannot run: a limit of the sandbox is reached"),
         files::NOT_A_FILE => (ErrorKind::Permission, "is not a regular file"),
-        files::TOO_LARGE => (ErrorKind::OutputLimit, "is larger than may be read"),
+        files::TOO_LARGE if matches!(job.work, Work::Write { .. }) => {
+            (ErrorKind::Limit, "does not fit: the sandbox allows no file so large")
+        }
+        files::TOO_LARGE => (ErrorKind::OutputLimit, "is larger than the 100 MiB that may be read"),
         _ => (ErrorKind::Fatal, "failed in an unexpected way"),
     };
     ToolError::of(kind, format!("{subject} {what}")).with_source(source)

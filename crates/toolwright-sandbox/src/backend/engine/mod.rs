@@ -350,7 +350,8 @@ impl EngineSandbox {
         if contents.len() > MAX_READ_FILE {
             contents.truncate(1024 * 1024);
             let partial = ToolOutput::text(String::from_utf8_lossy(&contents));
-            let message = format!("{} is larger than may be read", shown(path));
+            let message =
+                format!("{} is larger than the {} MiB that may be read", shown(path), MAX_READ_FILE >> 20);
             return Err(ToolError::of(ErrorKind::OutputLimit, message).with_partial(partial));
         }
         match code {
