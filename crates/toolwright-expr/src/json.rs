@@ -41,14 +41,6 @@ impl Value {
         let limits = Limits { depth: MAX_DEPTH, ..Limits::default() };
         to_json(self, &mut Fuel::new(&limits))
     }
-
-    /// As [`to_json`](Self::to_json), within the given limits.
-    ///
-    /// # Errors
-    /// As [`to_json`](Self::to_json), and when a limit is reached.
-    pub fn to_json_within(&self, limits: &Limits) -> Result<Json, Error> {
-        to_json(self, &mut Fuel::new(limits))
-    }
 }
 
 /// As [`Value::from_json`], for a document nobody else needs: long texts are taken over rather than copied.

@@ -20,7 +20,7 @@ use crate::hint::Hint;
 use crate::host::{Host, Server};
 use crate::input::{self, Input, Type};
 use crate::shape::{self, Shape};
-use crate::step::call::Callee;
+use crate::step::call::{Callee, Param};
 use crate::step::{Body, Step};
 use crate::template::{Document, Snippet};
 use crate::yaml::{Data, Node};
@@ -173,6 +173,7 @@ impl<'b> Builder<'b> {
             // The statements are looked at all the same, so that one run shows every problem.
             let local = Tools::new();
             self.body(body, Visible { local: &local, outer: outer.unwrap_or(into) });
+            self.hint(node);
         }
         if self.problems.errors() > before {
             let imported = || Some(text(node, "import_tool")?.rsplit(['.', '/']).next()?.to_owned());
@@ -399,11 +400,14 @@ pub(crate) fn texts(node: &Node) -> Vec<String> {
     }
 }
 
-/// The entries of a map of documents, compiled.
-pub(crate) fn documents(problems: &mut Problems, node: &Node) -> Vec<(Arc<str>, Document, Place)> {
+/// The entries of `params`, compiled.
+pub(crate) fn params(problems: &mut Problems, node: &Node) -> Vec<Param> {
     let Data::Map(entries) = &node.data else { return Vec::new() };
-    let compiled = entries
-        .iter()
-        .map(|(key, value)| (Arc::from(key.key_text()), Document::compile(problems, value), value.place));
+    let compiled = entries.iter().map(|(key, value)| Param {
+        name: key.key_text().into(),
+        named: key.place,
+        value: Document::compile(problems, value),
+        place: value.place,
+    });
     compiled.collect()
 }

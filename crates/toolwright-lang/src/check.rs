@@ -17,7 +17,7 @@ use crate::json;
 use crate::kinds::{self, Kind};
 use crate::load::Loaded;
 use crate::slips;
-use crate::step::call::Call;
+use crate::step::call::{Call, Param};
 use crate::step::script::ScriptStep;
 use crate::step::{Body, Step};
 use crate::template::{Document, Snippet, truth};
@@ -206,7 +206,7 @@ impl Checker<'_> {
         let names: Vec<&str> = spec.parameter_names().collect();
         let required = spec.parameters.get("required").and_then(serde_json::Value::as_array);
         for name in required.into_iter().flatten().filter_map(serde_json::Value::as_str) {
-            if !call.params.iter().any(|(given, ..)| **given == *name) {
+            if !call.params.iter().any(|given| *given.name == *name) {
                 let message = format!("`{}` needs the parameter `{name}`", spec.name);
                 let hint = format!("add it under `params`: `{name}: ...`");
                 self.add(Severity::Error, call.place, message, Some(hint));
@@ -216,14 +216,14 @@ impl Checker<'_> {
         let own = call.callee.tools.get(&call.callee.name);
         let reads = own.is_some_and(|entry| entry.tool.settings().reader.is_some());
         let closed = spec.parameters.get("additionalProperties") == Some(&serde_json::Value::Bool(false));
-        for (name, document, place) in &call.params {
+        for Param { name, named, value: document, place } in &call.params {
             if !names.contains(&&**name) {
                 if closed || reads {
                     let severity = if closed { Severity::Error } else { Severity::Warning };
                     let message = format!("`{}` has no parameter `{name}`", spec.name);
                     let hint =
                         nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-                    self.add(severity, *place, message, hint);
+                    self.add(severity, *named, message, hint);
                 }
                 continue;
             }

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use crate::diag::{Place, Problems};
+use crate::diag::{Place, Problems, Severity};
 use crate::host::Host;
 use crate::yaml::{self, Budget, Data, Include, MAX_BYTES, Node};
 
@@ -72,9 +72,11 @@ impl Loader {
                 let name = path.display().to_string();
                 let text = match read_text(&path) {
                     Ok(text) => text,
-                    Err((problem, at)) => {
-                        let file = problems.sources.add(&name, &at.1);
-                        problems.error(Place::new(file, at.0, at.0 + 1), problem);
+                    Err(unreadable) => {
+                        let Unreadable { problem, hint, at, text } = unreadable;
+                        let file = problems.sources.add(&name, &text);
+                        let hint = hint.map(str::to_owned);
+                        problems.add(Severity::Error, Place::new(file, at, at + 1), problem, hint);
                         return None;
                     }
                 };
@@ -141,6 +143,10 @@ impl Include for Loader {
             problems.warn_hint(place, message, "`!require` makes a missing file an error".to_owned());
             return Some(Data::Text("".into()));
         }
+        // Reading from a pipe could wait for ever.
+        if !whole.is_file() && !whole.is_dir() {
+            return fail(problems, "it is not a file");
+        }
         self.included += 1;
         if self.included > MAX_INCLUDES {
             return fail(problems, &format!("more than {MAX_INCLUDES} files are included"));
@@ -154,7 +160,7 @@ impl Include for Loader {
         }
         let text = match read_text(&whole) {
             Ok(text) => text,
-            Err((problem, _)) => return fail(problems, &problem),
+            Err(unreadable) => return fail(problems, &unreadable.problem),
         };
         match whole.extension().and_then(|extension| extension.to_str()) {
             Some("yaml" | "yml") => {
@@ -186,16 +192,34 @@ impl Include for Loader {
     }
 }
 
-/// A file's text, or what is wrong and at which byte of what could be read.
-fn read_text(path: &Path) -> Result<String, (String, (usize, String))> {
-    let problem = |text: String| (text, (0, String::new()));
-    let bytes = read_whole(path).map_err(problem)?;
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        (
-            "the file is not UTF-8 text".to_owned(),
-            (at, String::from_utf8_lossy(error.as_bytes()).into_owned()),
-        )
+/// Why a file cannot be used: what is wrong, what to do about it, and at which byte of the text that could be read.
+struct Unreadable {
+    problem: String,
+    hint: Option<&'static str>,
+    at: usize,
+    text: String,
+}
+
+fn read_text(path: &Path) -> Result<String, Unreadable> {
+    const SAVE: Option<&str> = Some("save it as UTF-8");
+    let bytes = read_whole(path).map_err(|problem| {
+        let hint = problem.contains("larger than").then_some("large data belongs into files that tools read");
+        Unreadable { problem, hint, at: 0, text: String::new() }
+    })?;
+    // A NUL stands in no text, but in every UTF-16 one; such bytes are not worth showing.
+    if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] = bytes.as_slice() {
+        let problem = "the file is UTF-16, not UTF-8".to_owned();
+        return Err(Unreadable { problem, hint: SAVE, at: 0, text: String::new() });
+    }
+    if bytes.contains(&0) {
+        let problem = "the file is no text: it holds NUL bytes".to_owned();
+        return Err(Unreadable { problem, hint: SAVE, at: 0, text: String::new() });
+    }
+    String::from_utf8(bytes).map_err(|error| Unreadable {
+        problem: "the file is not UTF-8 text".to_owned(),
+        hint: SAVE,
+        at: error.utf8_error().valid_up_to(),
+        text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
     })
 }
 

@@ -8,7 +8,7 @@ use toolwright_core::text::head;
 use toolwright_expr::Value;
 
 use crate::diag::Place;
-use crate::step::call::Call;
+use crate::step::call::{Call, Param};
 use crate::step::{Statement, Step};
 use crate::template::Document;
 
@@ -35,7 +35,7 @@ pub(crate) fn of_step(statement: &Statement, names: &BTreeSet<Arc<str>>, env: &[
     match &statement.step {
         Step::Eval(document) => texts(document, statement.place, names, &mut slips),
         Step::Call(call) => {
-            call.params.iter().for_each(|(_, document, place)| texts(document, *place, names, &mut slips));
+            call.params.iter().for_each(|param| texts(&param.value, param.place, names, &mut slips));
             slips.extend(program_text(call));
         }
         Step::Each(each) => {
@@ -69,9 +69,10 @@ pub(crate) fn of_step(statement: &Statement, names: &BTreeSet<Arc<str>>, env: &[
 fn program_text(call: &Call) -> Option<Slip> {
     let entry = call.callee.tools.get(&call.callee.name)?;
     let (_, quote) = PROGRAMS.iter().find(|(name, _)| *name == &*entry.tool.spec().name)?;
-    let (_, document, place) =
-        call.params.iter().find(|(name, ..)| matches!(&**name, "script" | "command" | "cmd" | "code"))?;
-    let Document::Template(snippet) = document else { return None };
+    let program = |param: &&Param| matches!(&*param.name, "script" | "command" | "cmd" | "code");
+    let Param { value: Document::Template(snippet), place, .. } = call.params.iter().find(program)? else {
+        return None;
+    };
     let bare = |code: &str| !code.trim_start().starts_with(&format!("{quote}("));
     let mixed = !(snippet.source.starts_with("${")
         && snippet.source.matches("${").count() == 1

@@ -6,7 +6,7 @@ use regex::RegexBuilder;
 use toolwright_core::{Toolset, nearest};
 use toolwright_expr::Script;
 
-use crate::build::{Builder, Visible, documents, text, texts};
+use crate::build::{self, Builder, Visible, text, texts};
 use crate::error::Catch;
 use crate::file;
 use crate::shape::{self, Shape};
@@ -130,7 +130,7 @@ impl Builder<'_> {
     fn call(&mut self, node: &Node, visible: Visible<'_>) -> Option<Call> {
         let name_node = node.get("call")?;
         let name = name_node.text()?.clone();
-        let params = node.get("params").map_or_else(Vec::new, |params| documents(self.problems, params));
+        let params = node.get("params").map_or_else(Vec::new, |params| build::params(self.problems, params));
         let hint = match node.get("ui_hint") {
             Some(hint @ Node { data: Data::Text(_), .. }) => Snippet::compile(self.problems, hint),
             _ => None,

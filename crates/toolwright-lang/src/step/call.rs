@@ -36,10 +36,20 @@ impl Callee {
     }
 }
 
+/// One of `params`.
+pub(crate) struct Param {
+    pub(crate) name: Arc<str>,
+    /// Where the name stands.
+    pub(crate) named: Place,
+    pub(crate) value: Document,
+    /// Where the value stands.
+    pub(crate) place: Place,
+}
+
 /// `call`, `params`, `catch`, `ui_hint`.
 pub(crate) struct Call {
     pub(crate) callee: Callee,
-    pub(crate) params: Vec<(Arc<str>, Document, Place)>,
+    pub(crate) params: Vec<Param>,
     pub(crate) catch: Option<Catch>,
     pub(crate) hint: Option<Snippet>,
     pub(crate) place: Place,
@@ -71,9 +81,9 @@ impl Call {
     ) -> Result<(Map<String, Json>, Manner), ToolError> {
         let view = flow.view(frame, locals);
         let mut arguments = Map::new();
-        for (name, document, _) in &self.params {
-            let value = document.evaluate(&view, &flow.limits)?;
-            arguments.insert(name.to_string(), json::from_value(&value));
+        for param in &self.params {
+            let value = param.value.evaluate(&view, &flow.limits)?;
+            arguments.insert(param.name.to_string(), json::from_value(&value));
         }
         let hint = match &self.hint {
             Some(snippet) => hint::of_call(&snippet.evaluate(&view, &flow.limits)?),
@@ -99,8 +109,8 @@ impl Call {
             return error;
         }
         let named = |name: &str| error.message().contains(&format!("`{name}`"));
-        let place = self.params.iter().find_map(|(name, document, _)| match document {
-            Document::Template(snippet) if named(name) => Some(&snippet.located),
+        let place = self.params.iter().find_map(|param| match &param.value {
+            Document::Template(snippet) if named(&param.name) => Some(&snippet.located),
             _ => None,
         });
         let place = place.unwrap_or(located).to_string();

@@ -89,7 +89,7 @@ impl Step {
             Step::Match(step) => visit(&step.value),
             Step::Each(step) => step.over.snippets(visit),
             Step::Call(step) => {
-                step.params.iter().for_each(|(_, document, _)| document.snippets(visit));
+                step.params.iter().for_each(|param| param.value.snippets(visit));
                 step.hint.iter().for_each(visit);
             }
             Step::Script(_) | Step::Broken(_) => {}

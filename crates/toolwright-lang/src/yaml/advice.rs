@@ -23,11 +23,13 @@ pub(super) fn advice(source: &str, at: usize, problem: &str) -> Option<String> {
     } else if has("expected key") || has("'-' indicator") || has("invalid indentation") && !has("quoted") {
         "this line does not stand as far in as the others of its list or map"
     } else if has("multiline quoted scalar") {
-        "a quote above is not closed"
+        "a quote above is not closed, or a line of a quoted text stands no further in than its key"
     } else if has("simple key expected") {
         "a key ends with `:`"
     } else if has("trailing content after") {
         "a text with quotes ends at its second quote; quote all of it, with the other kind of quotes outside"
+    } else if has("unclosed quote") {
+        "a quoted text ends with the quote it begins with"
     } else if has("unexpected character") {
         "a text that begins with this character needs quotes around it"
     } else if has("unknown anchor") {

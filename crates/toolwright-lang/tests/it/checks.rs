@@ -333,10 +333,10 @@ tools:
         found(text),
         [
             "error 7:15 `read_file` needs the parameter `path`",
-            "error 8:23 `read_file` has no parameter `pat`",
+            "error 8:18 `read_file` has no parameter `pat`",
             "error 8:33 `read_file` will refuse this: `lines`: \"many\" is not an integer",
             "error 10:21 `double` will refuse this: `v`: \"abc\" is not an integer",
-            "warning 10:29 `double` has no parameter `w`",
+            "warning 10:26 `double` has no parameter `w`",
         ]
     );
 }
@@ -390,6 +390,47 @@ fn flags_are_read_as_arguments_are() {
     assert_eq!((settings.return_direct, settings.confidential), (true, false));
     let wrong = "tools: [{name: t, return_direct: maybe, do: {eval: 1}}]\n";
     assert_eq!(problems(wrong), ["1:34 `return_direct` of a tool is true or false, not text"]);
+}
+
+#[test]
+fn files_that_are_no_text_say_how_to_save_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |bytes: &[u8]| {
+        let path = folder.path().join("t.yaml");
+        std::fs::write(&path, bytes).unwrap();
+        let error = load(path, &host()).unwrap_err();
+        let first = error.problems()[0].clone();
+        (first.line, first.message, first.hint.unwrap_or_default())
+    };
+    let text = "tools:\n  - {name: café, do: {evl: 1}}\n";
+    let wide = |order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<u8>>();
+    let marked: Vec<u8> = [0xff, 0xfe].into_iter().chain(wide(u16::to_le_bytes)).collect();
+    let latin = text.chars().map(|c| c as u8).collect::<Vec<u8>>();
+    for (bytes, line, message) in [
+        (marked.as_slice(), 1, "the file is UTF-16, not UTF-8"),
+        (&wide(u16::to_le_bytes), 1, "the file is no text: it holds NUL bytes"),
+        (&wide(u16::to_be_bytes), 1, "the file is no text: it holds NUL bytes"),
+        (&latin, 2, "the file is not UTF-8 text"),
+    ] {
+        assert_eq!(told(bytes), (line, message.to_owned(), "save it as UTF-8".to_owned()));
+    }
+    // A mark at the beginning and lines of Windows are nothing to complain about.
+    let marked = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+    assert_eq!(told(marked.as_bytes()).2, "did you mean `eval`?");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_included_is_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe.yaml")).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let path = folder.path().join("t.yaml");
+    std::fs::write(&path, "tools: !include pipe.yaml\n").unwrap();
+    let told = load(path, &host()).unwrap_err().to_string();
+    assert!(told.contains("cannot include `pipe.yaml`: it is not a file"), "{told}");
 }
 
 #[test]
