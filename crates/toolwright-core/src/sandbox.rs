@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::error::{ErrorKind, ToolError};
+use crate::output::ToolOutput;
 use crate::tool::BoxFuture;
 
 /// The most output of one stream that [`Sandbox::exec`] keeps.
@@ -164,6 +165,9 @@ pub struct ExecResult {
     pub stdout: String,
     /// What it wrote to standard error, invalid UTF-8 replaced.
     pub stderr: String,
+    /// True when some of it was no UTF-8 and was replaced: the program wrote bytes, not text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaced: bool,
     /// The protections that were on while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<String>,
@@ -173,6 +177,15 @@ impl ExecResult {
     /// True when the exit code is 0.
     pub fn success(&self) -> bool {
         self.code == 0
+    }
+
+    /// The result, unless the program wrote bytes where text was expected: then `unicode_decode`, with what could be read.
+    pub fn decoded(self) -> Result<Self, ToolError> {
+        if !self.replaced {
+            return Ok(self);
+        }
+        let error = ToolError::of(ErrorKind::UnicodeDecode, "the output of the command is not text");
+        Err(error.with_partial(ToolOutput::text(self.stdout)))
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct Captured {
     pub(crate) text: String,
     /// How many bytes are missing.
     pub(crate) omitted: u64,
+    /// Whether bytes that are no text were replaced.
+    pub(crate) replaced: bool,
 }
 
 impl Capture {
@@ -155,23 +157,27 @@ impl Capture {
             head.append(&mut between);
             self.latest(0).iter().for_each(|piece| head.extend_from_slice(piece));
             head.shrink_to_fit();
-            return Captured { text: into_text(head), omitted: 0 };
+            let (text, replaced) = into_text(head);
+            return Captured { text, omitted: 0, replaced };
         }
         let tail = self.latest(self.have.saturating_sub(KEPT_END)).concat();
         let omitted = self.total - (head.len() + tail.len()) as u64;
         if omitted == 0 {
             head.extend(tail);
-            return Captured { text: into_text(head), omitted };
+            let (text, replaced) = into_text(head);
+            return Captured { text, omitted, replaced };
         }
-        let text = format!("{}\n[... {omitted} bytes left out ...]\n{}", into_text(head), into_text(tail));
-        Captured { text, omitted }
+        let ((head, one), (tail, other)) = (into_text(head), into_text(tail));
+        let text = format!("{head}\n[... {omitted} bytes left out ...]\n{tail}");
+        Captured { text, omitted, replaced: one || other }
     }
 }
 
-fn into_text(bytes: Vec<u8>) -> String {
+/// Bytes as text, and whether something had to be replaced for that.
+fn into_text(bytes: Vec<u8>) -> (String, bool) {
     match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        Ok(text) => (text, false),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
     }
 }
 

@@ -206,8 +206,8 @@ mod tests {
     #[test]
     fn errors_come_first_and_a_bad_end_is_told() {
         let told = |code, stdout: &str, stderr: &str| {
-            let result =
-                ExecResult { code, stdout: stdout.into(), stderr: stderr.into(), layers: Vec::new() };
+            let (stdout, stderr) = (stdout.into(), stderr.into());
+            let result = ExecResult { code, stdout, stderr, ..ExecResult::default() };
             super::told(&result).to_text()
         };
         assert_eq!(told(0, "out\n", ""), "out\n");

@@ -306,7 +306,9 @@ pub(crate) async fn command(
             )))
         }
         Finish::Ended(code) => {
-            Ok(ExecResult { code, stdout: stdout.text, stderr: stderr.text, layers: layers.to_vec() })
+            let replaced = stdout.replaced || stderr.replaced;
+            let (stdout, stderr) = (stdout.text, stderr.text);
+            Ok(ExecResult { code, stdout, stderr, replaced, layers: layers.to_vec() })
         }
         Finish::TimedOut => {
             let seconds = (timeout.unwrap_or_default().as_secs_f64() * 100.0).round() / 100.0;

@@ -156,7 +156,10 @@ check!(TOO_MANY_ERRORS_ARE_AN_ERROR, "too_many_errors_are_an_error", |sandbox| {
 });
 
 check!(BROKEN_TEXT_IS_REPLACED, "broken_text_is_replaced", |sandbox| {
-    equal(shell(sandbox, "printf 'a\\377b'").await?.stdout.as_str(), "a\u{fffd}b")
+    let bytes = shell(sandbox, "printf 'a\\377b'").await?;
+    equal(bytes.stdout.as_str(), "a\u{fffd}b")?;
+    fails(bytes.decoded(), ErrorKind::UnicodeDecode)?;
+    equal(shell(sandbox, "printf 'a\\357\\277\\275b'").await?.decoded()?.stdout.as_str(), "a\u{fffd}b")
 });
 
 check!(FILES_STAY_BETWEEN_COMMANDS, "files_stay_between_commands", |sandbox| {
