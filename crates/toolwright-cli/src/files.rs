@@ -2,26 +2,16 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use serde_json::Value;
-use tokio::runtime::Handle;
 use toolwright::data::DataTools;
-use toolwright::lang::{
-    Diagnostic, Host, Imports, Loaded, MissingEnv, Server, Severity, find_dotenv, load, parse_dotenv,
-};
-use toolwright::mcp::{
-    HttpTarget, LockFile, LockedServer, McpServer, Pinning, ServerCommand, ServerStatus, Suspension, Target,
-};
-use toolwright::tools::Options;
-use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, Decision, ExecRequest, Limits, Policy, RunBuilder, Secret, Tool,
-    ToolError, ToolSource as _, Toolset,
-};
+use toolwright::file::{self, Importer};
+use toolwright::lang::{Diagnostic, Host, Loaded, MissingEnv, Severity, find_dotenv, load, parse_dotenv};
+use toolwright::mcp::Suspension;
+use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, Limits, Policy, RunBuilder, ToolError};
 
 use crate::answers::Later;
 use crate::report::Usage;
-use crate::{commands, models, prompt, report, sandboxes, toolbox};
+use crate::{commands, models, prompt, report, toolbox};
 
 /// Where approved definitions of the tools of MCP servers are kept.
 const LOCK: &str = "tools.lock";
@@ -86,7 +76,8 @@ pub fn host(missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     // What is set already wins over the file, as the later entry does here.
     Ok(Host::new()
         .builtins(toolbox::all()?)
-        .imports(Elsewhere { data, later })
+        .imports(importer(data, later))
+        .applies(file::APPLIED.iter().copied())
         .environment(parse_dotenv(&dotenv))
         .environment(set)
         .missing_env(missing)
@@ -122,9 +113,7 @@ pub fn apply(loaded: &Loaded, mut builder: RunBuilder) -> anyhow::Result<RunBuil
 
 /// The rules of a file, if it has any.
 pub fn policy(loaded: &Loaded) -> anyhow::Result<Option<Policy>> {
-    let Some(section) = loaded.section("policy") else { return Ok(None) };
-    let policy = Policy::from_value(section.value.clone());
-    Ok(Some(policy.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?))
+    Ok(file::policy(loaded).map_err(wrong)?)
 }
 
 /// A run that a person started, so that its calls are approved, also those that wait for a person's word.
@@ -146,26 +135,18 @@ impl Approver for Person {
 
 /// What a file says about runs a person started: its limits.
 pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> anyhow::Result<RunBuilder> {
-    let builder = builder.limits(limits(loaded)?);
-    let at_once = loaded.section("limits").and_then(|section| section.value.get(MAX_PARALLEL)?.as_u64());
-    Ok(match at_once {
-        Some(calls) => builder.max_parallel(usize::try_from(calls).unwrap_or(usize::MAX)),
-        None => builder,
-    })
+    Ok(file::apply_limits(loaded, builder).map_err(wrong)?)
 }
 
 /// What a run may spend, as the file says.
 pub fn limits(loaded: &Loaded) -> anyhow::Result<Limits> {
-    let Some(section) = loaded.section("limits") else { return Ok(Limits::default()) };
-    let Value::Object(mut limits) = section.value.clone() else { return Ok(Limits::default()) };
-    // It bounds what a run does at once, not what it spends.
-    limits.remove(MAX_PARALLEL);
-    let limits = serde_json::from_value(Value::Object(limits));
-    Ok(limits.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?)
+    Ok(file::limits(loaded).map_err(wrong)?)
 }
 
-/// The key of `limits` that is no limit on spending.
-const MAX_PARALLEL: &str = "max_parallel";
+/// A section that is not what it should be.
+pub fn wrong(error: ToolError) -> Usage {
+    Usage::from(error.info())
+}
 
 /// Prints problems, and says how many there are.
 pub fn refused(problems: &[Diagnostic]) -> Usage {
@@ -176,88 +157,16 @@ pub fn refused(problems: &[Diagnostic]) -> Usage {
     report::found(errors)
 }
 
-/// Finds tools by the names other systems give them, makes those that look things up as they are set up, and asks MCP
-/// servers for theirs.
-struct Elsewhere {
-    data: DataTools,
-    later: Later,
-}
-
-impl Imports for Elsewhere {
-    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
-        let standard = || {
-            toolwright::tools::resolve(reference)?;
-            let options = match Options::from_config(config) {
-                Ok(options) => options,
-                Err(error) => return Some(Err(error)),
-            };
-            toolwright::tools::resolve_with(reference, &options).map(Ok)
-        };
-        let tool = standard().or_else(|| self.data.tool(reference, config))?;
-        Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>))
-    }
-
-    fn toolkit(&self, reference: &str) -> Option<Result<Toolset, ToolError>> {
-        let set = toolwright::tools::toolkit(reference)?;
-        Some(set.map_err(|error| ToolError::new(error.to_string())))
-    }
-
-    /// Starts or reaches the server and lists its tools. It ends with the last of them.
-    fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
-        let target: Target = match server {
-            Server::Stdio { command, args, env, cwd, sandbox: None, .. } => {
-                let mut command = ServerCommand::new(command).args(args);
-                if let Some(folder) = cwd {
-                    command = command.folder(folder);
-                }
-                env.iter().fold(command, |command, (name, value)| command.env(name, value)).into()
-            }
-            Server::Stdio { command, args, env, cwd, sandbox: Some(policy), .. } => {
-                let mut command = ExecRequest::new(std::iter::once(command).chain(args));
-                command.cwd.clone_from(cwd);
-                command.env.extend(env.clone());
-                let opened = sandboxes::open_policy(policy.clone(), command);
-                let (sandbox, command) = tokio::task::block_in_place(|| Handle::current().block_on(opened))?;
-                Target::Sandboxed { sandbox, command }
-            }
-            Server::Http { url, headers, sse, timeout, read_timeout, .. } => {
-                let mut target = HttpTarget::new(url);
-                for (name, value) in headers {
-                    target = target.header(name, Secret::new(value.as_str()));
-                }
-                target = if *sse { target.legacy_sse() } else { target };
-                target = timeout.map_or(target.clone(), |time| target.timeout(time));
-                read_timeout.map_or(target.clone(), |time| target.sse_read_timeout(time)).into()
-            }
-        };
-        let answers = self.later.answers(server.trust().sampling.as_deref());
-        let mut builder = McpServer::builder(name, target).answers(answers);
-        if let Some(lock) = locked(name)? {
-            builder = builder.pinning(Pinning::Locked(lock));
-        }
-        let server = builder.build();
-        // Files are read once, before anything else happens, so nobody is kept waiting.
-        let tools = tokio::task::block_in_place(|| Handle::current().block_on(server.tools()))?;
-        let state = server.state();
-        for Suspension { tool, changes } in &state.suspended {
-            eprintln!("`{tool}` of the server `{name}` is not what {LOCK} approved, and is left out:");
+/// Finds what files import: other systems' names, tools that look things up, MCP servers as they were approved.
+fn importer(data: DataTools, later: Later) -> Importer {
+    Importer::new()
+        .data(data)
+        .answers(move |server| later.answers(server.trust().sampling.as_deref()))
+        .lock(LOCK)
+        .on_suspended(|server, Suspension { tool, changes }| {
+            eprintln!("`{tool}` of the server `{server}` is not what {LOCK} approved, and is left out:");
             changes.iter().for_each(|change| eprintln!("    {}", prompt::printable(change)));
-        }
-        match state.status {
-            ServerStatus::Failed { why } => Err(ToolError::new(why)),
-            ServerStatus::Configured | ServerStatus::Started { .. } => Ok(tools),
-        }
-    }
-}
-
-/// What `toolwright mcp lock` approved of a server, in the current folder.
-fn locked(name: &str) -> Result<Option<LockedServer>, ToolError> {
-    let path = Path::new(LOCK);
-    if !path.exists() {
-        return Ok(None);
-    }
-    let mut file = LockFile::load(path).map_err(|error| ToolError::new(error.to_string()))?;
-    Ok(file.servers.remove(name))
+        })
 }
 
 /// The date as files see it, in UTC.

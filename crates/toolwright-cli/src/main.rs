@@ -18,7 +18,6 @@ mod files;
 mod keyboard;
 mod lines;
 mod models;
-mod programs;
 mod prompt;
 mod report;
 mod runs;

@@ -41,9 +41,8 @@ pub type Named = BTreeMap<String, ModelConfig>;
 
 /// What the file says about its models.
 pub fn named(loaded: Option<&Loaded>) -> anyhow::Result<Named> {
-    let Some(section) = loaded.and_then(|loaded| loaded.section("models")) else { return Ok(Named::new()) };
-    let models = ModelConfig::read(&section.value);
-    Ok(models.map_err(|error| Usage::new(format!("{}: {error}", section.place)))?)
+    let Some(loaded) = loaded else { return Ok(Named::new()) };
+    Ok(toolwright::file::models(loaded).map_err(files::wrong)?)
 }
 
 /// Lends a file's models to its own tools, for `model_ref`. They are known once the file is loaded, and asked for when

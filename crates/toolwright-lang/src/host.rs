@@ -118,6 +118,7 @@ pub struct Host {
     pub(crate) limits: FlowLimits,
     pub(crate) missing_env: MissingEnv,
     pub(crate) offline: bool,
+    pub(crate) applied: Vec<String>,
 }
 
 /// What to make of a declared variable that is not set.
@@ -213,6 +214,14 @@ impl Host {
     #[must_use]
     pub fn offline(mut self) -> Self {
         self.offline = true;
+        self
+    }
+
+    /// Says that the program applies these sections (`policy`, `limits`, `sandbox`) to the runs in which it uses the file's
+    /// tools. A file that has one which nobody applies is refused: its tools would run as if it said nothing.
+    #[must_use]
+    pub fn applies<S: Into<String>>(mut self, sections: impl IntoIterator<Item = S>) -> Self {
+        self.applied.extend(sections.into_iter().map(Into::into));
         self
     }
 

@@ -181,6 +181,16 @@ impl Loaded {
                 Some((name, Section { value, place, at: node.place }))
             });
         let sections = sections.collect();
+        for name in ["policy", "limits", "sandbox"] {
+            let applied = host.applied.iter().any(|known| known == name);
+            if let Some(node) = root.get(name).filter(|node| !applied && !matches!(node.data, Data::Null)) {
+                problems.error_hint(
+                    node.place,
+                    format!("the file has a section `{name}`, and this program does not apply it"),
+                    "open it with `toolwright::file::ToolFile`, which does, or apply it and say so with `Host::applies`",
+                );
+            }
+        }
         let tools = build::to_toolset(shared.values());
         let prompts = build::to_toolset(prompts.values());
         Loaded {

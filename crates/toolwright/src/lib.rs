@@ -39,11 +39,11 @@
 //! | see and keep what happened | [`Event`], [`EventSink`], [`Transcript`], [`RunState`] |
 //! | run commands safely | [`Sandbox`], and the module `sandbox` |
 //! | serve or use MCP | the module `mcp` |
-//! | load tools from YAML | the module `lang` |
+//! | load tools from YAML | the modules `file` and `lang` |
 //!
 //! # Features
 //!
-//! This crate only puts the parts together; each feature adds one:
+//! This crate only puts the parts together (for a file of tools, in the module `file`); each feature adds one:
 //!
 //! | feature | adds |
 //! | --- | --- |
@@ -74,7 +74,7 @@ pub use toolwright_core::{
 };
 // Wrappers, and names that are nearly right.
 #[doc(inline)]
-pub use toolwright_core::{Cache, Patterns, RateLimit, Retry, glob_match, nearest};
+pub use toolwright_core::{Cache, Patterns, RateLimit, Retry, glob_match, nearest, nearest_word};
 // Calls and their results.
 #[doc(inline)]
 pub use toolwright_core::{
@@ -132,6 +132,9 @@ pub use toolwright_runtime::{
     Durability, Event, EventKind, EventSink, FORMAT_VERSION, REDACTED, Redactor, ToolStamp, Transcript,
     TranscriptError, TranscriptWriter, format_time, is_secret_name, parse_time, utc_date,
 };
+
+#[cfg(all(feature = "lang", feature = "runtime"))]
+pub mod file;
 
 #[cfg(feature = "data")]
 #[doc(inline)]
@@ -197,6 +200,9 @@ mod pages {
     struct Tutorial;
     #[doc = include_str!("../../../docs/guide/models.md")]
     struct Models;
+    #[cfg(feature = "lang")]
+    #[doc = include_str!("../../../docs/guide/yaml-tools.md")]
+    struct YamlTools;
     #[doc = include_str!("../../../docs/guide/policies.md")]
     struct Policies;
     #[doc = include_str!("../../../docs/guide/testing.md")]

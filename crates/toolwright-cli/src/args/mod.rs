@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 
 pub use mcp::{Mcp, McpCall, McpClient, McpInstall, McpList, McpLock, McpTarget, Serve, ServeHttp};
 pub use runs::{DiffRuns, RecordArgs, Replay, Runs, RunsWhat, View};
-pub use sandbox::{SandboxArgs, SandboxCommand, SandboxKind, SandboxSection, SandboxWhat};
+pub use sandbox::{SandboxArgs, SandboxCommand, SandboxWhat};
 pub use talk::{Ask, Chat, Models, PromptWay, Step, StepFormat, UsingArgs};
 pub use tools::{Call, Check, Eval, Format, Init, RunFile, Tools};
 

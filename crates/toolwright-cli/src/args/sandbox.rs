@@ -1,11 +1,10 @@
 //! Where tools work, for every command that runs some, and `sandbox explain`.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use serde::Deserialize;
-use toolwright::sandbox::{EnvPolicy, Layer, Limits, Network};
+use toolwright::file::{SandboxKind, SandboxSection};
+use toolwright::sandbox::Network;
 
 /// Where tools that need a sandbox work.
 #[derive(clap::Args, Clone, Default)]
@@ -28,64 +27,24 @@ pub struct SandboxArgs {
     pub section: SandboxSection,
 }
 
-/// The `sandbox` section of a file: what is said on the command line comes on top of it.
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SandboxSection {
-    kind: Option<SandboxKind>,
-    pub read: Vec<PathBuf>,
-    pub write: Vec<PathBuf>,
-    pub network: Network,
-    /// Shown empty, beside what always is.
-    pub mask: Vec<PathBuf>,
-    pub env: EnvPolicy,
-    pub limits: Limits,
-    pub require: Option<Vec<Layer>>,
-    /// Files that are put into the sandbox when it is opened, by path.
-    pub files: BTreeMap<String, String>,
-    /// A script that is run in it then.
-    pub setup: Option<String>,
-}
-
 impl SandboxArgs {
+    /// What the file says, with what is said on the command line on top of it.
+    pub fn all(&self) -> SandboxSection {
+        let mut all = self.section.clone();
+        all.kind = self.sandbox.clone().or(all.kind);
+        all.read.extend(self.read.iter().cloned());
+        all.write.extend(self.write.iter().cloned());
+        all.network = match (all.network, self.allow_net.as_slice()) {
+            (network, []) => network,
+            (Network::Allow(hosts), more) => Network::Allow(hosts.iter().chain(more).cloned().collect()),
+            (_, hosts) => Network::Allow(hosts.to_vec()),
+        };
+        all
+    }
+
     /// The kind of sandbox that is meant.
     pub fn kind(&self) -> SandboxKind {
-        self.sandbox.clone().or_else(|| self.section.kind.clone()).unwrap_or(SandboxKind::Process)
-    }
-}
-
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum SandboxKind {
-    Process,
-    /// `docker` or `podman`, and the image.
-    Engine(String),
-    Local,
-    None,
-}
-
-impl std::str::FromStr for SandboxKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "process" => Ok(SandboxKind::Process),
-            "local" => Ok(SandboxKind::Local),
-            "none" => Ok(SandboxKind::None),
-            "docker" | "podman" => Err(format!("name the image, for example {text}:debian:12")),
-            _ if text.starts_with("docker:") || text.starts_with("podman:") => {
-                Ok(SandboxKind::Engine(text.to_owned()))
-            }
-            _ => Err("the kinds are process, docker:IMAGE, podman:IMAGE, local and none".to_owned()),
-        }
-    }
-}
-
-impl TryFrom<String> for SandboxKind {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
+        self.all().kind()
     }
 }
 

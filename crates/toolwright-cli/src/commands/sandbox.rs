@@ -3,9 +3,10 @@
 use std::io::Write as _;
 
 use serde_json::Value;
+use toolwright::file::SandboxKind;
 use toolwright::sandbox::{Explanation, explain};
 
-use crate::args::{SandboxArgs, SandboxCommand, SandboxKind, SandboxWhat};
+use crate::args::{SandboxArgs, SandboxCommand, SandboxWhat};
 use crate::report::{Failed, Usage};
 use crate::{files, sandboxes};
 

@@ -8,7 +8,7 @@ use toolwright_core::{
     AssistantMessage, BoxFuture, ErrorKind, Message, Model, ModelError, ModelReply, ModelRequest, Tool,
     ToolCall, ToolError, Toolset, Usage,
 };
-use toolwright_lang::{Host, Imports, Server, Source, declared_env, load};
+use toolwright_lang::{Host, Imports, Server, Source, declared_env, load, load_all};
 use toolwright_runtime::{Limits, Run, RunEnd};
 
 use crate::support::{call, host, short, tool};
@@ -255,7 +255,16 @@ fn names_of_models_must_stand_for_something() {
 #[test]
 fn sections_for_others_are_carried_as_data() {
     let text = "policy: [{tools: '*', decision: approve}]\nlimits: {tool_calls: 5}\nmodels: {}\n";
-    let file = load(Source::text("t.yaml", text), &Host::new()).unwrap();
+    let found: Vec<String> = load_all(Source::text("t.yaml", text), &Host::new())
+        .problems()
+        .iter()
+        .map(|problem| problem.message.clone())
+        .collect();
+    let unapplied =
+        |name: &str| format!("the file has a section `{name}`, and this program does not apply it");
+    assert_eq!(found, [unapplied("policy"), unapplied("limits")]);
+    let host = Host::new().applies(["policy", "limits"]);
+    let file = load(Source::text("t.yaml", text), &host).unwrap();
     assert_eq!(file.section("limits").unwrap().value, json!({"tool_calls": 5}));
     assert_eq!(file.section("policy").unwrap().place, "t.yaml:1:9");
     assert_eq!(file.section("sandbox"), None);

@@ -8,33 +8,33 @@ use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::report::Usage;
+use toolwright_core::ToolError;
 
 /// How many programs may stand behind one another: a script, its interpreter, that one's.
 const MAX_BEHIND: usize = 5;
 
 /// Where programs are when nobody says so.
-pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(super) const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What a command needs.
 #[derive(Debug, Default, PartialEq)]
-pub struct Needs {
+pub(super) struct Needs {
     /// Files and folders to show.
-    pub read: BTreeSet<PathBuf>,
+    pub(super) read: BTreeSet<PathBuf>,
     /// Folders in which programs are found by name.
-    pub path: Vec<PathBuf>,
+    pub(super) path: Vec<PathBuf>,
     /// The command, with the program at its real place.
-    pub command: Vec<String>,
+    pub(super) command: Vec<String>,
 }
 
 /// What this command needs beside the folders that are shown anyway.
-pub fn needs(command: &[String], shown: &[PathBuf]) -> Result<Needs, Usage> {
+pub(super) fn needs(command: &[String], shown: &[PathBuf]) -> Result<Needs, ToolError> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| SYSTEM_PATH.into());
     let mut look =
         Look { shown, path: &path, needs: Needs { command: command.to_vec(), ..Needs::default() } };
     let Some((program, arguments)) = command.split_first() else { return Ok(look.needs) };
     let found = look.find(program).ok_or_else(|| {
-        let error = Usage::new(format!("there is no program `{program}`"));
+        let error = ToolError::invalid(format!("there is no program `{program}`"));
         error.hint("name one that is on the PATH, or write its whole path")
     })?;
     look.program(&found, MAX_BEHIND);

@@ -1,0 +1,201 @@
+//! What files import from outside: tools by the names other systems give them, tools that look things up, MCP servers.
+
+#[cfg(feature = "mcp")]
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+#[cfg(any(feature = "mcp", feature = "tools"))]
+use toolwright_core::Toolset;
+use toolwright_core::{Tool, ToolError};
+use toolwright_lang::Imports;
+#[cfg(feature = "mcp")]
+use toolwright_lang::Server;
+#[cfg(feature = "mcp")]
+use toolwright_mcp::{
+    Answers, HttpTarget, LockFile, LockedServer, McpServer, Pinning, ServerCommand, ServerStatus, Suspension,
+    Target,
+};
+
+/// Finds what files import, for [`Host::imports`](crate::lang::Host::imports): tools by the names other systems give them
+/// (feature `tools`), tools that look things up (`data`), and the tools of MCP servers (`mcp`).
+///
+/// ```
+/// use toolwright::file::{Importer, ToolFile};
+/// use toolwright::lang::{Host, Source};
+///
+/// let host = Host::new().imports(Importer::new());
+/// let file = ToolFile::load(Source::text("t.yaml", "tools: []"), host)?;
+/// # Ok::<(), toolwright::lang::LoadError>(())
+/// ```
+///
+/// MCP servers are started while the file is loaded, and end with the last of their tools. That needs a runtime of tokio
+/// with several threads; nothing else does.
+#[derive(Default)]
+pub struct Importer {
+    #[cfg(feature = "data")]
+    data: Option<toolwright_data::DataTools>,
+    #[cfg(feature = "mcp")]
+    answers: Option<AnswersFor>,
+    #[cfg(feature = "mcp")]
+    lock: Option<PathBuf>,
+    #[cfg(feature = "mcp")]
+    on_suspended: Option<OnSuspended>,
+}
+
+/// Who answers a server of a file.
+#[cfg(feature = "mcp")]
+type AnswersFor = Arc<dyn Fn(&Server) -> Answers + Send + Sync>;
+
+/// Is told the name of a server, and which of its tools is not what was approved.
+#[cfg(feature = "mcp")]
+type OnSuspended = Arc<dyn Fn(&str, &Suspension) + Send + Sync>;
+
+impl Importer {
+    /// An importer that lends nothing of its own: servers get no answers, and tools that look things up are not known.
+    pub fn new() -> Self {
+        Importer::default()
+    }
+
+    /// Makes tools that look things up.
+    #[cfg(feature = "data")]
+    #[must_use]
+    pub fn data(mut self, data: toolwright_data::DataTools) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// Says who answers what a server asks.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn answers(mut self, answers: impl Fn(&Server) -> Answers + Send + Sync + 'static) -> Self {
+        self.answers = Some(Arc::new(answers));
+        self
+    }
+
+    /// Offers only what this file of approved definitions says, for the servers it names. It need not be there.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn lock(mut self, path: impl Into<PathBuf>) -> Self {
+        self.lock = Some(path.into());
+        self
+    }
+
+    /// Is told about tools that are left out because they are not what was approved.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn on_suspended(mut self, told: impl Fn(&str, &Suspension) + Send + Sync + 'static) -> Self {
+        self.on_suspended = Some(Arc::new(told));
+        self
+    }
+}
+
+impl std::fmt::Debug for Importer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Importer").finish_non_exhaustive()
+    }
+}
+
+impl Imports for Importer {
+    fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
+        #[cfg(feature = "tools")]
+        if toolwright_tools::resolve(reference).is_some() {
+            let tool = toolwright_tools::Options::from_config(config)
+                .map(|options| toolwright_tools::resolve_with(reference, &options));
+            return tool.map(|tool| tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>)).transpose();
+        }
+        #[cfg(feature = "data")]
+        if let Some(tool) = self.data.as_ref().and_then(|data| data.tool(reference, config)) {
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        }
+        let _ = (reference, config);
+        None
+    }
+
+    #[cfg(feature = "tools")]
+    fn toolkit(&self, reference: &str) -> Option<Result<Toolset, ToolError>> {
+        let set = toolwright_tools::toolkit(reference)?;
+        Some(set.map_err(|error| ToolError::new(error.to_string())))
+    }
+
+    /// Starts or reaches the server and lists its tools. It ends with the last of them.
+    #[cfg(feature = "mcp")]
+    fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
+        let answers = self.answers.as_ref().map(|answers| answers(server)).unwrap_or_default();
+        let mut builder = McpServer::builder(name, target(server)?).answers(answers);
+        if let Some(lock) = self.lock.as_deref().map(|path| locked(path, name)).transpose()?.flatten() {
+            builder = builder.pinning(Pinning::Locked(lock));
+        }
+        let server = builder.build();
+        // Files are read once, before anything else happens, so nobody is kept waiting.
+        let tools = wait(async { toolwright_core::ToolSource::tools(&server).await })??;
+        let state = server.state();
+        if let Some(told) = &self.on_suspended {
+            state.suspended.iter().for_each(|suspension| told(name, suspension));
+        }
+        match state.status {
+            ServerStatus::Failed { why } => Err(ToolError::new(why)),
+            ServerStatus::Configured | ServerStatus::Started { .. } => Ok(tools),
+        }
+    }
+}
+
+/// Where a server is, as the file says it.
+#[cfg(feature = "mcp")]
+fn target(server: &Server) -> Result<Target, ToolError> {
+    Ok(match server {
+        Server::Stdio { command, args, env, cwd, sandbox: None, .. } => {
+            let mut command = ServerCommand::new(command).args(args);
+            if let Some(folder) = cwd {
+                command = command.folder(folder);
+            }
+            env.iter().fold(command, |command, (name, value)| command.env(name, value)).into()
+        }
+        #[cfg(feature = "sandbox")]
+        Server::Stdio { command, args, env, cwd, sandbox: Some(policy), .. } => {
+            let mut command = toolwright_core::ExecRequest::new(std::iter::once(command).chain(args));
+            command.cwd.clone_from(cwd);
+            command.env.extend(env.clone());
+            let (sandbox, command) = wait(super::open_policy(policy.clone(), command))??;
+            Target::Sandboxed { sandbox, command }
+        }
+        #[cfg(not(feature = "sandbox"))]
+        Server::Stdio { sandbox: Some(_), .. } => {
+            return Err(ToolError::new("the server is to run in a sandbox, and this program has none"));
+        }
+        Server::Http { url, headers, sse, timeout, read_timeout, .. } => {
+            let mut target = HttpTarget::new(url);
+            for (name, value) in headers {
+                target = target.header(name, toolwright_core::Secret::new(value.as_str()));
+            }
+            target = if *sse { target.legacy_sse() } else { target };
+            target = timeout.map_or(target.clone(), |time| target.timeout(time));
+            read_timeout.map_or(target.clone(), |time| target.sse_read_timeout(time)).into()
+        }
+    })
+}
+
+/// What was approved of a server, if anything was.
+#[cfg(feature = "mcp")]
+fn locked(path: &Path, name: &str) -> Result<Option<LockedServer>, ToolError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let mut file = LockFile::load(path).map_err(|error| ToolError::new(error.to_string()))?;
+    Ok(file.servers.remove(name))
+}
+
+/// Waits for work on the runtime that is there; an error when it has no thread to spare.
+#[cfg(feature = "mcp")]
+fn wait<T>(work: impl Future<Output = T>) -> Result<T, ToolError> {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    match Handle::try_current() {
+        Ok(handle) if handle.runtime_flavor() != RuntimeFlavor::CurrentThread => {
+            Ok(tokio::task::block_in_place(|| handle.block_on(work)))
+        }
+        _ => Err(ToolError::new(
+            "MCP servers can be started only inside a runtime of tokio with several threads",
+        )
+        .hint("use `#[tokio::main]` as it is, and load the file inside it")),
+    }
+}

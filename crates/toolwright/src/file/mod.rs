@@ -1,0 +1,236 @@
+//! Files of tools in a program: a run that keeps to what the file says about runs.
+//!
+//! [`lang::load`](crate::lang::load) gives the tools of a file and carries its `policy`, `limits` and `sandbox` as data, so
+//! it refuses a file that has them unless the program says that it applies them. A [`ToolFile`] does.
+
+#[cfg(any(feature = "mcp", feature = "tools", feature = "data"))]
+mod imports;
+#[cfg(feature = "sandbox")]
+mod programs;
+#[cfg(feature = "sandbox")]
+mod sandbox;
+
+use serde_json::Value;
+use toolwright_core::ToolError;
+use toolwright_lang::{Host, LoadError, Loaded, Section, Source};
+use toolwright_runtime::{Limits, Policy, Run, RunBuilder};
+
+#[cfg(any(feature = "mcp", feature = "tools", feature = "data"))]
+pub use self::imports::Importer;
+#[cfg(feature = "sandbox")]
+pub use self::sandbox::{Plan, SandboxKind, SandboxSection, open_policy};
+
+/// The sections that a [`ToolFile`] applies to its runs.
+pub const APPLIED: &[&str] =
+    if cfg!(feature = "sandbox") { &["policy", "limits", "sandbox"] } else { &["policy", "limits"] };
+
+/// The key of `limits` that is no limit on what is spent.
+const MAX_PARALLEL: &str = "max_parallel";
+
+/// A file of tools, and the runs it describes.
+///
+/// ```
+/// use serde_json::json;
+/// use toolwright::ToolCall;
+/// use toolwright::file::ToolFile;
+/// use toolwright::lang::{Host, Source};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let text = "
+/// tools:
+///   - name: greet
+///     do: {eval: Hello!}
+/// policy:
+///   - {tools: greet, decision: reject, reason: nobody is to be greeted}
+/// ";
+/// let file = ToolFile::load(Source::text("greet.yaml", text), Host::new())?;
+/// let run = file.run().await?.build()?;
+/// let refused = run.call(ToolCall::new("1", "greet", json!({}))).await?;
+/// assert_eq!(refused.error.unwrap().message, "nobody is to be greeted");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct ToolFile {
+    loaded: Loaded,
+}
+
+impl ToolFile {
+    /// Loads a file with what the program lends to it. All problems that keep it from being used are told at once.
+    pub fn load(source: impl Into<Source>, host: Host) -> Result<Self, LoadError> {
+        let loaded = toolwright_lang::load(source, &host.applies(APPLIED.iter().copied()))?;
+        Ok(ToolFile { loaded })
+    }
+
+    /// What stands in the file: tools, prompts, the chat, data, secrets. Runs are made by [`run`](Self::run).
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// A run with the tools, the policy and the limits of the file, in the sandbox it asks for. Without a `sandbox`
+    /// section a process sandbox is opened when a tool needs one; where none can be had, the calls of such tools are
+    /// refused. A program with a process sandbox begins with `sandbox::launcher::main_if_launcher`. Without a `policy` every call is approved, unless the builder is told otherwise.
+    pub async fn run(&self) -> Result<RunBuilder, ToolError> {
+        let mut builder = apply_limits(&self.loaded, Run::builder(self.loaded.tools().clone()))?;
+        if let Some(policy) = policy(&self.loaded)? {
+            builder = builder.policy(policy);
+        }
+        #[cfg(feature = "sandbox")]
+        {
+            let needed = self.loaded.tools().iter().any(|entry| entry.tool.settings().sandboxed);
+            let opened = match SandboxSection::of(&self.loaded)? {
+                Some(section) => section.open().await?,
+                None if needed => SandboxSection::default().open().await.unwrap_or_default(),
+                None => None,
+            };
+            if let Some(sandbox) = opened {
+                builder = builder.sandbox("default", sandbox);
+            }
+        }
+        Ok(builder)
+    }
+}
+
+/// The policy of a file, if it has one.
+pub fn policy(loaded: &Loaded) -> Result<Option<Policy>, ToolError> {
+    let read =
+        |section: &Section| Policy::from_value(section.value.clone()).map_err(|error| at(section, error));
+    loaded.section("policy").map(read).transpose()
+}
+
+/// What a run may spend, as the file says.
+pub fn limits(loaded: &Loaded) -> Result<Limits, ToolError> {
+    let Some(section) = loaded.section("limits") else { return Ok(Limits::default()) };
+    let mut limits = section.value.clone();
+    // It bounds what a run does at once, not what it spends.
+    if let Value::Object(limits) = &mut limits {
+        limits.remove(MAX_PARALLEL);
+    }
+    if limits.is_null() {
+        return Ok(Limits::default());
+    }
+    serde_json::from_value(limits).map_err(|error| at(section, error))
+}
+
+/// Lets a run spend what the file says, and do as much at once.
+pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> Result<RunBuilder, ToolError> {
+    let builder = builder.limits(limits(loaded)?);
+    let at_once = loaded.section("limits").and_then(|section| section.value.get(MAX_PARALLEL)?.as_u64());
+    Ok(match at_once {
+        Some(calls) => builder.max_parallel(usize::try_from(calls).unwrap_or(usize::MAX)),
+        None => builder,
+    })
+}
+
+/// The models of a file, by name.
+#[cfg(feature = "models")]
+pub fn models(
+    loaded: &Loaded,
+) -> Result<std::collections::BTreeMap<String, toolwright_models::ModelConfig>, ToolError> {
+    let Some(section) = loaded.section("models") else { return Ok(Default::default()) };
+    toolwright_models::ModelConfig::read(&section.value).map_err(|error| at(section, error))
+}
+
+fn at(section: &Section, error: impl std::fmt::Display) -> ToolError {
+    ToolError::invalid(format!("{}: {error}", section.place))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolwright_core::{ErrorKind, ToolCall, ToolResult};
+
+    use super::*;
+
+    const TOOL: &str = "tools: [{name: t, do: {eval: ran}}]";
+
+    fn load(sections: &str) -> Result<ToolFile, LoadError> {
+        ToolFile::load(Source::text("t.yaml", format!("{TOOL}\n{sections}")), Host::new())
+    }
+
+    async fn call(sections: &str) -> ToolResult {
+        let run = load(sections).unwrap().run().await.unwrap().build().unwrap();
+        run.call(ToolCall::new("1", "t", json!({}))).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_run_keeps_to_the_policy_and_the_limits_of_the_file() {
+        assert_eq!(call("").await.to_text(), "ran");
+        let refused = call("policy: [{tools: t, decision: reject, reason: not today}]").await.error.unwrap();
+        assert_eq!((refused.kind, refused.message.as_str()), (ErrorKind::Approval, "not today"));
+        assert_eq!(call("limits: {tool_calls: 0}").await.error.unwrap().kind, ErrorKind::Limit);
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_with_a_section_is_told_with_its_place() {
+        for sections in ["policy: [{tools: t, decision: maybe}]", "limits: {turns: many}"] {
+            let told = match load(sections) {
+                Ok(file) => file.run().await.err().unwrap().to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert!(told.contains("t.yaml:2:"), "{told}");
+        }
+        let two = ToolFile::load(
+            Source::text("t.yaml", "tools: [{name: t, do: {evil: 1}}]\npolcy: []"),
+            Host::new(),
+        );
+        let told = two.unwrap_err().to_string();
+        assert!(told.contains("evil") && told.contains("polcy"), "all problems are told: {told}");
+    }
+
+    #[cfg(all(feature = "sandbox", feature = "tools"))]
+    #[tokio::test]
+    async fn the_sandbox_the_file_asks_for_is_opened_or_told() {
+        let file = |sandbox: &str| {
+            let text = format!("tools: [{{import_tool: bash}}]\nsandbox: {sandbox}\n");
+            ToolFile::load(Source::text("t.yaml", text), Host::new().imports(Importer::new())).unwrap()
+        };
+        let echo = || ToolCall::new("1", "bash", json!({"command": "echo hello"}));
+        // Tests have no launcher, so none can be had here: an error, never a quiet run without one.
+        for kind in ["process", "local"] {
+            assert_eq!(file(kind).run().await.err().unwrap().kind(), ErrorKind::SandboxUnavailable, "{kind}");
+        }
+        let none = file("none").run().await.unwrap().build().unwrap();
+        assert_eq!(none.call(echo()).await.unwrap().error.unwrap().kind, ErrorKind::SandboxUnavailable);
+        let wrong = file("{kind: local, read: [/]}").run().await.err().unwrap();
+        assert!(wrong.message().contains("isolates nothing"), "{wrong}");
+    }
+
+    #[cfg(feature = "mcp")]
+    mod servers {
+        use super::*;
+
+        /// A server in shell with one tool, `go`.
+        const SERVER: &str = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
+read -r l; answer 1 '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}'
+read -r l; read -r l; answer 2 '{"tools":[{"name":"go","inputSchema":{"type":"object"}}]}'
+read -r l; answer 3 '{"content":[{"type":"text","text":"gone"}]}'
+cat > /dev/null"#;
+
+        fn load() -> (tempfile::TempDir, Result<ToolFile, LoadError>) {
+            let folder = tempfile::tempdir().unwrap();
+            let script = folder.path().join("server.sh");
+            std::fs::write(&script, SERVER).unwrap();
+            let text = format!(
+                "mcp: {{s: {{transport: stdio, command: /bin/sh, args: [{}], auto_import_scope: shared}}}}\n",
+                script.display()
+            );
+            (folder, ToolFile::load(Source::text("t.yaml", text), Host::new().imports(Importer::new())))
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn the_mcp_servers_of_a_file_are_started() {
+            let (_folder, file) = load();
+            let run = file.unwrap().run().await.unwrap().build().unwrap();
+            let said = run.call(ToolCall::new("1", "s_go", json!({}))).await.unwrap();
+            assert_eq!(said.to_text(), "gone");
+        }
+
+        #[tokio::test]
+        async fn a_runtime_with_one_thread_is_told_apart_and_does_not_hang() {
+            let (_folder, file) = load();
+            let told = format!("{:?}", file.map(|file| file.loaded().problems().to_vec()));
+            assert!(told.contains("several threads"), "{told}");
+        }
+    }
+}

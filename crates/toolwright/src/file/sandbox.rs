@@ -1,0 +1,319 @@
+//! The `sandbox` section of a file: the current folder to look at, and only what is named to write in.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolwright_core::{
+    BoxFuture, Connection, ExecRequest, ExecResult, OutputSink, Preparation, Sandbox, SandboxProcess,
+    SpawnRequest, ToolError,
+};
+use toolwright_lang::Loaded;
+use toolwright_sandbox::{EnvPolicy, Layer, Limits, LocalSandbox, Network, Policy, ProcessSandbox};
+
+use super::programs;
+
+/// What a file's `sandbox` section says.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SandboxSection {
+    /// The kind of sandbox; left out, a process.
+    pub kind: Option<SandboxKind>,
+    /// What may be read, beside the current folder and the system.
+    pub read: Vec<PathBuf>,
+    /// Where may be written.
+    pub write: Vec<PathBuf>,
+    /// What may be reached.
+    pub network: Network,
+    /// Shown empty, beside what always is.
+    pub mask: Vec<PathBuf>,
+    /// The environment of programs.
+    pub env: EnvPolicy,
+    /// What programs may use up.
+    pub limits: Limits,
+    /// The layers without which nothing runs; left out, the usual ones.
+    pub require: Option<Vec<Layer>>,
+    /// Files that are put into the sandbox when it is opened, by path.
+    pub files: BTreeMap<String, String>,
+    /// A script that is run in it then.
+    pub setup: Option<String>,
+}
+
+/// The kinds of sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum SandboxKind {
+    /// A process with a view of its own.
+    Process,
+    /// `docker` or `podman`, and the image.
+    Engine(String),
+    /// No isolation.
+    Local,
+    /// None: tools that need a sandbox are refused.
+    None,
+}
+
+impl std::str::FromStr for SandboxKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "process" => Ok(SandboxKind::Process),
+            "local" => Ok(SandboxKind::Local),
+            "none" => Ok(SandboxKind::None),
+            "docker" | "podman" => Err(format!("name the image, for example {text}:debian:12")),
+            _ if text.starts_with("docker:") || text.starts_with("podman:") => {
+                Ok(SandboxKind::Engine(text.to_owned()))
+            }
+            _ => Err("the kinds are process, docker:IMAGE, podman:IMAGE, local and none".to_owned()),
+        }
+    }
+}
+
+impl TryFrom<String> for SandboxKind {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// A section as a policy.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What programs see and may do.
+    pub policy: Policy,
+    /// The folder that relative paths begin in.
+    pub folder: PathBuf,
+}
+
+impl SandboxSection {
+    /// The section of a file, if it has one.
+    pub fn of(loaded: &Loaded) -> Result<Option<Self>, ToolError> {
+        let Some(section) = loaded.section("sandbox") else { return Ok(None) };
+        // The kind alone is enough.
+        let value = match &section.value {
+            Value::String(kind) => json!({ "kind": kind }),
+            other => other.clone(),
+        };
+        let said = serde_json::from_value(value);
+        said.map(Some).map_err(|error| ToolError::invalid(format!("{}: `sandbox`: {error}", section.place)))
+    }
+
+    /// The kind of sandbox that is meant.
+    pub fn kind(&self) -> SandboxKind {
+        self.kind.clone().unwrap_or(SandboxKind::Process)
+    }
+
+    /// The section as a policy. Relative paths begin in the current folder, which is shown, and written in when it is
+    /// named.
+    pub fn plan(&self) -> Result<Plan, ToolError> {
+        let folder = real(Path::new("."))?;
+        let all = |said: &[PathBuf]| said.iter().map(|path| real(path)).collect::<Result<Vec<_>, _>>();
+        let (read, write) = (all(&self.read)?, all(&self.write)?);
+        let workspace = write.contains(&folder).then(|| folder.clone());
+        let mut policy = Policy { workspace, read, ..Policy::default() };
+        policy.write = write.into_iter().filter(|path| *path != folder).collect();
+        let shown = |paths: &[PathBuf]| paths.iter().any(|path| folder.starts_with(path));
+        if policy.workspace.is_none()
+            && !shown(&policy.read)
+            && !shown(&policy.write)
+            && !shown(&policy.system)
+        {
+            if folder.parent().is_none() {
+                let error = "the current folder is the root, which is too much for a sandbox to show";
+                return Err(
+                    ToolError::invalid(error).hint("go into another folder, or name one that may be read")
+                );
+            }
+            policy.read.push(folder.clone());
+        }
+        policy.network.clone_from(&self.network);
+        policy.mask.extend(self.mask.iter().cloned());
+        (policy.env, policy.limits) = (self.env.clone(), self.limits.clone());
+        if let Some(require) = &self.require {
+            policy.require.clone_from(require);
+        }
+        Ok(Plan { policy, folder })
+    }
+
+    /// Finds what is wrong with the section before anything is opened.
+    pub fn check(&self) -> Result<(), ToolError> {
+        self.plan()?.policy.check()
+    }
+
+    /// Opens the sandbox with its files, and runs its setup script; `None` when none is asked for.
+    pub async fn open(&self) -> Result<Option<Arc<dyn Sandbox>>, ToolError> {
+        let opened = self.open_bare().await?;
+        if let Some(sandbox) = &opened {
+            self.prepare(sandbox).await?;
+        }
+        Ok(opened)
+    }
+
+    /// Opens the sandbox as it is without files and script; `None` when none is asked for.
+    pub async fn open_bare(&self) -> Result<Option<Arc<dyn Sandbox>>, ToolError> {
+        self.open_plan(self.plan()?).await
+    }
+
+    /// Like [`open_bare`](Self::open_bare), with what this program needs shown beside what the section names.
+    pub async fn open_for(
+        &self,
+        command: ExecRequest,
+    ) -> Result<Option<(Arc<dyn Sandbox>, ExecRequest)>, ToolError> {
+        let mut plan = self.plan()?;
+        // Containers have programs of their own.
+        let command = match self.kind() {
+            SandboxKind::Process => show_program(&mut plan.policy, command)?,
+            _ => command,
+        };
+        Ok(self.open_plan(plan).await?.map(|sandbox| (sandbox, command)))
+    }
+
+    async fn open_plan(&self, plan: Plan) -> Result<Option<Arc<dyn Sandbox>>, ToolError> {
+        let Plan { policy, folder } = plan;
+        match &self.kind() {
+            SandboxKind::None => Ok(None),
+            SandboxKind::Process => {
+                let sandbox = Arc::new(ProcessSandbox::open(policy).await?);
+                Ok(Some(Arc::new(Inside { sandbox, folder })))
+            }
+            SandboxKind::Engine(kind) => {
+                let sandbox = toolwright_sandbox::open(Some(kind), policy).await?;
+                Ok(Some(Arc::new(Inside { sandbox, folder })))
+            }
+            SandboxKind::Local => {
+                if !self.read.is_empty() || !self.write.is_empty() || self.network != Network::Off {
+                    let error = ToolError::invalid(
+                        "the `local` sandbox isolates nothing, so what may be read, written and reached means \
+                         nothing to it",
+                    );
+                    return Err(error.hint("leave that out, or use the `process` sandbox"));
+                }
+                let policy = Policy { workspace: Some(folder), ..Policy::default() };
+                Ok(Some(Arc::new(LocalSandbox::open(policy).await?)))
+            }
+        }
+    }
+
+    /// Puts the files of the section into a sandbox, and runs its setup script.
+    pub async fn prepare(&self, sandbox: &Arc<dyn Sandbox>) -> Result<(), ToolError> {
+        let mut preparation = Preparation::new();
+        for (path, contents) in &self.files {
+            preparation = preparation.file(path.clone(), contents.clone());
+        }
+        if let Some(script) = &self.setup {
+            preparation = preparation.setup(script.clone());
+        }
+        let sandboxes = [("default".to_owned(), sandbox.clone())].into_iter().collect();
+        preparation.carry_out(&sandboxes).await
+    }
+}
+
+/// Opens the sandbox that a file asks for, for one program: the policy as the file says it, and what the program needs.
+pub async fn open_policy(
+    said: Value,
+    command: ExecRequest,
+) -> Result<(Arc<dyn Sandbox>, ExecRequest), ToolError> {
+    let mut said = if said.is_null() { json!({}) } else { said };
+    // In YAML, `off` is false.
+    if let Some(network) = said.get_mut("network").filter(|network| **network == json!(false)) {
+        *network = "off".into();
+    }
+    let mut policy: Policy = serde_json::from_value(said)
+        .map_err(|error| ToolError::invalid(format!("`sandbox` is not a policy: {error}")))?;
+    for path in policy.workspace.iter_mut().chain(&mut policy.read).chain(&mut policy.write) {
+        *path = path
+            .canonicalize()
+            .map_err(|error| ToolError::invalid(format!("`sandbox` names `{}`: {error}", path.display())))?;
+    }
+    let command = show_program(&mut policy, command)?;
+    Ok((Arc::new(ProcessSandbox::open(policy).await?), command))
+}
+
+/// Shows a program and what it needs; the command that starts it there.
+fn show_program(policy: &mut Policy, mut command: ExecRequest) -> Result<ExecRequest, ToolError> {
+    let shown: Vec<PathBuf> = [&policy.system, &policy.read, &policy.write]
+        .into_iter()
+        .flatten()
+        .chain(&policy.workspace)
+        .cloned()
+        .collect();
+    let needs = programs::needs(&command.command, &shown)?;
+    policy.read.extend(needs.read);
+    command.command = needs.command;
+    if !needs.path.is_empty() && !command.env.contains_key("PATH") {
+        let system = std::env::split_paths(programs::SYSTEM_PATH);
+        let path = std::env::join_paths(needs.path.into_iter().chain(system)).unwrap_or_default();
+        command.env.insert("PATH".to_owned(), path.to_string_lossy().into_owned());
+    }
+    Ok(command)
+}
+
+fn real(path: &Path) -> Result<PathBuf, ToolError> {
+    let real = path.canonicalize();
+    real.map_err(|error| ToolError::invalid(format!("cannot use `{}`: {error}", path.display())))
+}
+
+/// A sandbox whose commands and relative paths begin in a folder.
+struct Inside {
+    sandbox: Arc<dyn Sandbox>,
+    folder: PathBuf,
+}
+
+impl Inside {
+    fn here(&self, mut command: ExecRequest) -> ExecRequest {
+        command.cwd = Some(self.path(command.cwd.as_deref().unwrap_or_default()));
+        command
+    }
+
+    fn path(&self, path: &str) -> String {
+        if path.is_empty() { self.folder.clone() } else { self.folder.join(path) }
+            .to_string_lossy()
+            .into_owned()
+    }
+}
+
+impl Sandbox for Inside {
+    fn kind(&self) -> &str {
+        self.sandbox.kind()
+    }
+
+    fn isolates(&self) -> bool {
+        self.sandbox.isolates()
+    }
+
+    fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        self.sandbox.exec(self.here(command))
+    }
+
+    fn exec_live<'a>(
+        &'a self,
+        command: ExecRequest,
+        sink: &'a dyn OutputSink,
+    ) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        self.sandbox.exec_live(self.here(command), sink)
+    }
+
+    fn spawn<'a>(&'a self, mut command: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
+        command.exec = self.here(command.exec);
+        self.sandbox.spawn(command)
+    }
+
+    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move { self.sandbox.write_file(&self.path(path), contents).await })
+    }
+
+    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        Box::pin(async move { self.sandbox.read_file(&self.path(path)).await })
+    }
+
+    fn connection<'a>(
+        &'a self,
+        user: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Connection>, ToolError>> {
+        self.sandbox.connection(user)
+    }
+}
