@@ -31,4 +31,5 @@ examples! {
     analysts: "11_analysts"
     sandboxed_tools: "12_sandboxed_tools"
     yaml_from_rust: "13_yaml_from_rust"
+    mcp: "14_mcp"
 }
