@@ -346,7 +346,12 @@ pub(crate) fn read(inputs: &[Input], arguments: Value) -> Result<Value, ToolErro
         return Ok(Value::Object(read));
     }
     problems.truncate(20);
-    Err(ToolError::invalid(format!("the arguments do not fit:\n- {}", problems.join("\n- "))))
+    // What is left was meant for something.
+    let unknown = given.keys().next().map(|name| format!("`{}` is not a parameter; ", text::clip(name, 80)));
+    let names: Vec<&str> = inputs.iter().map(|input| &*input.name).collect();
+    let hint =
+        format!("{}the parameters are: {}", unknown.unwrap_or_default(), text::clip(&names.join(", "), 1000));
+    Err(ToolError::invalid(format!("the arguments do not fit:\n- {}", problems.join("\n- "))).hint(hint))
 }
 
 #[cfg(test)]
@@ -422,6 +427,8 @@ mod tests {
             error.message(),
             "the arguments do not fit:\n- `a`: \"x\" is not an integer\n- `b`: 7 is not true or false\n- `c` is missing"
         );
+        let hint = error.info().hint;
+        assert_eq!(hint.as_deref(), Some("`zz` is not a parameter; the parameters are: a, b, c"));
         let fine = read(&inputs, json!({"zz": 1, "c": "t", "b": 1, "a": "3"})).unwrap();
         assert_eq!(fine, json!({"a": 3, "b": true, "c": "t"}));
     }
