@@ -1,13 +1,12 @@
 //! Asking the person at the terminal.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolwright::mcp::{ElicitReply, Elicitation, Elicitor};
 use toolwright::text::is_hidden;
 use toolwright::tools::{Answer, Notice, Person, Question};
-use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
+use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, ToolContext, call_text};
 
 use crate::{keyboard, lines};
 
@@ -73,7 +72,7 @@ impl Elicitor for Terminal {
 }
 
 impl Person for Terminal {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, _: &'a ToolContext, question: &'a Question) -> BoxFuture<'a, Answer> {
         let question = question.clone();
         Box::pin(async move {
             let filled = keyboard::ask(move || {
@@ -92,7 +91,7 @@ impl Person for Terminal {
         })
     }
 
-    fn read<'a>(&'a self, _: &'a Arc<str>, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
+    fn read<'a>(&'a self, _: &'a ToolContext, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
         let prompt = printable(prompt);
         Box::pin(async move {
             let written = keyboard::ask(move || {
@@ -105,7 +104,7 @@ impl Person for Terminal {
         })
     }
 
-    fn tell<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, _: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let message = printable(&notice.message).replace('\n', "\n    ");
             eprintln!("\n{}\n\n    {message}\n", printable(&notice.title).replace('\n', " "));

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::dispatch::Asker;
 use crate::message::ToolCall;
 use crate::tool::{Annotations, BoxFuture, CallView};
 
@@ -28,6 +29,10 @@ pub struct ApprovalRequest<'a> {
     pub view: CallView,
     /// Why somebody is asked.
     pub reason: Option<String>,
+    /// How many calls this one is nested in.
+    pub depth: u32,
+    /// Who asked for the call, or for the call that this one is part of.
+    pub asker: Asker,
 }
 
 /// An approver's answer.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::dispatch::{CallNote, Dispatch, Manner};
+use crate::dispatch::{Asker, CallNote, Dispatch, Manner, Watch};
 use crate::error::{ErrorKind, ToolError};
 use crate::message::{ToolCall, ToolResult};
 use crate::model::{Model, ModelReply, ModelRequest};
@@ -38,6 +38,8 @@ struct Inner {
     parent_cancel: CancelToken,
     host: Arc<dyn Dispatch>,
     manner: Manner,
+    asker: Asker,
+    watch: Option<Watch>,
 }
 
 impl ToolContext {
@@ -61,6 +63,8 @@ impl ToolContext {
             parent_cancel,
             host,
             manner: Manner::default(),
+            asker: Asker::default(),
+            watch: None,
         };
         ToolContext { inner: Arc::new(inner) }
     }
@@ -70,6 +74,16 @@ impl ToolContext {
     pub fn in_manner(mut self, manner: Manner) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.manner = manner;
+        }
+        self
+    }
+
+    /// The context of a call that `asker` asks for, and `watch` follows. Only a context that was not cloned yet can be
+    /// changed.
+    #[must_use]
+    pub fn asked_by(mut self, asker: Asker, watch: Option<Watch>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            (inner.asker, inner.watch) = (asker, watch);
         }
         self
     }
@@ -110,6 +124,16 @@ impl ToolContext {
     /// How many calls this one is nested in.
     pub fn depth(&self) -> u32 {
         self.inner.depth
+    }
+
+    /// Who asked for the call, or for the call that this one is part of.
+    pub fn asker(&self) -> &Asker {
+        &self.inner.asker
+    }
+
+    /// Who follows this very call.
+    pub fn watch(&self) -> Option<&Watch> {
+        self.inner.watch.as_ref()
     }
 
     /// When the call will be stopped, if there is such a time.

@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::context::{RunScope, ToolContext};
+use crate::context::{CancelToken, RunScope, ToolContext};
 use crate::error::ToolError;
-use crate::message::{ToolCall, ToolResult};
+use crate::message::{Message, ToolCall, ToolResult};
 use crate::model::{Model, ModelError, ModelReply, ModelRequest};
 use crate::output::ToolOutput;
 use crate::tool::{BoxFuture, ToolSpec};
@@ -34,18 +34,18 @@ pub trait Dispatch: Send + Sync {
     /// Runs a call from outside; the result is bounded, ready for a model.
     fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 
-    /// Like [`dispatch`](Self::dispatch), and tells `watch` what happens inside the call. The call's id must be one
-    /// that no other call under way has. A host that cannot be watched runs the call all the same.
-    fn dispatch_watched<'a>(
+    /// Like [`dispatch`](Self::dispatch), for somebody who can be told things, asked things, and who may stop the call. A
+    /// host that knows none of this runs the call all the same.
+    fn dispatch_from<'a>(
         &'a self,
+        origin: Origin,
         call: ToolCall,
-        watch: Watch,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        let _ = watch;
+        let _ = origin;
         self.dispatch(call)
     }
 
-    /// Tells the calls with that id to stop; says whether there was one.
+    /// Tells the calls with that id to stop; says whether there was one. Calls that tools make stop with theirs.
     fn cancel(&self, call_id: &str) -> bool {
         let _ = call_id;
         false
@@ -96,6 +96,21 @@ pub trait Dispatch: Send + Sync {
         Box::pin(async move { Ok(model.generate(request).await) })
     }
 
+    /// Lets a model work with `tools` on behalf of a tool, until it asks for nothing more or has answered `turns` times.
+    /// Gives what was added to the messages. A run makes the model's calls like those of its own loop: approved, bounded,
+    /// limited, and on record under the call.
+    fn converse<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        model: &'a dyn Model,
+        tools: &'a Toolset,
+        messages: Vec<Message>,
+        turns: u64,
+    ) -> BoxFuture<'a, Result<Vec<Message>, ToolError>> {
+        let _ = (context, model, tools, messages, turns);
+        Box::pin(async { Err(ToolError::fatal("a model can work with tools in a run only")) })
+    }
+
     /// Records something that happened inside a call.
     fn note(&self, context: &ToolContext, note: CallNote);
 }
@@ -112,6 +127,46 @@ pub struct Manner {
 impl std::fmt::Debug for Manner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Manner").field("hint", &self.hint).finish_non_exhaustive()
+    }
+}
+
+/// Where a call from outside comes from. Nothing here hangs on the call's id, which models choose.
+#[derive(Clone, Default)]
+pub struct Origin {
+    /// Is told what happens inside the call.
+    pub watch: Option<Watch>,
+    /// Stops the call when it fires.
+    pub stop: Option<CancelToken>,
+    /// Who asks for the call, and for the calls that are made inside it.
+    pub asker: Asker,
+}
+
+impl std::fmt::Debug for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Origin").field("asker", &self.asker).finish_non_exhaustive()
+    }
+}
+
+/// Who asks for a call, in a type that their tools and approvers know: the client of a server, for example. By default
+/// that is nobody in particular.
+#[derive(Clone, Default)]
+pub struct Asker(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Asker {
+    /// Them.
+    pub fn new<T: Send + Sync + 'static>(asker: T) -> Self {
+        Asker(Some(Arc::new(asker)))
+    }
+
+    /// Them, when they are of type `T`.
+    pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.0.as_ref()?.downcast_ref()
+    }
+}
+
+impl std::fmt::Debug for Asker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Asker(..)" } else { "Asker(nobody)" })
     }
 }
 

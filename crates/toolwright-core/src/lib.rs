@@ -47,7 +47,7 @@ mod wrap;
 pub use approval::{ApprovalRequest, Approver, Decision};
 pub use context::{CancelToken, RunScope, State, ToolContext};
 pub use definition::{ToolDef, panic_error, run_blocking};
-pub use dispatch::{CallNote, Dispatch, Manner, Watch};
+pub use dispatch::{Asker, CallNote, Dispatch, Manner, Origin, Watch};
 pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use message::{AssistantMessage, Message, ToolCall, ToolResult, Truncation};

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    BoxFuture, Content, ErrorKind, Manner, Message, Model, ModelOptions, ModelRequest, Tool, ToolChoice,
-    ToolContext, ToolError, ToolOutput, ToolResult, ToolSettings, ToolSpec, Toolset,
+    BoxFuture, Message, Model, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec, Toolset,
 };
 
 use crate::cli::write_json;
 use crate::host::Models;
 
-/// How often the model may ask for tools before the call ends.
-const MAX_TURNS: usize = 50;
+/// How often the model may answer before the call ends.
+const MAX_TURNS: u64 = 50;
 
 /// A tool that asks a model, which may use tools of its own.
 pub(crate) struct LlmTool {
@@ -50,10 +49,6 @@ impl LlmTool {
         }
     }
 
-    fn is_direct(&self, tool: &str) -> bool {
-        self.tools.get(tool).is_some_and(|entry| entry.tool.settings().return_direct)
-    }
-
     async fn ask(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
         let text = |key: &str| arguments.get(key).and_then(Json::as_str).map(str::to_owned);
         let model = self.model(context)?;
@@ -62,68 +57,11 @@ impl LlmTool {
             messages.push(Message::system(system));
         }
         messages.push(Message::user(text("prompt").unwrap_or_default()));
-        let specs = self.tools.specs();
-        let mut said = Vec::new();
-        for _ in 0..MAX_TURNS {
-            context.check_cancelled()?;
-            let request = ModelRequest {
-                messages: &messages,
-                tools: &specs,
-                tool_choice: &ToolChoice::Auto,
-                options: &ModelOptions::default(),
-            };
-            let reply = context.ask(&*model, request).await?;
-            let answer = reply.message.text();
-            if !answer.is_empty() {
-                said.push(answer);
-            }
-            let calls = reply.message.tool_calls.clone();
-            messages.push(Message::Assistant(reply.message));
-            if calls.is_empty() {
-                return Ok(ToolOutput::json(self.extract.value(&said.join("\n"))));
-            }
-            let mut direct = false;
-            for call in calls {
-                let (id, name) = (call.id.clone(), call.name.clone());
-                let outcome = context.host().invoke_in(context, &self.tools, call, Manner::default()).await;
-                let result = result(id, name, outcome)?;
-                if !result.is_error() && self.is_direct(&result.name) {
-                    direct = true;
-                    said.push(result.to_text().trim().to_owned());
-                }
-                messages.push(Message::Tool(result));
-            }
-            // A result that is for whoever asked ends the work; the model is not shown it.
-            if direct {
-                return Ok(ToolOutput::json(self.extract.value(&said.join("\n"))));
-            }
-        }
-        Err(ToolError::of(ErrorKind::Limit, format!("the model asked for tools {MAX_TURNS} times in a row")))
+        let added = context.host().converse(context, &*model, &self.tools, messages, MAX_TURNS).await?;
+        let said = added.iter().filter(|message| matches!(message, Message::Assistant(_)));
+        let said: Vec<String> = said.map(Message::text).filter(|text| !text.is_empty()).collect();
+        Ok(ToolOutput::json(self.extract.value(&said.join("\n"))))
     }
-}
-
-/// What the model gets back for one call. Fatal errors end the run.
-fn result(
-    id: Arc<str>,
-    name: Arc<str>,
-    outcome: Result<ToolOutput, ToolError>,
-) -> Result<ToolResult, ToolError> {
-    let (output, error) = match outcome {
-        Ok(output) => (output, None),
-        Err(error) if error.is_fatal() => return Err(error),
-        Err(mut error) => (error.take_partial().unwrap_or_default(), Some(error.info())),
-    };
-    let content =
-        output.content.into_iter().filter(|block| !matches!(block, Content::Reasoning { .. })).collect();
-    Ok(ToolResult {
-        call_id: id,
-        name,
-        content,
-        structured: output.structured,
-        metadata: output.metadata,
-        error,
-        truncated: None,
-    })
 }
 
 impl Tool for LlmTool {

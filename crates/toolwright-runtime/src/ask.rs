@@ -1,14 +1,20 @@
 //! Models that tools and servers ask: their answers are paid for by the run like those of its own loop.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 use toolwright_core::{
-    CancelToken, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ToolContext, ToolError, Usage,
+    CancelToken, ErrorKind, Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest,
+    ToolContext, ToolError, Toolset, Usage,
 };
 
 use crate::call::limit_reached;
+use crate::conversation::Conversation;
 use crate::events::EventKind;
-use crate::limits::{LimitReached, LimitScope};
-use crate::run::RunInner;
+use crate::guard;
+use crate::limits::{LimitReached, LimitScope, Limits};
+use crate::run::{Run, RunEnd, RunInner};
+use crate::turn::RunError;
 
 /// Asks a model for the call of `context`. Tokens, money and time count against the run's limits; turns and messages
 /// are those of its own loop.
@@ -66,6 +72,39 @@ async fn charged(
 fn refuse(run: &RunInner, limit: LimitReached) -> ToolError {
     limit_reached(run, &limit);
     limit.into()
+}
+
+/// Lets a model work with tools for the call of `context`, in the loop of all models, and gives what it added to the
+/// messages. The call ends with the run's limits as with its own.
+pub(crate) async fn converse(
+    host: Arc<RunInner>,
+    context: &ToolContext,
+    model: &dyn Model,
+    tools: &Toolset,
+    messages: Vec<Message>,
+    turns: u64,
+) -> Result<Vec<Message>, ToolError> {
+    let around = Run { inner: host };
+    let limits = Limits { turns: Some(turns), ..Limits::default() };
+    let run = around.nested(context.tool_name(), tools.clone(), limits, Some(context));
+    let given = messages.len();
+    let mut conversation = Conversation::new(&run);
+    messages.into_iter().for_each(|message| conversation.push(message));
+    let end = conversation.answer(model).await.map_err(|error| match error {
+        RunError::Tool(error) => error,
+        RunError::Model(error) => failed(model, error),
+    })?;
+    match end {
+        None | Some(RunEnd::Done) => Ok(conversation.into_messages().split_off(given)),
+        Some(RunEnd::Limit { limit }) => {
+            around.limits().check().map_err(|limit| refuse(&around.inner, limit))?;
+            let message = format!("the model of `{}` was stopped: {limit}", context.tool_name());
+            Err(ToolError::of(ErrorKind::Limit, message))
+        }
+        Some(RunEnd::Cancelled) => Err(guard::cancelled()),
+        Some(RunEnd::Terminated { reason }) => Err(ToolError::fatal(reason)),
+        Some(RunEnd::Failed { message }) => Err(ToolError::fatal(message)),
+    }
 }
 
 /// A limit on the cost that cannot be kept is an error, not a limit that never holds.

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 use toolwright_core::{
-    CallNote, CancelToken, Entry, ErrorInfo, ErrorKind, Manner, ToolCall, ToolContext, ToolError, ToolOutput,
-    ToolResult, Toolset,
+    Asker, CallNote, CancelToken, Entry, ErrorInfo, ErrorKind, Manner, ToolCall, ToolContext, ToolError,
+    ToolOutput, ToolResult, Toolset, Watch,
 };
 
 use crate::events::EventKind;
@@ -16,12 +16,23 @@ use crate::executor::Envelope;
 use crate::run::{RunEnd, RunInner};
 use crate::{guard, parse, render};
 
-/// Makes one call for a model, or for whoever asks from outside. `cancel` is the run's signal, or one below it.
+/// Makes one call for a model. `cancel` is the run's signal, or one below it.
 pub(crate) async fn run_call(
     run: &Arc<RunInner>,
     call: ToolCall,
     fresh: Option<&Toolset>,
     cancel: &CancelToken,
+) -> Result<ToolResult, ToolError> {
+    let asker = run.outer.as_ref().map(|outer| outer.asker.clone()).unwrap_or_default();
+    run_call_from(run, call, fresh, Outside { cancel, asker, watch: None }).await
+}
+
+/// Makes one call for whoever asks from outside.
+pub(crate) async fn run_call_from(
+    run: &Arc<RunInner>,
+    call: ToolCall,
+    fresh: Option<&Toolset>,
+    from: Outside<'_>,
 ) -> Result<ToolResult, ToolError> {
     let tools = match fresh {
         Some(tools) => tools.clone(),
@@ -29,16 +40,22 @@ pub(crate) async fn run_call(
     };
     let limit = output_limit(run, &tools, &call.name);
     let mut call = call;
+    let id = call.id.clone();
     let outer_span = run.outer.as_ref().and_then(|outer| outer.span);
+    if let Some(parent) = run.outer.as_ref().and_then(|outer| outer.call_id.as_ref()) {
+        call.id = format!("{parent}.{id}").into();
+    }
     let mut record = Record::open(run, &call, outer_span)?;
-    let outcome = attempt(run, &tools, &mut call, record.span, Caller::Outside(cancel)).await;
+    let outcome = attempt(run, &tools, &mut call, record.span, Caller::Outside(from)).await;
     if let Err(error) = &outcome
         && error.is_fatal()
     {
         return Err(record.close_fatal(outcome));
     }
-    let result = render::result(&call, outcome, limit);
+    let mut result = render::result(&call, outcome, limit);
     record.close(Some(&result), result.error.as_ref())?;
+    // Whoever asked knows the call by the id that they gave it.
+    result.call_id = id;
     Ok(result)
 }
 
@@ -81,10 +98,26 @@ pub(crate) async fn run_nested(
     outcome
 }
 
+/// Where a call from outside comes from.
+pub(crate) struct Outside<'a> {
+    /// What stops the call.
+    pub(crate) cancel: &'a CancelToken,
+    pub(crate) asker: Asker,
+    pub(crate) watch: Option<Watch>,
+}
+
+/// Where a call stands, for those who decide about it.
+pub(crate) struct Standing<'a> {
+    pub(crate) span: u64,
+    pub(crate) depth: u32,
+    pub(crate) cancel: &'a CancelToken,
+    pub(crate) asker: Asker,
+}
+
 /// Who makes a call.
 enum Caller<'a> {
-    /// A model, or somebody else outside; with the signal that stops the call.
-    Outside(&'a CancelToken),
+    /// A model, or somebody else outside.
+    Outside(Outside<'a>),
     /// Another call.
     Tool(&'a ToolContext, Manner),
 }
@@ -97,12 +130,17 @@ async fn attempt(
     span: u64,
     caller: Caller<'_>,
 ) -> Result<ToolOutput, ToolError> {
-    let (depth, cancel, manner) = match caller {
-        Caller::Outside(cancel) => {
-            (run.outer.as_ref().map_or(0, |outer| outer.depth), cancel, Manner::default())
+    let (standing, manner, watch) = match caller {
+        Caller::Outside(Outside { cancel, asker, watch }) => {
+            let depth = run.outer.as_ref().map_or(0, |outer| outer.depth);
+            (Standing { span, depth, cancel, asker }, Manner::default(), watch)
         }
-        Caller::Tool(parent, manner) => (parent.depth() + 1, parent.cancel_token(), manner),
+        Caller::Tool(parent, manner) => {
+            let (depth, cancel) = (parent.depth() + 1, parent.cancel_token());
+            (Standing { span, depth, cancel, asker: parent.asker().clone() }, manner, None)
+        }
     };
+    let (depth, cancel) = (standing.depth, standing.cancel);
     if run.cancel.is_cancelled() || cancel.is_cancelled() {
         return Err(guard::cancelled());
     }
@@ -128,7 +166,7 @@ async fn attempt(
     let entry = found?;
     to_real_name(entry, call);
     call.arguments = validate(run, entry, arguments)?;
-    let approved = run.approvals.review(run, entry, span, call, cancel).await?;
+    let approved = run.approvals.review(run, entry, call, &standing).await?;
     let mut arguments = approved.arguments;
     if approved.changed {
         arguments = validate(run, entry, arguments)?;
@@ -156,7 +194,8 @@ async fn attempt(
         deadline,
         cancel.clone(),
     )
-    .in_manner(manner);
+    .in_manner(manner)
+    .asked_by(standing.asker, watch);
     let envelope = Envelope {
         call_id: call.id.clone(),
         span,

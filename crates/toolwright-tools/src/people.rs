@@ -17,16 +17,17 @@ const LONGEST: usize = 16 * 1024;
 
 /// Somebody whom a model may ask and tell.
 pub trait Person: Send + Sync {
-    /// Asks for the values of a form.
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
+    /// Asks for the values of a form. The context is that of the call that asks, for those who serve several people at
+    /// once.
+    fn ask<'a>(&'a self, context: &'a ToolContext, question: &'a Question) -> BoxFuture<'a, Answer>;
 
     /// Lets them write something, in as many lines as they like; `None` when they do not want to. Where nothing else is
     /// said, that is a form of one field.
-    fn read<'a>(&'a self, call_id: &'a Arc<str>, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
+    fn read<'a>(&'a self, context: &'a ToolContext, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
-            let question = Question { call_id: call_id.clone(), message: prompt.to_owned(), schema };
-            match self.ask(&question).await {
+            let question = Question { message: prompt.to_owned(), schema };
+            match self.ask(context, &question).await {
                 Answer::Given(form) => {
                     Some(form.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
                 }
@@ -36,14 +37,12 @@ pub trait Person: Send + Sync {
     }
 
     /// Tells something that needs no answer.
-    fn tell<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()>;
+    fn tell<'a>(&'a self, context: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()>;
 }
 
 /// What a model wants somebody to know. The words are the model's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// The call that tells it.
-    pub call_id: Arc<str>,
     /// What it is about.
     pub title: String,
     /// What is told.
@@ -53,8 +52,6 @@ pub struct Notice {
 /// What a model wants to know. The words are the model's: show them as what they are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The call that asks, for those who serve several people at once.
-    pub call_id: Arc<str>,
     /// What is asked.
     pub message: String,
     /// The form: an object of named values.
@@ -76,17 +73,17 @@ pub enum Answer {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use toolwright_core::{BoxFuture, RunScope};
+/// use toolwright_core::{BoxFuture, RunScope, ToolContext};
 /// use toolwright_tools::{Answer, AtHand, Notice, Person, Question};
 ///
 /// struct Nobody;
 ///
 /// impl Person for Nobody {
-///     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+///     fn ask<'a>(&'a self, _: &'a ToolContext, _: &'a Question) -> BoxFuture<'a, Answer> {
 ///         Box::pin(async { Answer::Declined })
 ///     }
 ///
-///     fn tell<'a>(&'a self, _: &'a Notice) -> BoxFuture<'a, ()> {
+///     fn tell<'a>(&'a self, _: &'a ToolContext, _: &'a Notice) -> BoxFuture<'a, ()> {
 ///         Box::pin(async {})
 ///     }
 /// }
@@ -146,8 +143,8 @@ pub fn ask_user(_: &Options) -> ToolDef {
             let compiled = Schema::compile(&schema).map_err(|error| {
                 ToolError::new("`schema` is not a form that can be filled in").with_source(error)
             })?;
-            let question = Question { call_id: context.call_id().clone(), message, schema };
-            match at_hand(&context)?.0.ask(&question).await {
+            let question = Question { message, schema };
+            match at_hand(&context)?.0.ask(&context, &question).await {
                 Answer::Declined => Err(ToolError::new("the user declined to answer")),
                 Answer::Cancelled => Err(ToolError::new("the user did not answer")),
                 Answer::Given(mut answer) => {
@@ -219,7 +216,7 @@ pub fn user_input(_: &Options) -> ToolDef {
         "Ask the person you work for to write something, and wait for it.",
         |context: ToolContext, UserInput { prompt }: UserInput| async move {
             bounded("prompt", &prompt)?;
-            let written = at_hand(&context)?.0.read(context.call_id(), &prompt).await;
+            let written = at_hand(&context)?.0.read(&context, &prompt).await;
             written.ok_or_else(|| ToolError::new("the user did not answer"))
         },
     );
@@ -242,8 +239,7 @@ pub fn notify_user(_: &Options) -> ToolDef {
         |context: ToolContext, NotifyUser { title, message }: NotifyUser| async move {
             bounded("title", &title)?;
             bounded("message", &message)?;
-            let notice = Notice { call_id: context.call_id().clone(), title, message };
-            at_hand(&context)?.0.tell(&notice).await;
+            at_hand(&context)?.0.tell(&context, &Notice { title, message }).await;
             Ok::<_, ToolError>("the user was told")
         },
     );

@@ -3,8 +3,8 @@
 use crossterm::event::KeyEvent;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
-use toolwright::BoxFuture;
 use toolwright::tools::{Answer, Notice, Person, Question};
+use toolwright::{BoxFuture, ToolContext};
 
 use super::editor::{Done, Editor};
 use super::ui::News;
@@ -15,7 +15,7 @@ use crate::prompt::{field_label, field_value, printable};
 pub struct AtChat(pub mpsc::UnboundedSender<News>);
 
 impl Person for AtChat {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, _: &'a ToolContext, question: &'a Question) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let (sender, answer) = oneshot::channel();
             match self.0.send(News::Form(Form::new(question, sender))) {
@@ -25,7 +25,7 @@ impl Person for AtChat {
         })
     }
 
-    fn tell<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, _: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let _ = self.0.send(News::Notice(notice.clone()));
         })
@@ -122,7 +122,7 @@ mod tests {
         let (sender, answer) = oneshot::channel();
         let properties = json!({"colour": {"type": "string"}, "count": {"type": "integer"}});
         let schema = json!({"type": "object", "properties": properties});
-        let question = Question { call_id: "1".into(), message: "Which?\u{1b}[2J".to_owned(), schema };
+        let question = Question { message: "Which?\u{1b}[2J".to_owned(), schema };
         (Form::new(&question, sender), answer)
     }
 

@@ -1,6 +1,5 @@
 //! `toolwright serve`: the tools, offered to MCP clients on stdin and stdout or over HTTP.
 
-use std::hash::Hasher as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use toolwright::mcp::{
 use toolwright::tools::{self, Answer, AtHand, Notice, Person};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, CancelToken, Decision, Event, EventKind, Run, RunBuilder, Secret,
-    Toolset,
+    ToolContext, Toolset,
 };
 
 use crate::args::{RecordArgs, Serve, ServeHttp};
@@ -144,13 +143,12 @@ struct Picked;
 struct AtClient;
 
 impl Person for AtClient {
-    fn ask<'a>(&'a self, question: &'a tools::Question) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, context: &'a ToolContext, question: &'a tools::Question) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
-            let Some(peer) = Peer::of_call(&question.call_id) else { return Answer::Cancelled };
+            let Some(peer) = Peer::of(context) else { return Answer::Cancelled };
             // The same call asks the same thing again when it is made again with the answer.
-            let key = format!("ask-{}", text_hash(&format!("{}{}", question.message, question.schema)));
             let asked = Question::elicit(question.message.clone(), question.schema.clone());
-            match peer.ask(&key, asked).await {
+            match peer.ask(&asked.key(), asked).await {
                 Err(_) => Answer::Cancelled,
                 Ok(reply) => match reply.accepted() {
                     Some(form) => Answer::Given(form.clone()),
@@ -160,19 +158,13 @@ impl Person for AtClient {
         })
     }
 
-    fn tell<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, context: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Some(peer) = Peer::of_call(&notice.call_id) {
+            if let Some(peer) = Peer::of(context) {
                 peer.log(LogLevel::Notice, format!("{}: {}", notice.title, notice.message));
             }
         })
     }
-}
-
-fn text_hash(text: &str) -> String {
-    let mut hasher = std::hash::DefaultHasher::new();
-    hasher.write(text.as_bytes());
-    format!("{:016x}", hasher.finish())
 }
 
 impl Approver for Picked {
@@ -181,8 +173,7 @@ impl Approver for Picked {
     }
 
     fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        // The calls of a flow have the id of its own call, a full stop, and more.
-        if request.call.id.contains('.') {
+        if request.depth > 0 {
             return ClientApprover.decide(request);
         }
         Box::pin(async { Decision::Approve })

@@ -395,3 +395,68 @@ fn tokens_cannot_be_tried_one_after_the_other() {
     assert!(later.iter().any(|status| status == "429"), "{later:?}");
     assert!(later.iter().all(|status| status == "401" || status == "429"), "{later:?}");
 }
+
+/// A tool whose model calls `danger`, which waits for a person's word; and a prompt that uses it.
+fn with_helper() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "
+models: {fast: scripted/answers.yaml}
+tools:
+  - {name: danger, description: d, require_confirmation: true, do: {eval: DANGER-DONE}}
+  - {import_tool: build_llm_tool, name: helper, description: h, config: {model_ref: fast, tools: [danger]}}
+prompts:
+  - {name: review, description: d, do: {call: helper, params: {prompt: go}}}
+policy:
+  - {tools: [helper, review], decision: approve}
+  - {tools: danger, decision: ask}
+";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    folder
+}
+
+#[test]
+fn a_model_inside_a_prompt_needs_approval_for_its_calls() {
+    let folder = with_helper();
+    for id in ["c1", "mcp-1", "prompt-0"] {
+        let answers = format!(
+            "- calls: [{{tool: danger, arguments: {{}}, id: {id}}}]\n- text: told\n  expect: cannot ask anybody\n"
+        );
+        std::fs::write(folder.path().join("answers.yaml"), answers).unwrap();
+        let get = [("prompts/get", json!({"name": "review", "arguments": {}}))];
+        let answers = serve(folder.path(), &["t.yaml", "--no-record"], &get);
+        let said = &answers[&1]["result"]["messages"][0]["content"]["text"];
+        assert_eq!(said, "told", "{id}: {}", answers[&1]);
+    }
+}
+
+#[test]
+fn a_person_at_the_client_is_asked_about_the_calls_of_a_model_inside_a_tool() {
+    let folder = with_helper();
+    let answers = "- calls: [{tool: danger, arguments: {}, id: c1}]\n- text: told\n  expect: DANGER-DONE\n";
+    std::fs::write(folder.path().join("answers.yaml"), answers).unwrap();
+    let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["serve", "t.yaml", "--no-record"])
+        .current_dir(folder.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let mut say = |message: Value| writeln!(input, "{message}").unwrap();
+    let mut heard = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "t", "version": "1"}});
+    say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+    assert_eq!(heard()["id"], 0);
+    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let params = json!({"name": "helper", "arguments": {"prompt": "go"}});
+    say(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
+    let question = heard();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let answer = json!({"action": "accept", "content": {"allow": true}});
+    say(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+    let told = heard();
+    assert_eq!(told["result"]["content"][0]["text"], "told", "{told}");
+    drop(input);
+    assert!(server.wait().unwrap().success());
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    ApprovalRequest, Approver, BoxFuture, CallView, Content, Decision, ErrorKind, Message, Model,
+    ApprovalRequest, Approver, Asker, BoxFuture, CallView, Content, Decision, ErrorKind, Message, Model,
     ModelOptions, ModelRequest, StopReason, ToolCall, ToolChoice, ToolContext, text,
 };
 
@@ -99,6 +99,8 @@ async fn decide(approver: &dyn Approver, name: &'static str, arguments: Value, r
         annotations: &toolwright_core::Annotations::default(),
         view: CallView::default(),
         reason: Some(reason),
+        depth: 0,
+        asker: Asker::default(),
     };
     approver.decide(&request).await
 }

@@ -116,20 +116,17 @@ impl Ready {
             return Some(Err(RpcError::new(INTERNAL_ERROR, "the tool is gone")));
         };
         let (era, outlet) = (peer.request().era, peer.request().outlet.clone());
-        let call_id: Arc<str> = format!("mcp-{}", CALLS.fetch_add(1, Ordering::Relaxed)).into();
-        let _entered = peer.enter(call_id.clone());
+        let call_id = format!("mcp-{}", CALLS.fetch_add(1, Ordering::Relaxed));
         let asked_with = if era.is_stateless() { arguments.clone() } else { Value::Null };
-        let call = ToolCall::new(call_id.clone(), spec.name.clone(), arguments);
-        let dispatch = &server.dispatch;
-        let mut work = match token {
-            Some(token) => dispatch.dispatch_watched(call, progress(outlet, token)),
-            None => dispatch.dispatch(call),
-        };
+        let call = ToolCall::new(call_id, spec.name.clone(), arguments);
+        let stop = CancelToken::new();
+        let origin = peer.origin(Some(stop.clone()), token.map(|token| progress(outlet, token)));
+        let mut work = server.dispatch.dispatch_from(origin, call);
         let outcome = tokio::select! {
             biased;
             outcome = &mut work => outcome,
             () = cancel.cancelled() => {
-                dispatch.cancel(&call_id);
+                stop.cancel();
                 let _ = tokio::time::timeout(CANCEL_GRACE, work).await;
                 return None;
             }

@@ -4,14 +4,14 @@
 //! call ends with "input required", and is made again with the answer: what stands before a question runs again, so it
 //! should change nothing. In a task, the question waits until the client looks at the task.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    ApprovalRequest, Approver, BoxFuture, Decision, ErrorKind, ToolContext, ToolError, canonical_json, text,
+    ApprovalRequest, Approver, Asker, BoxFuture, CancelToken, Decision, ErrorKind, Origin, ToolContext,
+    ToolError, Watch, canonical_json, text,
 };
 
 use super::Request;
@@ -40,24 +40,15 @@ struct Asking {
     refusal: Option<RpcError>,
 }
 
-/// The calls under way and the clients they come from. Tools and approvers know the call, not the connection.
-static PEERS: LazyLock<Mutex<HashMap<Arc<str>, Peer>>> = LazyLock::new(Mutex::default);
-
-fn peers() -> MutexGuard<'static, HashMap<Arc<str>, Peer>> {
-    PEERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Peer {
     /// The client that made this call, or the call that this one is part of; `None` when no MCP client did.
     pub fn of(context: &ToolContext) -> Option<Peer> {
-        Peer::of_call(context.call_id())
+        context.asker().get().cloned()
     }
 
-    /// The client that made the call with this id, or the call that it is part of.
-    pub fn of_call(call_id: &str) -> Option<Peer> {
-        // Calls that a tool makes have the id of its own call, a full stop, and more.
-        let root = call_id.split('.').next().unwrap_or(call_id);
-        peers().get(root).cloned()
+    /// The client that made the call which waits for a decision, or the call that it is part of.
+    pub fn of_request(request: &ApprovalRequest<'_>) -> Option<Peer> {
+        request.asker.get().cloned()
     }
 
     pub(super) fn new(request: Request, rounds: Rounds) -> Self {
@@ -65,10 +56,9 @@ impl Peer {
         Peer { inner: Arc::new(PeerInner { request, rounds }) }
     }
 
-    /// Makes the client known to the tools of a call, for as long as the guard lives.
-    pub(super) fn enter(&self, call_id: Arc<str>) -> Entered {
-        peers().insert(call_id.clone(), self.clone());
-        Entered { call_id }
+    /// Where a call of the client comes from: this is how its tools and approvers find the client. `stop` ends it.
+    pub(super) fn origin(&self, stop: Option<CancelToken>, watch: Option<Watch>) -> Origin {
+        Origin { watch, stop, asker: Asker::new(self.clone()) }
     }
 
     fn asking(&self) -> MutexGuard<'_, Asking> {
@@ -224,17 +214,6 @@ impl std::fmt::Debug for Peer {
     }
 }
 
-/// Keeps a client known until its call is over.
-pub(super) struct Entered {
-    call_id: Arc<str>,
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        peers().remove(&self.call_id);
-    }
-}
-
 /// Something a client can be asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
@@ -260,6 +239,11 @@ impl Question {
     /// Asks which folders the client works in.
     pub fn roots() -> Self {
         Question { method: "roots/list", capability: "roots", params: json!({}) }
+    }
+
+    /// A key for [`Peer::ask`] that tells what is asked: another question has another one.
+    pub fn key(&self) -> String {
+        key_of("ask", &canonical_json(&self.to_wire()))
     }
 
     pub(super) fn to_wire(&self) -> Value {
@@ -384,6 +368,13 @@ fn shown_arguments(arguments: &Value) -> String {
     arguments.iter().map(one).collect()
 }
 
+/// The name of a question: an answer to another one, even one made to look alike, is never taken for its answer.
+fn key_of(kind: &str, what: &str) -> String {
+    let hash = Sha256::digest(what.as_bytes());
+    let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{kind}-{hash}")
+}
+
 /// Lets the person at the client decide about calls that a policy wants to ask about. A client that cannot ask
 /// anybody gets a refusal.
 #[derive(Debug, Clone, Copy, Default)]
@@ -398,7 +389,7 @@ impl Approver for ClientApprover {
         Box::pin(async move {
             let call = request.call;
             let refused = |why: &str| Decision::reject(format!("`{}` needs approval, and {why}", call.name));
-            let Some(peer) = Peer::of_call(&call.id) else { return refused("there is nobody to ask") };
+            let Some(peer) = Peer::of_request(request) else { return refused("there is nobody to ask") };
             let arguments = canonical_json(&call.arguments);
             let reason = request.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
             let shown = shown_arguments(&call.arguments);
@@ -413,9 +404,8 @@ impl Approver for ClientApprover {
             if !peer.can_answer(&question) {
                 return refused("the client cannot ask anybody");
             }
-            let hash = Sha256::digest(format!("{}\n{arguments}", call.name).as_bytes());
-            let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-            match peer.ask(&format!("approve-{hash}"), question).await {
+            let key = key_of("approve", &format!("{}\n{arguments}", call.name));
+            match peer.ask(&key, question).await {
                 Ok(reply) if reply.accepted().and_then(|said| said.get("allow")) == Some(&json!(true)) => {
                     Decision::Approve
                 }

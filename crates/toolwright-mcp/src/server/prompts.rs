@@ -45,11 +45,11 @@ impl Prompts for ToolPrompts {
         arguments: &'a Map<String, Value>,
     ) -> BoxFuture<'a, Result<Option<PromptResult>, ToolError>> {
         Box::pin(async move {
-            let id: Arc<str> = format!("prompt-{}", MADE.fetch_add(1, Ordering::Relaxed)).into();
-            let _entered = peer.enter(id.clone());
-            let _stop = StopWhenDropped { dispatch: &*self.dispatch, id: id.clone() };
+            let id = format!("prompt-{}", MADE.fetch_add(1, Ordering::Relaxed));
             let call = ToolCall::new(id, name, Value::Object(arguments.clone()));
-            let result = self.dispatch.dispatch(call).await?;
+            // A client that no longer waits drops this, and the call with it.
+            let origin = peer.origin(None, None);
+            let result = self.dispatch.dispatch_from(origin, call).await?;
             match result.error {
                 Some(error) => Err(error.into()),
                 None => {
@@ -58,18 +58,6 @@ impl Prompts for ToolPrompts {
                 }
             }
         })
-    }
-}
-
-/// Ends the call of a client that no longer waits.
-struct StopWhenDropped<'a> {
-    dispatch: &'a dyn Dispatch,
-    id: Arc<str>,
-}
-
-impl Drop for StopWhenDropped<'_> {
-    fn drop(&mut self) {
-        self.dispatch.cancel(&self.id);
     }
 }
 

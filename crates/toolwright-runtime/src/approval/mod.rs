@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_core::{
-    ApprovalRequest, Approver, CallView, CancelToken, Decision, Entry, ErrorKind, ToolCall, ToolContext,
-    ToolError, ToolSettings, ToolSpec,
+    ApprovalRequest, Approver, CallView, Decision, Entry, ErrorKind, ToolCall, ToolContext, ToolError,
+    ToolSettings, ToolSpec,
 };
 
-use crate::call::{Active, validate};
+use crate::call::{Active, Standing, validate};
 use crate::events::EventKind;
 use crate::run::RunInner;
 
@@ -52,11 +52,10 @@ impl Approvals {
         &self,
         run: &RunInner,
         entry: &Entry,
-        span: u64,
         call: &mut ToolCall,
-        cancel: &CancelToken,
+        standing: &Standing<'_>,
     ) -> Result<Approved, ToolError> {
-        let settings = entry.tool.settings();
+        let (settings, span) = (entry.tool.settings(), standing.span);
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
         let all;
         let policy = match &self.policy {
@@ -99,7 +98,7 @@ impl Approvals {
             ruling.reason = Some(reason);
         }
         let (approver, decision, reason) = match ruling.decision {
-            RuleDecision::Ask => self.ask(run, entry, span, call, ruling.reason, cancel).await?,
+            RuleDecision::Ask => self.ask(run, entry, call, ruling.reason, standing).await?,
             RuleDecision::Approve => ("policy", Decision::Approve, ruling.reason),
             RuleDecision::Reject => {
                 let reason =
@@ -138,10 +137,9 @@ impl Approvals {
         &self,
         run: &RunInner,
         entry: &Entry,
-        span: u64,
         call: &ToolCall,
         reason: Option<String>,
-        cancel: &CancelToken,
+        standing: &Standing<'_>,
     ) -> Result<(&str, Decision, Option<String>), ToolError> {
         if self.approvers.is_empty() {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
@@ -157,10 +155,19 @@ impl Approvals {
                 }
             },
         };
-        let request = ApprovalRequest { call, annotations: &entry.tool.spec().annotations, view, reason };
+        let &Standing { span, depth, cancel, ref asker } = standing;
+        let annotations = &entry.tool.spec().annotations;
+        let request = ApprovalRequest { call, annotations, view, reason, depth, asker: asker.clone() };
         // While somebody is asked the call can be cancelled like any other.
-        let waiting =
-            ToolContext::new(run.host()?, call.id.clone(), call.name.clone(), span, 0, None, cancel.clone());
+        let waiting = ToolContext::new(
+            run.host()?,
+            call.id.clone(),
+            call.name.clone(),
+            span,
+            depth,
+            None,
+            cancel.clone(),
+        );
         let _active = Active::enter(run, span, &waiting);
         let _asking = run.limits.wait(None);
         for approver in &self.approvers {

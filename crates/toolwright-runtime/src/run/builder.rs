@@ -272,7 +272,6 @@ impl RunBuilder {
             max_parallel: self.max_parallel,
             active: Arc::default(),
             waits: Mutex::default(),
-            watches: Arc::default(),
             end: Mutex::default(),
             outer: None,
         });

@@ -1,13 +1,12 @@
 //! How tools and servers reach a run: every call that does not come from its own loop comes through here.
 
-use std::sync::Arc;
-
 use toolwright_core::{
-    BoxFuture, CallNote, Dispatch, Manner, Model, ModelError, ModelReply, ModelRequest, RunScope, ToolCall,
-    ToolContext, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset, Watch,
+    BoxFuture, CallNote, Dispatch, Manner, Message, Model, ModelError, ModelReply, ModelRequest, Origin,
+    RunScope, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use super::{RunEnd, RunInner};
+use crate::call::Outside;
 use crate::events::EventKind;
 use crate::{ask, call};
 
@@ -28,21 +27,44 @@ impl Dispatch for RunInner {
         Box::pin(async move { call::run_call(&self.host()?, call, None, &self.cancel).await })
     }
 
-    fn dispatch_watched<'a>(
+    fn dispatch_from<'a>(
         &'a self,
+        origin: Origin,
         call: ToolCall,
-        watch: Watch,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move {
-            let _watched = Watched::enter(self, call.id.clone(), watch);
-            call::run_call(&self.host()?, call, None, &self.cancel).await
+            let Origin { watch, stop, asker } = origin;
+            let cancel = self.cancel.child_token();
+            // A caller who went away has stopped too.
+            let gone = cancel.clone().drop_guard();
+            let host = self.host()?;
+            let work = call::run_call_from(&host, call, None, Outside { cancel: &cancel, asker, watch });
+            let mut work = std::pin::pin!(work);
+            let stopped = async {
+                match &stop {
+                    Some(stop) => stop.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let result = tokio::select! {
+                biased;
+                result = &mut work => result,
+                () = stopped => {
+                    cancel.cancel();
+                    work.await
+                }
+            };
+            gone.disarm();
+            result
         })
     }
 
     fn cancel(&self, call_id: &str) -> bool {
+        // The calls of tools and agents inside others are not for outsiders to name.
+        let depth = self.outer.as_ref().map_or(0, |outer| outer.depth);
+        let meant = |context: &&ToolContext| context.depth() == depth && **context.call_id() == *call_id;
         let active = self.active();
-        let found: Vec<ToolContext> =
-            active.values().filter(|context| **context.call_id() == *call_id).cloned().collect();
+        let found: Vec<ToolContext> = active.values().filter(meant).cloned().collect();
         drop(active);
         found.iter().for_each(ToolContext::stop);
         !found.is_empty()
@@ -84,12 +106,22 @@ impl Dispatch for RunInner {
         Box::pin(ask::turn(self, model, messages, request))
     }
 
+    fn converse<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        model: &'a dyn Model,
+        tools: &'a Toolset,
+        messages: Vec<Message>,
+        turns: u64,
+    ) -> BoxFuture<'a, Result<Vec<Message>, ToolError>> {
+        Box::pin(async move { ask::converse(self.host()?, context, model, tools, messages, turns).await })
+    }
+
     fn note(&self, context: &ToolContext, note: CallNote) {
         if let CallNote::RateLimited { wait } | CallNote::Retry { wait, .. } = &note {
             self.announce(context.span(), *wait);
         }
-        let watch = self.watches().get(context.call_id()).cloned();
-        if let Some(watch) = watch {
+        if let Some(watch) = context.watch() {
             watch(&note);
         }
         // A note that cannot be recorded ends the run; the call itself learns of it through the cancel.
@@ -97,24 +129,5 @@ impl Dispatch for RunInner {
             self.end(RunEnd::Failed { message: error.message().to_owned() });
             self.cancel.cancel();
         }
-    }
-}
-
-/// Keeps a watch for as long as its call runs.
-struct Watched<'a> {
-    run: &'a RunInner,
-    call_id: Arc<str>,
-}
-
-impl<'a> Watched<'a> {
-    fn enter(run: &'a RunInner, call_id: Arc<str>, watch: Watch) -> Self {
-        run.watches().insert(call_id.clone(), watch);
-        Watched { run, call_id }
-    }
-}
-
-impl Drop for Watched<'_> {
-    fn drop(&mut self) {
-        self.run.watches().remove(&self.call_id);
     }
 }

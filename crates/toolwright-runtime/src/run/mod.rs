@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    CancelToken, Dispatch, Message, Model, RunScope, ToolCall, ToolContext, ToolError, ToolResult,
-    ToolSource, Toolset, Watch,
+    Asker, CancelToken, Dispatch, Message, Model, RunScope, ToolCall, ToolContext, ToolError, ToolResult,
+    ToolSource, Toolset,
 };
 
 use crate::approval::Approvals;
@@ -73,8 +73,6 @@ pub(crate) struct RunInner {
     active: Arc<Mutex<Calls>>,
     /// The waits that calls under way announced, by their spans.
     waits: Mutex<HashMap<u64, Vec<Waiting>>>,
-    /// Who wants to be told what happens inside a call, by its id.
-    watches: Arc<Mutex<HashMap<Arc<str>, Watch>>>,
     end: Mutex<Option<RunEnd>>,
     /// The run an agent works in, when this is the agent's.
     pub(crate) outer: Option<Outer>,
@@ -86,8 +84,12 @@ pub(crate) struct Outer {
     agent: Arc<str>,
     /// The call the agent answers; none when it has the conversation to itself.
     pub(crate) span: Option<u64>,
+    /// That call's id: those of the agent's calls begin with it.
+    pub(crate) call_id: Option<Arc<str>>,
     /// How deep its calls are.
     pub(crate) depth: u32,
+    /// Who asked for that call.
+    pub(crate) asker: Asker,
     /// Whether its messages are those of the conversation, and go on record as such.
     heard: bool,
 }
@@ -186,6 +188,7 @@ impl Run {
         let cancel = context.map_or(&outer.cancel, ToolContext::cancel_token).child_token();
         let depth = context
             .map_or(outer.outer.as_ref().map_or(0, |outer| outer.depth), |context| context.depth() + 1);
+        let around = outer.outer.as_ref();
         let inner = Arc::new_cyclic(|me: &Weak<RunInner>| RunInner {
             me: me.clone(),
             scope: outer.scope.clone().with_state(Handle(me.clone())),
@@ -204,13 +207,20 @@ impl Run {
             max_parallel: outer.max_parallel,
             active: outer.active.clone(),
             waits: Mutex::default(),
-            watches: outer.watches.clone(),
             end: Mutex::default(),
             outer: Some(Outer {
                 run: outer.clone(),
                 agent,
-                span: context.map(ToolContext::span).or(outer.outer.as_ref().and_then(|outer| outer.span)),
+                span: context.map(ToolContext::span).or(around.and_then(|around| around.span)),
+                call_id: match context {
+                    Some(context) => Some(context.call_id().clone()),
+                    None => around.and_then(|around| around.call_id.clone()),
+                },
                 depth,
+                asker: match context {
+                    Some(context) => context.asker().clone(),
+                    None => around.map(|around| around.asker.clone()).unwrap_or_default(),
+                },
                 heard,
             }),
         });
@@ -255,7 +265,7 @@ impl Run {
         self.inner.cancel.cancel();
     }
 
-    /// Stops the calls with that id; says whether there was one.
+    /// Stops the calls with that id; says whether there was one. Calls that tools make stop with theirs.
     pub fn cancel_call(&self, call_id: &str) -> bool {
         self.inner.cancel(call_id)
     }
@@ -350,10 +360,6 @@ impl RunInner {
         if !all.is_empty() {
             all.remove(&span);
         }
-    }
-
-    fn watches(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Watch>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn current_tools(&self) -> Toolset {

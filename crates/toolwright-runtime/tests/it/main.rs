@@ -14,6 +14,7 @@ mod conformance;
 mod kill;
 mod leaks;
 mod loops;
+mod origins;
 mod path;
 mod policies;
 mod properties;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolwright_core::{BoxFuture, ErrorKind, ToolCall, ToolResult, Toolset};
+use toolwright_core::{BoxFuture, ErrorKind, ToolCall, ToolContext, ToolResult, Toolset};
 use toolwright_runtime::Run;
 use toolwright_tools::{Answer, AtHand, Notice, Person, Question, resolve};
 
@@ -18,12 +18,12 @@ struct Scripted {
 }
 
 impl Person for Scripted {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, _: &'a ToolContext, question: &'a Question) -> BoxFuture<'a, Answer> {
         self.heard.lock().unwrap().push(question.message.clone());
         Box::pin(async { self.answer.clone() })
     }
 
-    fn tell<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, _: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()> {
         self.heard.lock().unwrap().push(format!("{}: {}", notice.title, notice.message));
         Box::pin(async {})
     }
