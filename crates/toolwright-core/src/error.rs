@@ -128,6 +128,7 @@ struct Repr {
     message: String,
     hint: Option<String>,
     partial: Option<ToolOutput>,
+    confidential: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -149,9 +150,9 @@ impl ToolError {
 
     /// An error of the given kind.
     pub fn of(kind: ErrorKind, message: impl Into<String>) -> Self {
-        ToolError {
-            repr: Box::new(Repr { kind, message: message.into(), hint: None, partial: None, source: None }),
-        }
+        let message = message.into();
+        let repr = Repr { kind, message, hint: None, partial: None, confidential: false, source: None };
+        ToolError { repr: Box::new(repr) }
     }
 
     /// Adds what the reader can do about it.
@@ -172,6 +173,13 @@ impl ToolError {
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.repr.source = Some(source.into());
+        self
+    }
+
+    /// The error, whose words no model may be shown: a confidential tool said them.
+    #[must_use]
+    pub fn in_confidence(mut self) -> Self {
+        self.repr.confidential = true;
         self
     }
 
@@ -205,6 +213,11 @@ impl ToolError {
     /// Takes the partial output out, leaving the error without one.
     pub fn take_partial(&mut self) -> Option<ToolOutput> {
         self.repr.partial.take()
+    }
+
+    /// True when no model may be shown what the error says.
+    pub fn is_confidential(&self) -> bool {
+        self.repr.confidential || self.repr.partial.as_ref().is_some_and(|partial| partial.confidential)
     }
 
     /// True when the error ends the run.

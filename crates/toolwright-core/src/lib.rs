@@ -50,7 +50,7 @@ pub use definition::{ToolDef, panic_error, run_blocking};
 pub use dispatch::{Asker, CallNote, Dispatch, Manner, Origin, Watch};
 pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
-pub use message::{AssistantMessage, Message, ToolCall, ToolResult, Truncation};
+pub use message::{AssistantMessage, CONFIDENTIAL, Message, ToolCall, ToolResult, Truncation};
 pub use model::{
     DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
     StopReason, ToolChoice, Usage,

@@ -139,7 +139,13 @@ pub struct ToolResult {
     /// What was cut to stay within bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncation>,
+    /// What the tool returned, or said when it failed, is for the user alone; see [`conceal`](Self::conceal).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confidential: bool,
 }
+
+/// What a model reads in place of what it may not know.
+pub const CONFIDENTIAL: &str = "[CONFIDENTIAL]";
 
 impl ToolResult {
     /// A result that is only an error.
@@ -152,6 +158,7 @@ impl ToolResult {
             metadata: Map::new(),
             error: Some(error),
             truncated: None,
+            confidential: false,
         }
     }
 
@@ -165,7 +172,27 @@ impl ToolResult {
             metadata: Map::new(),
             error: None,
             truncated: None,
+            confidential: false,
         }
+    }
+
+    /// Takes out what no model may be shown; what is left says so. Whoever gives results to a model asks for this first, as
+    /// the loop of a run does.
+    pub fn conceal(&mut self) {
+        if !std::mem::take(&mut self.confidential) {
+            return;
+        }
+        self.content = match &mut self.error {
+            None => vec![Content::text(CONFIDENTIAL)],
+            Some(error) => {
+                error.message = format!("the call failed ({}); what it said is confidential", error.kind);
+                error.hint = None;
+                Vec::new()
+            }
+        };
+        self.structured = None;
+        self.metadata.clear();
+        self.truncated = None;
     }
 
     /// True when the call failed.

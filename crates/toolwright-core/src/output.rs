@@ -288,6 +288,9 @@ pub struct ToolOutput {
     /// Facts beside the content: they go to the model as a note, to programs as data.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// For the user alone: no model may be shown it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confidential: bool,
 }
 
 impl ToolOutput {

@@ -58,9 +58,15 @@ impl LlmTool {
         }
         messages.push(Message::user(text("prompt").unwrap_or_default()));
         let added = context.host().converse(context, &*model, &self.tools, messages, MAX_TURNS).await?;
-        let said = added.iter().filter(|message| matches!(message, Message::Assistant(_)));
-        let said: Vec<String> = said.map(Message::text).filter(|text| !text.is_empty()).collect();
-        Ok(ToolOutput::json(self.extract.value(&said.join("\n"))))
+        let (mut said, mut confidential) = (Vec::new(), false);
+        for message in &added {
+            let Message::Assistant(answer) = message else { continue };
+            confidential |= answer.confidential;
+            said.push(answer.text());
+        }
+        said.retain(|text| !text.is_empty());
+        let output = ToolOutput::json(self.extract.value(&said.join("\n")));
+        Ok(ToolOutput { confidential, ..output })
     }
 }
 

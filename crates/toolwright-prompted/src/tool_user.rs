@@ -234,7 +234,8 @@ impl ToolUser {
                 )));
             };
             let call = ToolCall::new(format!("call_{index}"), name.as_str(), json);
-            let result = self.run.dispatch(call).await?;
+            let mut result = self.run.dispatch(call).await?;
+            result.conceal();
             if let Some(error) = &result.error {
                 if error.kind == ErrorKind::Cancelled {
                     return Err(PromptError::new(PromptErrorKind::Cancelled, error.message.clone()));

@@ -11,10 +11,10 @@ use toolwright_core::{
 use crate::call::limit_reached;
 use crate::conversation::Conversation;
 use crate::events::EventKind;
-use crate::guard;
 use crate::limits::{LimitReached, LimitScope, Limits};
-use crate::run::{Run, RunEnd, RunInner};
+use crate::run::{Part, Run, RunEnd, RunInner};
 use crate::turn::RunError;
+use crate::{direct, guard};
 
 /// Asks a model for the call of `context`. Tokens, money and time count against the run's limits; turns and messages
 /// are those of its own loop.
@@ -54,6 +54,9 @@ async fn charged(
 ) -> Result<Result<ModelReply, ModelError>, ToolError> {
     let deadline = run.limits.deadline(own_end).map_err(|limit| refuse(run, limit))?;
     let asked = Instant::now();
+    let masked = direct::masked(request.messages);
+    let messages = masked.as_deref().unwrap_or(request.messages);
+    let request = ModelRequest { messages, ..request };
     let reply = match run.unless_stopped(cancel, deadline, model.generate(request)).await? {
         Ok(reply) => reply,
         Err(error) => return Ok(Err(error)),
@@ -86,7 +89,8 @@ pub(crate) async fn converse(
 ) -> Result<Vec<Message>, ToolError> {
     let around = Run { inner: host };
     let limits = Limits { turns: Some(turns), ..Limits::default() };
-    let run = around.nested(context.tool_name(), tools.clone(), limits, Some(context));
+    let part = Part { agent: context.tool_name().clone(), tools: tools.clone(), sources: Vec::new(), limits };
+    let run = around.nested(part, Some(context));
     let given = messages.len();
     let mut conversation = Conversation::new(&run);
     messages.into_iter().for_each(|message| conversation.push(message));

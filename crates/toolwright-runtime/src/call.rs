@@ -130,14 +130,14 @@ async fn attempt(
     span: u64,
     caller: Caller<'_>,
 ) -> Result<ToolOutput, ToolError> {
-    let (standing, manner, watch) = match caller {
+    let (standing, manner, watch, parents_end) = match caller {
         Caller::Outside(Outside { cancel, asker, watch }) => {
             let depth = run.outer.as_ref().map_or(0, |outer| outer.depth);
-            (Standing { span, depth, cancel, asker }, Manner::default(), watch)
+            (Standing { span, depth, cancel, asker }, Manner::default(), watch, None)
         }
         Caller::Tool(parent, manner) => {
             let (depth, cancel) = (parent.depth() + 1, parent.cancel_token());
-            (Standing { span, depth, cancel, asker: parent.asker().clone() }, manner, None)
+            (Standing { span, depth, cancel, asker: parent.asker().clone() }, manner, None, parent.deadline())
         }
     };
     let (depth, cancel) = (standing.depth, standing.cancel);
@@ -183,7 +183,9 @@ async fn attempt(
         limit_reached(run, &limit);
         ToolError::from(limit)
     })?;
+    // A call inside another ends with it, and is told so: a command then hands over what it has in time.
     let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
+    let deadline = deadline.into_iter().chain(parents_end).min();
     let host: Arc<RunInner> = run.clone();
     let context = ToolContext::new(
         host,
@@ -215,7 +217,16 @@ async fn attempt(
     {
         limit_reached(run, limit);
     }
-    outcome
+    if settings.confidential { in_confidence(outcome) } else { outcome }
+}
+
+/// Marks what a confidential tool returned or said, wherever it goes from here. What was wrong with the call itself is
+/// nobody's secret, and does not come here.
+fn in_confidence(outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
+    match outcome {
+        Ok(output) => Ok(ToolOutput { confidential: true, ..output }),
+        Err(error) => Err(error.in_confidence()),
+    }
 }
 
 /// Arguments as the tool reads them, checked against its schema.

@@ -1,20 +1,19 @@
 //! Results that go to the user as they are.
 //!
 //! A tool whose settings say `return_direct` ends the turn: its result becomes an answer of its own, and the model is
-//! only told that there was one. What is also `confidential` is never shown to a model afterwards.
+//! only told that there was one. So does any result that is `confidential`; that one no model is shown afterwards either:
+//! every request to a model goes through [`masked`].
 
 use toolwright_core::{
-    AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult, Toolset,
+    AssistantMessage, CONFIDENTIAL, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult, Toolset,
 };
 
 /// What a model reads in place of a result that went to the user.
 const SHOWN: &str = "The user was shown the result. Nothing more is to be done about it.";
 
-/// What a model reads in place of an answer that it may not know.
-const MASK: &str = "[CONFIDENTIAL]";
-
 fn is_direct(tools: &Toolset, name: &str) -> bool {
-    tools.find(name).is_ok_and(|entry| entry.tool.settings().return_direct)
+    let settings = tools.find(name).map(|entry| entry.tool.settings());
+    settings.is_ok_and(|settings| settings.return_direct || settings.confidential)
 }
 
 /// Takes out the calls that would have to stand alone and do not; each gets the result that says so, with its position.
@@ -54,23 +53,21 @@ pub(crate) fn answer(tools: &Toolset, results: &mut [ToolResult]) -> Option<Mess
     let mut confidential = false;
     let mut found = false;
     for result in results.iter_mut() {
-        let Ok(entry) = tools.find(&result.name) else { continue };
-        if !entry.tool.settings().return_direct {
+        if result.is_error() {
+            result.conceal();
             continue;
         }
-        if let Some(error) = &mut result.error {
-            if entry.tool.settings().confidential {
-                hide(error);
-                clear(result, Vec::new());
-            }
+        if !result.confidential && !is_direct(tools, &result.name) {
             continue;
         }
         found = true;
-        confidential |= entry.tool.settings().confidential;
+        confidential |= result.confidential;
         texts.push(result.to_text().trim().to_owned());
         let other = |block: &Content| !matches!(block, Content::Text { .. } | Content::Json { .. });
         blocks.extend(result.content.drain(..).filter(other));
-        clear(result, vec![Content::text(SHOWN)]);
+        result.confidential = true;
+        result.conceal();
+        result.content = vec![Content::text(SHOWN)];
     }
     let text = texts.join("\n");
     if !text.is_empty() {
@@ -80,30 +77,23 @@ pub(crate) fn answer(tools: &Toolset, results: &mut [ToolResult]) -> Option<Mess
     found.then_some(Message::Assistant(message))
 }
 
-fn clear(result: &mut ToolResult, content: Vec<Content>) {
-    result.content = content;
-    result.structured = None;
-    result.metadata.clear();
-    result.truncated = None;
-}
-
-/// What a confidential tool says when it fails may hold what it was not to tell. What was wrong with the call itself is
-/// nobody's secret.
-fn hide(error: &mut ErrorInfo) {
-    if !matches!(error.kind, ErrorKind::Parsing | ErrorKind::Approval | ErrorKind::Limit) {
-        error.message = format!("the call failed ({}); what it said is confidential", error.kind);
-        error.hint = None;
-    }
-}
-
 /// The messages as a model may read them, when they differ from what was said.
 pub(crate) fn masked(messages: &[Message]) -> Option<Vec<Message>> {
-    let secret = |message: &Message| matches!(message, Message::Assistant(answer) if answer.confidential);
-    messages.iter().any(secret).then(|| {
-        let mask =
-            |message: &Message| if secret(message) { Message::assistant(MASK) } else { message.clone() };
-        messages.iter().map(mask).collect()
-    })
+    let secret = |message: &Message| match message {
+        Message::Assistant(answer) => answer.confidential,
+        Message::Tool(result) => result.confidential,
+        Message::System { .. } | Message::User { .. } => false,
+    };
+    let mask = |message: &Message| match message {
+        Message::Assistant(answer) if answer.confidential => Message::assistant(CONFIDENTIAL),
+        Message::Tool(result) if result.confidential => {
+            let mut result = result.clone();
+            result.conceal();
+            Message::Tool(result)
+        }
+        _ => message.clone(),
+    };
+    messages.iter().any(secret).then(|| messages.iter().map(mask).collect())
 }
 
 #[cfg(test)]
@@ -143,16 +133,16 @@ mod tests {
 
     #[test]
     fn what_a_confidential_tool_said_before_it_failed_is_not_told() {
-        let tool = ToolDef::dynamic(ToolSpec::new("quiet", "d"), |_, _| async { "ok" });
-        let tool = tool.edit(|_, settings| (settings.return_direct, settings.confidential) = (true, true));
-        let tools = Toolset::new().with(tool).unwrap();
         let error =
             ErrorInfo { kind: ErrorKind::Timeout, message: "the PIN".into(), hint: Some("PIN".into()) };
         let mut result = ToolResult::failed(&call("quiet"), error);
         result.content = vec![Content::text("the PIN is 1234")];
         result.metadata.insert("PIN".into(), json!(1234));
+        result.confidential = true;
+        let pushed = masked(&[Message::Tool(result.clone())]).unwrap();
         let mut results = [result];
-        assert_eq!(answer(&tools, &mut results), None);
+        assert_eq!(answer(&tools(), &mut results), None);
         assert!(!serde_json::to_string(&results).unwrap().contains("PIN"), "{results:?}");
+        assert!(!serde_json::to_string(&pushed).unwrap().contains("PIN"), "{pushed:?}");
     }
 }

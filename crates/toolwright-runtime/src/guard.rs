@@ -1,8 +1,9 @@
 //! Holding one piece of work to its bounds: it ends on time, on cancel, and a panic in it stays in it.
 //!
 //! Work without a deadline is polled where the caller is, and costs nothing extra when it is ready at once. Work with a
-//! deadline gets a task of its own, so that code which never yields cannot hold up the clock. Either way the work is
-//! told to stop through its context, has [`GRACE`] to hand over what it has, and is then dropped.
+//! deadline gets a task of its own, so that code which never yields cannot hold up the clock. Either way, and whether it
+//! is late or cancelled, the work is told to stop through its context, has [`GRACE`] to hand over what it has, and is then
+//! dropped. So a call that ends late has also what the calls inside it had.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +21,12 @@ use crate::run::RunInner;
 /// How long stopped work may take to hand over its partial output: a command has to be killed and drained first.
 const GRACE: Duration = Duration::from_millis(480);
 
+/// How much longer a call may take for each level of calls inside it, as these have to hand over first.
+const GRACE_INSIDE: Duration = Duration::from_millis(250);
+
+/// For how many levels at most: what is deeper has had its chance by then.
+const MAX_LEVELS: u32 = 4;
+
 type Outcome = Result<ToolOutput, ToolError>;
 
 /// Runs a call under its permit.
@@ -31,11 +38,18 @@ pub(crate) async fn run(
     permit: Permit,
     timeout: Option<Duration>,
 ) -> Outcome {
+    if context.is_cancelled() {
+        return Err(cancelled());
+    }
     let Some(mut deadline) = permit.deadline else {
         // Code may break before there is anything to wait for.
         let start = AssertUnwindSafe(|| run.executor.execute(tools, envelope, context));
         let work = catch_unwind(start).map_err(|payload| panic_error(&*payload))?;
-        return Watched { work: Catch(work), context, cancelled: None }.await;
+        let mut watched = Watched { work: Catch(work), context, cancelled: None };
+        return match (&mut watched).await {
+            Some(outcome) => outcome,
+            None => Err(handed_over(cancelled(), &mut watched.work, grace(run, context)).await),
+        };
     };
     let task = {
         let (executor, tools, context) = (run.executor.clone(), tools.clone(), context.clone());
@@ -46,7 +60,10 @@ pub(crate) async fn run(
     loop {
         tokio::select! {
             biased;
-            outcome = &mut watched => return outcome,
+            outcome = &mut watched => return match outcome {
+                Some(outcome) => outcome,
+                None => Err(handed_over(cancelled(), &mut watched.work, grace(run, context)).await),
+            },
             () = tokio::time::sleep_until(deadline.0) => {}
         }
         // Time spent waiting, say for a rate limit, is not working time: the end may have moved.
@@ -56,31 +73,50 @@ pub(crate) async fn run(
         }
     }
     context.stop();
-    let last = tokio::time::timeout(GRACE, &mut watched.work).await;
-    Err(overdue(timeout, deadline.1, last.ok()))
+    Err(handed_over(overdue(timeout, deadline.1), &mut watched.work, grace(run, context)).await)
 }
 
-/// The error for work that did not end on time, with what it handed over.
-fn overdue(timeout: Option<Duration>, limit: Option<LimitReached>, last: Option<Outcome>) -> ToolError {
-    let error = match (limit, timeout) {
+/// How long a call that was told to stop has: longer when calls inside it, which were told with it, are still under way.
+fn grace(run: &RunInner, context: &ToolContext) -> Duration {
+    let told = |inside: &&ToolContext| inside.depth() > context.depth() && inside.is_cancelled();
+    let deepest = run.active().values().filter(told).map(ToolContext::depth).max();
+    let levels = deepest.map_or(0, |deepest| deepest - context.depth());
+    GRACE + GRACE_INSIDE * levels.min(MAX_LEVELS)
+}
+
+/// The error for work that was told to stop, with what it still hands over.
+async fn handed_over(error: ToolError, work: impl Future<Output = Outcome>, grace: Duration) -> ToolError {
+    let partial = match tokio::time::timeout(grace, work).await {
+        Ok(Ok(output)) => Some(output),
+        Ok(Err(mut last)) => {
+            let partial = last.take_partial();
+            // A secret stays one.
+            partial.map(|partial| ToolOutput {
+                confidential: partial.confidential || last.is_confidential(),
+                ..partial
+            })
+        }
+        Err(_) => None,
+    };
+    match partial {
+        Some(partial) => error.with_partial(partial),
+        None => error,
+    }
+}
+
+/// The error for work that did not end on time.
+fn overdue(timeout: Option<Duration>, limit: Option<LimitReached>) -> ToolError {
+    match (limit, timeout) {
         (Some(limit), _) => limit.into(),
         (None, Some(timeout)) => ToolError::of(
             ErrorKind::Timeout,
             format!("the call took longer than {timeout:?} and was stopped"),
         ),
         (None, None) => ToolError::of(ErrorKind::Timeout, "the call took too long and was stopped"),
-    };
-    match last {
-        Some(Ok(output)) => error.with_partial(output),
-        Some(Err(mut last)) => match last.take_partial() {
-            Some(partial) => error.with_partial(partial),
-            None => error,
-        },
-        None => error,
     }
 }
 
-/// Work that ends when its context is cancelled. The work is polled first: what is ready is not lost to a cancel that
+/// Work, until its context is cancelled: then there is nothing, and the work is left as it is. The work is polled first: what is ready is not lost to a cancel that
 /// comes at the same moment.
 struct Watched<'a, W> {
     work: W,
@@ -90,19 +126,16 @@ struct Watched<'a, W> {
 }
 
 impl<W: Future<Output = Outcome> + Unpin> Future for Watched<'_, W> {
-    type Output = Outcome;
+    type Output = Option<Outcome>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Outcome>> {
         let this = &mut *self;
-        if this.cancelled.is_none() && this.context.is_cancelled() {
-            return Poll::Ready(Err(cancelled()));
-        }
         if let Poll::Ready(outcome) = Pin::new(&mut this.work).poll(cx) {
-            return Poll::Ready(outcome);
+            return Poll::Ready(Some(outcome));
         }
         let token = this.context.cancel_token().clone();
         let wait = this.cancelled.get_or_insert_with(|| Box::pin(token.cancelled_owned()));
-        wait.as_mut().poll(cx).map(|()| Err(cancelled()))
+        wait.as_mut().poll(cx).map(|()| None)
     }
 }
 

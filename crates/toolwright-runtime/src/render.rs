@@ -19,9 +19,12 @@ const MAX_BLOCKS: usize = 256;
 
 /// The result for a model. `limit` is in bytes; 0 means no limit.
 pub(crate) fn result(call: &ToolCall, outcome: Result<ToolOutput, ToolError>, limit: usize) -> ToolResult {
-    let (output, error) = match outcome {
-        Ok(output) => (output, None),
-        Err(mut error) => (error.take_partial().unwrap_or_default(), Some(error.info())),
+    let (output, error, in_confidence) = match outcome {
+        Ok(output) => (output, None, false),
+        Err(mut error) => {
+            let in_confidence = error.is_confidential();
+            (error.take_partial().unwrap_or_default(), Some(error.info()), in_confidence)
+        }
     };
     let mut result = ToolResult {
         call_id: call.id.clone(),
@@ -31,6 +34,7 @@ pub(crate) fn result(call: &ToolCall, outcome: Result<ToolOutput, ToolError>, li
         metadata: output.metadata,
         error,
         truncated: None,
+        confidential: output.confidential || in_confidence,
     };
     if limit > 0 {
         bound(&mut result, limit);

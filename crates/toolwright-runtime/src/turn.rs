@@ -268,10 +268,12 @@ impl Talk<'_> {
             if self.stopped() {
                 return Ok(false);
             }
-            let added = Box::pin(handoff.take_over(self.run, &self.said.messages)).await?;
+            let taken = Box::pin(handoff.take_over(self.run, &self.said.messages, self.stop));
+            let (added, outcome) = taken.await;
             for message in added {
                 self.add(message)?;
             }
+            outcome?;
         }
         Ok(!answered)
     }

@@ -181,6 +181,7 @@ impl Record {
             content: result.content,
             structured: result.structured,
             metadata: result.metadata,
+            confidential: result.confidential,
         });
         match error {
             None => Ok(output.unwrap_or_default()),

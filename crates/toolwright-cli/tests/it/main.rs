@@ -339,3 +339,32 @@ tools:
         ""
     ));
 }
+
+#[test]
+fn what_a_model_inside_a_tool_may_not_know_is_the_answer_and_what_it_gets_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let file = "models: {inner: scripted/inner.yaml}
+policy: [{tools: '*', decision: approve}]
+tools:
+  - {name: pin, description: d, confidential: true, do: {eval: PIN-1234}}
+  - {name: big, description: d, do: {eval: \"${'x' * 100000}\"}}
+  - {import_tool: build_llm_tool, name: helper, description: h, config: {model_ref: inner, tools: [pin, big]}}
+";
+    write("t.yaml", file);
+    write("outer.yaml", "- calls: [{tool: helper, arguments: {prompt: go}}]\n");
+    let ask = || {
+        let args = ["ask", "go", "-f", "t.yaml", "--model", "scripted/outer.yaml", "--no-record"];
+        show_in(folder.path(), &args, "")
+    };
+    for name in ["pin", "functions.pin"] {
+        write("inner.yaml", &format!("- calls: [{{tool: {name}, arguments: {{}}}}]\n"));
+        let asked = ask();
+        // Neither model has a second answer: being asked again would be an error.
+        assert!(asked.contains("exit 0") && asked.contains("--- stdout\nPIN-1234\n"), "{asked}");
+    }
+    write("inner.yaml", "- calls: [{tool: big, arguments: {}}]\n- text: seen\n  expect: bytes left out\n");
+    write("outer.yaml", "- calls: [{tool: helper, arguments: {prompt: go}}]\n- text: done\n  expect: seen\n");
+    let asked = ask();
+    assert!(asked.contains("--- stdout\ndone\n"), "{asked}");
+}

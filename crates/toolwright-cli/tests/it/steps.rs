@@ -129,3 +129,25 @@ fn anthropic_tools_messages_go_in_and_out() {
     let refused = next(&talk[..1], &["--model", &asks, "--file", "t.yaml"]).unwrap_err();
     assert!(refused.contains("the limit of 0 turns is used up"), "{refused}");
 }
+
+#[test]
+fn a_confidential_result_is_for_the_caller_and_not_for_the_model_of_a_later_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(
+        folder,
+        "t.yaml",
+        "policy: [{tools: pin, decision: approve}]\ntools:\n  - {name: pin, confidential: true, do: {eval: PIN-1234}}\n",
+    );
+    let asks = write(folder, "asks.yaml", "- {calls: [{tool: pin, arguments: {}}]}");
+    let ends = write(folder, "ends.yaml", "- {text: then, expect: '[CONFIDENTIAL]'}");
+    let with = ["--state", "run.json", "-f", "t.yaml"];
+    step(folder, &[&with[..], &["--model", &asks]].concat(), r#"{"role": "user", "content": "go"}"#).unwrap();
+    let made = step(folder, &[&with[..], &["--call"]].concat(), "").unwrap();
+    assert_eq!(
+        (&made[0]["content"][0]["text"], &made[0]["confidential"]),
+        (&json!("PIN-1234"), &json!(true))
+    );
+    let ended = step(folder, &[&with[..], &["--model", &ends]].concat(), "").unwrap();
+    assert_eq!(ended[0]["content"][0]["text"], "then", "{ended:?}");
+}

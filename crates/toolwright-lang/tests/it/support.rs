@@ -116,6 +116,7 @@ pub(crate) async fn call_shown(
                 content: result.content,
                 structured: result.structured,
                 metadata: result.metadata,
+                ..ToolOutput::default()
             };
             Ok(output.value())
         }

@@ -19,6 +19,7 @@ fn result(kind: Kind) -> ToolResult {
         metadata: Default::default(),
         error: None,
         truncated: None,
+        confidential: false,
     };
     match kind {
         Kind::Text => result.content.push(Content::text(MARK)),

@@ -230,3 +230,19 @@ async fn a_model_that_never_ends_is_ended() {
     let error = user.run_tools(&[page_call()]).await.unwrap_err();
     assert!(matches!(error.kind(), PromptErrorKind::Cancelled | PromptErrorKind::Fatal), "{error:?}");
 }
+
+#[tokio::test]
+async fn a_confidential_result_is_not_written_into_the_prompt() {
+    let quiet = |tool: ToolDef| tool.edit(|_, settings| settings.confidential = true);
+    let pin = quiet(tool("pin", |_| Ok(json!("PIN-1234"))));
+    let fails = quiet(tool("fails", |_| Err(ToolError::new("PIN-1234 is wrong"))));
+    let run = Run::builder(Toolset::new().with(pin).unwrap().with(fails).unwrap()).build().unwrap();
+    for (name, told) in [("pin", "[CONFIDENTIAL]"), ("fails", "what it said is confidential")] {
+        let model = Arc::new(ScriptedModel::new([]));
+        let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model))).await.unwrap();
+        let numbers = ["a", "b"].map(|name| (name.into(), toolwright_expr::Value::from_json(&json!(1))));
+        let input = ToolInput { tool_name: name.to_owned(), tool_arguments: numbers.into_iter().collect() };
+        let outputs = user.run_tools(&[input]).await.unwrap().to_json().to_string();
+        assert!(outputs.contains(told) && !outputs.contains("PIN-1234"), "{outputs}");
+    }
+}

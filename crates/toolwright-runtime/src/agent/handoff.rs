@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use toolwright_core::{AssistantMessage, Content, Message, ToolDef, ToolSettings, ToolSpec};
+use toolwright_core::{AssistantMessage, CancelToken, Content, Message, ToolDef, ToolSettings, ToolSpec};
 
 use super::Agent;
+use crate::conversation::Conversation;
 use crate::run::{Run, RunEnd};
 use crate::turn::RunError;
 
@@ -35,23 +36,35 @@ impl Handoff {
         settings.extension.clone().and_then(|extension| extension.downcast().ok())
     }
 
-    /// Lets the agent go on with a conversation: gives what it adds. It sees what was said, without the instructions
-    /// and the calls of others that are not answered.
-    pub(crate) async fn take_over(&self, run: &Run, messages: &[Message]) -> Result<Vec<Message>, RunError> {
+    /// Lets the agent go on with a conversation until `stop` fires: gives what it adds, and whether it broke. It sees what
+    /// was said, without the instructions and the calls of others that are not answered.
+    pub(crate) async fn take_over(
+        &self,
+        run: &Run,
+        messages: &[Message],
+        stop: &CancelToken,
+    ) -> (Vec<Message>, Result<(), RunError>) {
         let agent = &self.agent;
+        let part = match agent.part() {
+            Ok(part) => part,
+            Err(error) => return (Vec::new(), Err(error.into())),
+        };
         let seen: Vec<Message> = messages.iter().filter_map(seen).collect();
-        let run = run.nested_unheard(agent.part()?);
-        let outcome = agent.work(&run, seen.clone()).await?;
         let before = seen.len() + usize::from(agent.system_text().is_some());
+        let run = run.nested_unheard(part, stop);
+        let mut conversation = Conversation::new(&run).going(agent.how.clone());
+        let outcome = agent.work_in(&mut conversation, seen).await;
         let name = &agent.name;
+        let said = agent.said(conversation);
         let mut added: Vec<Message> =
-            outcome.messages.iter().skip(before).filter_map(|message| signed(message, name)).collect();
-        added.push(Message::user(match &outcome.end {
-            RunEnd::Limit { limit } => format!("The agent {name} was stopped: {limit}."),
-            RunEnd::Cancelled => format!("The agent {name} was stopped."),
-            _ => format!("The agent {name} has done its part."),
+            said.iter().skip(before).filter_map(|message| signed(message, name)).collect();
+        added.push(Message::user(match &outcome {
+            Ok((_, RunEnd::Limit { limit })) => format!("The agent {name} was stopped: {limit}."),
+            Ok((_, RunEnd::Cancelled)) => format!("The agent {name} was stopped."),
+            Ok(_) => format!("The agent {name} has done its part."),
+            Err(_) => format!("The agent {name} could not go on."),
         }));
-        Ok(added)
+        (added, outcome.map(|_| ()))
     }
 }
 

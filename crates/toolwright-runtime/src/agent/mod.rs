@@ -72,6 +72,14 @@ impl AgentOutcome {
     pub fn completion(&self) -> String {
         self.answer.clone().unwrap_or_else(|| completion(&self.messages))
     }
+
+    /// What it has to say, for whoever asked it. Last words that are a confidential result stay confidential.
+    fn output(&self) -> ToolOutput {
+        let secret = |message: &Message| matches!(message, Message::Assistant(said) if said.confidential);
+        let said = self.messages.iter().rev().find(|message| matches!(message, Message::Assistant(_)));
+        let confidential = self.answer.is_none() && said.is_some_and(secret);
+        ToolOutput { confidential, ..ToolOutput::text(self.completion()) }
+    }
 }
 
 impl Agent {
@@ -192,12 +200,12 @@ impl Agent {
         let input = arguments.get("input").and_then(Value::as_str).unwrap_or_default();
         let outcome = self.run_within(context, vec![Message::user(input)]).await?;
         match &outcome.end {
-            RunEnd::Done => Ok(ToolOutput::text(outcome.completion())),
+            RunEnd::Done => Ok(outcome.output()),
             RunEnd::Limit { limit } => {
                 // Without the limit as the cause: it is the agent's, and does not end the run around it.
                 let message = format!("the agent `{}` was stopped: {limit}", self.name);
-                let said = ToolOutput::text(completion(&outcome.messages));
-                Err(ToolError::of(ErrorKind::Limit, message).with_partial(said))
+                let said = AgentOutcome { answer: None, ..outcome.clone() };
+                Err(ToolError::of(ErrorKind::Limit, message).with_partial(said.output()))
             }
             RunEnd::Cancelled => Err(crate::guard::cancelled()),
             RunEnd::Terminated { reason } => Err(ToolError::fatal(reason.clone())),
@@ -225,12 +233,32 @@ impl Agent {
 
     /// Works in a run whose tools are the agent's.
     async fn work(&self, run: &Run, input: Vec<Message>) -> Result<AgentOutcome, RunError> {
+        let mut conversation = Conversation::new(run).going(self.how.clone());
+        let (answer, end) = self.work_in(&mut conversation, input).await?;
+        Ok(AgentOutcome { messages: self.said(conversation), answer, end })
+    }
+
+    /// What was said in a conversation of the agent.
+    fn said(&self, conversation: Conversation) -> Vec<Message> {
+        let mut messages = conversation.into_messages();
+        if let Some(react) = &self.react {
+            react.tidy(&mut messages);
+        }
+        messages
+    }
+
+    /// Works in a conversation, which has all that was said whatever comes of it.
+    async fn work_in(
+        &self,
+        conversation: &mut Conversation,
+        input: Vec<Message>,
+    ) -> Result<(Option<String>, RunEnd), RunError> {
+        let run = conversation.run();
         let model = self.model.clone().or_else(|| run.inner.scope.model.clone());
         let model = model.ok_or_else(|| {
             ToolError::fatal(format!("the agent `{}` has no model", self.name))
                 .hint("give it one with `Agent::model`, or the run with `RunBuilder::model`")
         })?;
-        let mut conversation = Conversation::new(run).going(self.how.clone());
         if let Some(text) = self.system_text() {
             conversation.push(Message::system(text));
         }
@@ -238,8 +266,7 @@ impl Agent {
         if let Some(react) = &self.react {
             return react.go(conversation, &*model).await;
         }
-        let end = conversation.answer(&*model).await?.unwrap_or(RunEnd::Done);
-        Ok(AgentOutcome { messages: conversation.into_messages(), answer: None, end })
+        Ok((None, conversation.answer(&*model).await?.unwrap_or(RunEnd::Done)))
     }
 
     fn system_text(&self) -> Option<String> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolwright_core::{BoxFuture, Content, Message, Model, ToolDef, ToolResult, ToolSpec};
 
-use super::AgentOutcome;
 use crate::conversation::Conversation;
 use crate::run::RunEnd;
 use crate::turn::{RunError, StopWhen, ToolCalls};
@@ -108,9 +107,9 @@ impl React {
 
     pub(super) async fn go(
         &self,
-        mut conversation: Conversation,
+        conversation: &mut Conversation,
         model: &dyn Model,
-    ) -> Result<AgentOutcome, RunError> {
+    ) -> Result<(Option<String>, RunEnd), RunError> {
         let submit = self.submit.clone();
         let stop = StopWhen::new(move |messages| submitted(messages, &submit).is_some());
         conversation.how_mut().stop_when.push(stop);
@@ -121,7 +120,7 @@ impl React {
             let end = conversation.answer(model).await?.unwrap_or(RunEnd::Done);
             let answer = submitted(conversation.messages(), &self.submit);
             if end != RunEnd::Done {
-                return Ok(self.outcome(conversation, answer, end));
+                return Ok((answer, end));
             }
             let Some(answer) = answer else {
                 conversation.push(Message::user(&self.go_on));
@@ -133,18 +132,17 @@ impl React {
                 _ => true,
             };
             if right {
-                return Ok(self.outcome(conversation, Some(answer), end));
+                return Ok((Some(answer), end));
             }
             conversation.push(Message::user(&self.incorrect));
         }
     }
 
-    fn outcome(&self, conversation: Conversation, answer: Option<String>, end: RunEnd) -> AgentOutcome {
-        let mut messages = conversation.into_messages();
+    /// Makes submissions words, unless they are to stay calls.
+    pub(super) fn tidy(&self, messages: &mut Vec<Message>) {
         if !self.keep_submit {
-            fold_submissions(&mut messages, &self.submit);
+            fold_submissions(messages, &self.submit);
         }
-        AgentOutcome { messages, answer, end }
     }
 }
 

@@ -174,18 +174,20 @@ impl Run {
     /// A run inside this one for an agent: other tools and its own limits within these; the same policy, approvers,
     /// sandboxes, state, executor and record. It answers the call of `context`, or has the conversation to itself.
     pub(crate) fn nested(&self, part: Part, context: Option<&ToolContext>) -> Run {
-        self.nest(part, context, true)
+        let cancel = context.map_or(&self.inner.cancel, ToolContext::cancel_token);
+        self.nest(part, context, cancel, true)
     }
 
-    /// Like [`nested`](Self::nested), for an agent whose messages somebody else puts on record.
-    pub(crate) fn nested_unheard(&self, part: Part) -> Run {
-        self.nest(part, None, false)
+    /// Like [`nested`](Self::nested), for an agent that works until `stop` fires, and whose messages somebody else puts on
+    /// record.
+    pub(crate) fn nested_unheard(&self, part: Part, stop: &CancelToken) -> Run {
+        self.nest(part, None, stop, false)
     }
 
-    fn nest(&self, part: Part, context: Option<&ToolContext>, heard: bool) -> Run {
+    fn nest(&self, part: Part, context: Option<&ToolContext>, cancel: &CancelToken, heard: bool) -> Run {
         let Part { agent, tools, sources, limits } = part;
         let outer = &self.inner;
-        let cancel = context.map_or(&outer.cancel, ToolContext::cancel_token).child_token();
+        let cancel = cancel.child_token();
         let depth = context
             .map_or(outer.outer.as_ref().map_or(0, |outer| outer.depth), |context| context.depth() + 1);
         let around = outer.outer.as_ref();

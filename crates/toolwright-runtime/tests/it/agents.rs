@@ -368,3 +368,66 @@ async fn a_time_out_beyond_all_time_is_none() {
     let result = run.call(toolwright_core::ToolCall::new("1", "slow", json!({}))).await.unwrap();
     assert_eq!(result.to_text(), "done");
 }
+
+/// Answers once, then never, or not at all.
+struct Stuck {
+    breaks: bool,
+    asked: std::sync::atomic::AtomicU32,
+}
+
+impl Model for Stuck {
+    fn name(&self) -> &str {
+        "test/stuck"
+    }
+
+    fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let first = self.asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        Box::pin(async move {
+            if first {
+                let mut said = toolwright_core::AssistantMessage::calls([toolwright_core::ToolCall::new(
+                    "1",
+                    "add",
+                    json!({"x": 1, "y": 2}),
+                )]);
+                said.content = vec![Content::text("I add.")];
+                return Ok(said.into());
+            }
+            match self.breaks {
+                true => Err(ModelError::new(ModelErrorKind::Request, "no more")),
+                false => std::future::pending().await,
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_was_handed_the_conversation_stops_with_it_and_leaves_what_it_said() {
+    for breaks in [false, true] {
+        let stuck = Arc::new(Stuck { breaks, asked: Default::default() });
+        let agent = Agent::new("adder", "Adds.").model(stuck.clone()).tools(tools([add()]));
+        let ears = Ears::default();
+        let run = ears.on(Run::builder(tools([agent.handoff()]))).build().unwrap();
+        let model = ScriptedModel::new([Reply::call("transfer_to_adder", json!({}))]);
+        let mut chat = toolwright_runtime::Conversation::new(&run);
+        let stopper = chat.stopper();
+        let stop = async {
+            while stuck.asked.load(std::sync::atomic::Ordering::SeqCst) < 2 {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            stopper.stop();
+        };
+        let (end, ()) = tokio::join!(chat.say(&model, "go"), stop);
+        match breaks {
+            true => assert!(end.is_err()),
+            false => assert_eq!(end.unwrap(), Some(RunEnd::Cancelled)),
+        }
+        assert!(run.ended().is_none(), "the run goes on");
+        let texts: Vec<String> = chat.messages().iter().map(Message::text).collect();
+        assert!(texts.contains(&"[adder] I add.".to_owned()), "{texts:?}");
+        let recorded = ears.events().into_iter().filter_map(|event| match event.kind {
+            EventKind::MessageAdded { message } => Some(message.text()),
+            _ => None,
+        });
+        assert!(recorded.collect::<Vec<_>>().contains(&"[adder] I add.".to_owned()));
+    }
+}

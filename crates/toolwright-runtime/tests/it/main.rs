@@ -10,6 +10,7 @@
 
 mod agents;
 mod batches;
+mod confidence;
 mod conformance;
 mod kill;
 mod leaks;
