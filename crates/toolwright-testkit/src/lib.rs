@@ -22,6 +22,7 @@
 //! # });
 //! ```
 
+pub mod accounts;
 pub mod conformance;
 pub mod exchange;
 pub mod server;

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwright_core::{ErrorKind, ToolCall, ToolDef, ToolError, ToolSpec, glob_match, tool};
+use toolwright_core::{ErrorKind, ToolCall, ToolDef, ToolError, ToolSpec, tool};
 use toolwright_runtime::Run;
+use toolwright_testkit::accounts::Accounts;
 use toolwright_testkit::vectors::{Tally, load};
 
 use crate::support::{add, plain, tools};
@@ -23,30 +24,6 @@ struct Vector {
     observed: Value,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Coverage {
-    /// A pattern over ids.
-    #[serde(rename = "match")]
-    pattern: String,
-    status: Status,
-    /// The test that covers it, or why it is not covered.
-    by: String,
-}
-
-#[derive(Deserialize, PartialEq)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    /// Run from its data by the tests of this file.
-    Run,
-    /// Covered by a test of that name.
-    Covered,
-    /// Different on purpose; docs/divergences.md says why.
-    Different,
-    /// The business of a part that does not exist yet.
-    Later,
-}
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -55,47 +32,17 @@ fn vectors(system: &str) -> Vec<Vector> {
     load(&root().join("testdata").join(system).join("call_path.json")).unwrap()
 }
 
-fn coverage(system: &str) -> Vec<Coverage> {
-    load(&root().join("testdata").join(system).join("coverage.json")).unwrap()
-}
-
-fn covered_by<'a>(coverage: &'a [Coverage], id: &str) -> Option<(usize, &'a Coverage)> {
-    coverage.iter().enumerate().find(|(_, entry)| glob_match(&entry.pattern, id))
+fn accounts(system: &str) -> Accounts {
+    Accounts::load(&root().join("testdata").join(system).join("coverage.json")).unwrap()
 }
 
 /// Every record is accounted for, no entry is idle, and the tests that are named exist.
 fn check_accounts(system: &str) {
-    let coverage = coverage(system);
-    let mut used = BTreeSet::new();
-    for vector in vectors(system) {
-        let (index, _) =
-            covered_by(&coverage, &vector.id).unwrap_or_else(|| panic!("{} is not accounted for", vector.id));
-        used.insert(index);
-    }
-    let sources = test_sources(&root().join("crates"));
-    for (index, entry) in coverage.iter().enumerate() {
-        assert!(used.contains(&index), "{} matches nothing", entry.pattern);
-        if entry.status == Status::Covered {
-            assert!(sources.contains(&format!("fn {}(", entry.by)), "there is no test {}", entry.by);
-        }
-        if entry.status == Status::Different {
-            let page = std::fs::read_to_string(root().join("docs/divergences.md")).unwrap();
-            assert!(page.contains(&entry.by), "docs/divergences.md does not say {:?}", entry.by);
-        }
-    }
-}
-
-fn test_sources(folder: &Path) -> String {
-    let mut all = String::new();
-    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            all.push_str(&test_sources(&path));
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            all.push_str(&std::fs::read_to_string(path).unwrap());
-        }
-    }
-    all
+    let all = vectors(system);
+    let ids: Vec<&str> = all.iter().map(|vector| vector.id.as_str()).collect();
+    let page = root().join("docs/divergences.md");
+    let problems = accounts(system).problems(&ids, &root().join("crates"), &page).unwrap();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]
@@ -110,10 +57,10 @@ fn every_observation_of_marsys_is_accounted_for() {
 
 /// Runs the records that are data with `got`, which gives what we do in the terms of the observation.
 async fn run_all(system: &str, prefix: &str, got: impl AsyncFn(&Vector) -> Option<(Value, Value)>) {
-    let coverage = coverage(system);
+    let accounts = accounts(system);
     let mut tally = Tally::default();
     for vector in vectors(system).iter().filter(|vector| vector.id.starts_with(prefix)) {
-        if covered_by(&coverage, &vector.id).is_none_or(|(_, entry)| entry.status != Status::Run) {
+        if !accounts.is_run(&vector.id) {
             tally.skip();
             continue;
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolwright_core::{Content, ErrorKind, ToolCall, ToolResult};
 use toolwright_tools::resolve;
 
-use crate::sessions::running;
+use crate::sessions::{marker, running};
 use crate::support::{Backend, Bench, cases, value_of};
 
 cases![
@@ -91,9 +91,9 @@ async fn the_end_of_a_program_is_told_as_it_is(backend: Backend) {
 async fn time_that_is_up_ends_the_session(backend: Backend) {
     let bench = bench(backend).await;
     run(&bench, "s", "v = 1").await;
-    let marker = format!("{}", std::process::id() + 50_000_000);
+    let marker = marker();
     let code = format!("import subprocess\nprint('begun')\nsubprocess.run(['setsid', 'sleep', '{marker}'])");
-    let arguments = json!({"code": code, "session_id": "s", "timeout": 2});
+    let arguments = json!({"code": code, "session_id": "s", "timeout": 8});
     let result = bench.call("python_execute", arguments).await;
     let error = result.error.clone().unwrap();
     assert_eq!(error.kind, ErrorKind::Timeout);
@@ -108,7 +108,7 @@ async fn time_that_is_up_ends_the_session(backend: Backend) {
 async fn a_call_that_is_given_up_ends_the_session(backend: Backend) {
     let bench = bench(backend).await;
     run(&bench, "s", "v = 1").await;
-    let marker = format!("{}", std::process::id() + 60_000_000);
+    let marker = marker();
     let code = format!("import subprocess; subprocess.run(['sleep', '{marker}'])");
     let given_up =
         bench.run.call(ToolCall::new("2", "python_execute", json!({"code": code, "session_id": "s"})));
@@ -128,7 +128,7 @@ async fn a_call_that_is_given_up_ends_the_session(backend: Backend) {
 
 async fn a_session_of_python_ends_with_its_run(backend: Backend) {
     let bench = bench(backend).await;
-    let marker = format!("{}", std::process::id() + 70_000_000);
+    let marker = marker();
     run(&bench, "s", &format!("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '{marker}'])"))
         .await;
     let Bench { run, sandbox, .. } = bench;

@@ -1,5 +1,6 @@
 //! A shell that goes on from call to call.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -80,12 +81,12 @@ async fn each_tool_has_a_shell_and_instances_share_one(backend: Backend) {
 
 async fn a_session_ends_with_its_run(backend: Backend) {
     let bench = Bench::of(backend, [session(3000)]).await;
-    let marker = format!("{}", std::process::id() + 40_000_000);
+    let marker = marker();
     submit(&bench, &format!("(sleep {marker} &) ; sleep {marker} &")).await;
     assert!(running(&marker), "it runs");
     let Bench { run, sandbox, .. } = bench;
     drop(run);
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while running(&marker) && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -93,12 +94,18 @@ async fn a_session_ends_with_its_run(backend: Backend) {
     drop(sandbox);
 }
 
+/// How long a `sleep` is to take that no other test has started: tests of both backends run side by side.
+pub(crate) fn marker() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    format!("{}.{}", std::process::id() + 40_000_000, MADE.fetch_add(1, Ordering::Relaxed))
+}
+
 /// Whether a `sleep` with that argument runs anywhere on the machine.
 pub(crate) fn running(marker: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.into_iter().any(|entry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains(&format!("sleep\0{marker}"))
+        String::from_utf8_lossy(&line).contains(&format!("sleep\0{marker}\0"))
     })
 }
 

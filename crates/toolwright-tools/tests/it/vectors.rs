@@ -9,13 +9,12 @@ mod marsys;
 mod marsys_tools;
 mod sandbox;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 use serde_json::Value;
-use toolwright_core::glob_match;
+use toolwright_testkit::accounts::Accounts;
 use toolwright_testkit::vectors::{Tally, load};
 
 use crate::support::Case;
@@ -36,24 +35,6 @@ pub(crate) struct Vector {
     pub(crate) observed: Value,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Coverage {
-    #[serde(rename = "match")]
-    pattern: String,
-    status: Status,
-    by: String,
-}
-
-#[derive(Deserialize, PartialEq)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    Run,
-    Covered,
-    Different,
-    Later,
-}
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -64,18 +45,14 @@ fn file(name: &str) -> PathBuf {
 
 /// The records that are run from their data.
 pub(crate) fn to_run(name: &str) -> Vec<Vector> {
-    let coverage = coverage(name);
+    let accounts = accounts(name);
     let mut all: Vec<Vector> = load(&file(name)).unwrap();
-    all.retain(|vector| status(&coverage, &vector.id).is_some_and(|(_, entry)| entry.status == Status::Run));
+    all.retain(|vector| accounts.is_run(&vector.id));
     all
 }
 
-fn coverage(name: &str) -> Vec<Coverage> {
-    load(&file(&format!("{name}_coverage"))).unwrap()
-}
-
-fn status<'a>(coverage: &'a [Coverage], id: &str) -> Option<(usize, &'a Coverage)> {
-    coverage.iter().enumerate().find(|(_, entry)| glob_match(&entry.pattern, id))
+fn accounts(name: &str) -> Accounts {
+    Accounts::load(&file(&format!("{name}_coverage"))).unwrap()
 }
 
 pub(crate) fn finish(tally: &Tally) {
@@ -101,38 +78,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn check_accounts(name: &str) {
-    let coverage = coverage(name);
-    let mut used = BTreeSet::new();
-    for vector in load::<Vector>(&file(name)).unwrap() {
-        let (index, _) =
-            status(&coverage, &vector.id).unwrap_or_else(|| panic!("{} is not accounted for", vector.id));
-        used.insert(index);
-    }
-    let sources = sources(&root().join("crates/toolwright-tools"));
-    let page = std::fs::read_to_string(root().join("docs/divergences.md")).unwrap();
-    for (index, entry) in coverage.iter().enumerate() {
-        assert!(used.contains(&index), "{} matches nothing", entry.pattern);
-        match entry.status {
-            Status::Covered => {
-                assert!(sources.contains(&format!("fn {}(", entry.by)), "there is no test {}", entry.by);
-            }
-            Status::Different => {
-                assert!(page.contains(&entry.by), "docs/divergences.md does not say {:?}", entry.by);
-            }
-            Status::Run | Status::Later => {}
-        }
-    }
-}
-
-fn sources(folder: &Path) -> String {
-    let mut all = String::new();
-    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            all.push_str(&sources(&path));
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            all.push_str(&std::fs::read_to_string(path).unwrap());
-        }
-    }
-    all
+    let all: Vec<Vector> = load(&file(name)).unwrap();
+    let ids: Vec<&str> = all.iter().map(|vector| vector.id.as_str()).collect();
+    let (sources, page) = (root().join("crates/toolwright-tools"), root().join("docs/divergences.md"));
+    let problems = accounts(name).problems(&ids, &sources, &page).unwrap();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
