@@ -97,6 +97,15 @@ pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
     match members.remove("method") {
         Some(Value::String(method)) => match (raw_id, id.clone()) {
             (None, _) => Ok(Message::Notification { method, params }),
+            (Some(_), Some(id)) if method == "tools/call" => match lossy_integer(line) {
+                // An argument would not be the number that was sent.
+                Some(number) => {
+                    let problem =
+                        format!("the number {number} has more digits than are kept; send it as text");
+                    Err(Malformed { code: INVALID_PARAMS, problem, id: Some(id) })
+                }
+                None => Ok(Message::Request { id, method, params }),
+            },
             (Some(_), Some(id)) => Ok(Message::Request { id, method, params }),
             (Some(_), None) => Err(malformed("an id is a text or a whole number")),
         },
@@ -116,6 +125,11 @@ pub(crate) fn parse(line: &[u8]) -> Result<Message, Malformed> {
             Ok(Message::Response { id: known, outcome })
         }
     }
+}
+
+fn lossy_integer(line: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(line).ok()?;
+    Some(toolwright_core::text::clip(toolwright_core::schema::lossy_integer(text)?, 100))
 }
 
 /// Counts brackets and commas outside texts, so that nothing is built from a message that is too deep or too rich.
@@ -182,6 +196,17 @@ mod tests {
     fn problem(line: &str) -> (i64, Option<Id>) {
         let malformed = parse(line.as_bytes()).unwrap_err();
         (malformed.code, malformed.id)
+    }
+
+    #[test]
+    fn a_call_with_a_number_that_reading_would_change_is_refused() {
+        let line = |method: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{"arguments":{{"id":123456789012345678901234}}}}}}"#
+            )
+        };
+        assert_eq!(problem(&line("tools/call")), (INVALID_PARAMS, Some(Id::Number(7))));
+        assert!(parse(line("other").as_bytes()).is_ok());
     }
 
     #[test]

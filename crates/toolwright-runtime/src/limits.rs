@@ -318,28 +318,35 @@ impl LimitScope {
         look(&self.inner)
     }
 
-    /// Adds one to a counter here and all around; none is added when any is full.
+    /// Adds one to a counter here and all around; none is added when any is full. The inner ones come first: what one of
+    /// them refuses never stands in an outer one, where it would refuse somebody else.
     fn count(
         &self,
         kind: LimitKind,
         counter: fn(&Scope) -> (&AtomicU64, Option<u64>),
     ) -> Result<(), LimitReached> {
-        if let Some(parent) = &self.inner.parent {
-            parent.count(kind, counter)?;
-        }
-        let (count, max) = counter(&self.inner);
-        let before = count.fetch_add(1, Ordering::Relaxed);
-        match max {
-            Some(max) if before >= max => {
-                let mut outer = Some(self.clone());
-                while let Some(scope) = outer {
-                    counter(&scope.inner).0.fetch_sub(1, Ordering::Relaxed);
-                    outer = scope.inner.parent.clone();
+        let full = |before: u64, max: Option<u64>| {
+            let max = max.filter(|max| before >= *max)?;
+            Some(reached(kind, max as f64, before as f64 + 1.0))
+        };
+        self.visit(&mut |scope| {
+            let (count, max) = counter(scope);
+            full(count.load(Ordering::Relaxed), max).map_or(Ok(()), Err)
+        })?;
+        let mut counted = Vec::new();
+        let mut next = Some(self);
+        while let Some(scope) = next {
+            let (count, max) = counter(&scope.inner);
+            counted.push(count);
+            if let Some(limit) = full(count.fetch_add(1, Ordering::Relaxed), max) {
+                for count in counted {
+                    count.fetch_sub(1, Ordering::Relaxed);
                 }
-                Err(reached(kind, max as f64, before as f64 + 1.0))
+                return Err(limit);
             }
-            _ => Ok(()),
+            next = scope.inner.parent.as_ref();
         }
+        Ok(())
     }
 }
 
@@ -574,6 +581,25 @@ mod tests {
         assert!(outer.admit_call(None).is_ok());
         assert_eq!(outer.admit_call(None).unwrap_err().max, 2.0);
         assert_eq!(outer.spent().tool_calls, 2);
+    }
+
+    #[tokio::test]
+    async fn what_an_inner_scope_refuses_takes_nothing_from_its_neighbours() {
+        let outer = scope(Limits { tool_calls: Some(20_000), ..Limits::default() });
+        let refusing = outer.nested(Limits { tool_calls: Some(0), ..Limits::default() });
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    assert_eq!(refusing.admit_call(None).unwrap_err().max, 0.0);
+                }
+            });
+            let highest = (0..20_000).map(|_| outer.admit_call(None).map(|_| outer.spent().tool_calls));
+            let highest: Result<Vec<u64>, _> = highest.collect();
+            done.store(true, Ordering::Relaxed);
+            // Nobody ever sees a call that was not made.
+            assert_eq!(highest.unwrap(), (1..=20_000).collect::<Vec<_>>());
+        });
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,8 +5,8 @@
 //! completed by guessing, because half a command is not the command that was meant.
 
 use serde_json::{Map, Value};
-use toolwright_core::schema::{MAX_DEPTH, depth};
-use toolwright_core::{ToolError, ToolSpec, text};
+use toolwright_core::schema::{MAX_DEPTH, depth, lossy_integer};
+use toolwright_core::{ToolCall, ToolError, ToolSpec, text};
 
 /// How much of unreadable text is shown to the model again.
 const SHOWN: usize = 2048;
@@ -54,6 +54,12 @@ fn unfence(text: &str) -> &str {
 }
 
 fn from_object_text(text: &str, given: &str) -> Result<Value, ToolError> {
+    if let Some(number) = lossy_integer(text) {
+        let number = text::clip(number, 100);
+        return Err(ToolError::invalid(format!("the number {number} has more digits than are kept")).hint(
+            "integers have at most 64 bits here; send a larger one as text where the tool takes text",
+        ));
+    }
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>();
     let problem = match stream.next() {
         Some(Ok(map)) => {
@@ -75,6 +81,14 @@ fn from_object_text(text: &str, given: &str) -> Result<Value, ToolError> {
     };
     Err(ToolError::invalid(format!("the arguments are not JSON ({problem}):\n\n{}", shown(given)))
         .hint("send one JSON object, with keys and text in double quotes"))
+}
+
+/// Makes arguments that are deeper than any tool takes the text they are, so that what holds them (a saved state, say)
+/// can be read again: a reader of JSON goes only so deep.
+pub(crate) fn deep_as_text(calls: &mut [ToolCall]) {
+    for call in calls.iter_mut().filter(|call| depth(&call.arguments) > MAX_DEPTH) {
+        call.arguments = Value::String(call.arguments.to_string());
+    }
 }
 
 fn too_deep() -> ToolError {

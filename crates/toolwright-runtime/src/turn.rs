@@ -18,7 +18,7 @@ use crate::events::EventKind;
 use crate::limits::{self, LimitKind, LimitReached};
 use crate::repeats::{self, Repeats};
 use crate::run::{Run, RunEnd};
-use crate::{ask, batch, call, direct, history};
+use crate::{ask, batch, call, direct, history, parse};
 
 /// Which of the model's calls are made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -318,6 +318,7 @@ impl Talk<'_> {
             other => other.map_err(RunError::Model)?,
         };
         call::to_real_names(&set, &mut reply.message.tool_calls);
+        parse::deep_as_text(&mut reply.message.tool_calls);
         self.tools = Some(set);
         inner.events.emit(EventKind::ModelReplied {
             model: self.model.name().to_owned(),

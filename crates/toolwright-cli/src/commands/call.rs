@@ -89,6 +89,16 @@ fn with_timeout(tools: Toolset, what: &Call) -> anyhow::Result<Toolset> {
     Ok(changed.into_iter().try_fold(Toolset::new(), Toolset::with)?)
 }
 
+/// An error when reading the JSON text would change a number in it.
+fn all_digits(json: &str) -> anyhow::Result<()> {
+    let Some(number) = toolwright::schema::lossy_integer(json) else { return Ok(()) };
+    let number = toolwright::text::clip(number, 100);
+    let error = Usage::new(format!("the number {number} has more digits than are kept"));
+    Err(error
+        .hint("integers have at most 64 bits; write a larger one as text where the tool takes text")
+        .into())
+}
+
 /// The arguments of a call: one JSON object, and what single arguments add to it.
 pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> {
     let mut arguments = match args {
@@ -99,6 +109,7 @@ pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> 
                 text.clear();
                 std::io::stdin().read_to_string(&mut text).context("cannot read the arguments from stdin")?;
             }
+            all_digits(&text)?;
             match serde_json::from_str(&text) {
                 Ok(Value::Object(map)) => map,
                 Ok(_) => return Err(Usage::new("--args is JSON, but not an object").into()),
@@ -109,6 +120,7 @@ pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> 
     for pair in pairs {
         let (name, value) = match (pair.split_once(":="), pair.split_once('=')) {
             (Some((name, text)), _) if !name.contains('=') => {
+                all_digits(text)?;
                 let value = serde_json::from_str(text);
                 (
                     name,

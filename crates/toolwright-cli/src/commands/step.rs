@@ -9,6 +9,7 @@ use serde_json::Value;
 use toolwright::prompted::{
     Mode, ModelCompleter, Next, PromptError, PromptErrorKind, PromptMessage, ToolUser,
 };
+use toolwright::schema::{depth, flatten};
 use toolwright::{Conversation, Loop, Message, Run, RunEnd, RunState, ToolCall, ToolCalls};
 
 use crate::args::{Step, StepFormat};
@@ -20,6 +21,9 @@ use crate::runs::record::{About, record};
 
 /// The most that is read from stdin.
 const MAX_INPUT: u64 = 256 * 1024 * 1024;
+
+/// How deep a state is nested in its file.
+const MAX_LEVELS: usize = 120;
 
 pub async fn run(what: Step) -> anyhow::Result<()> {
     let mut what = what;
@@ -192,7 +196,12 @@ fn save(path: &Path, state: &RunState) -> anyhow::Result<()> {
     // A conversation may hold what is nobody else's business.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let text = serde_json::to_string(state)?;
+    let mut state = serde_json::to_value(state)?;
+    // Readers of JSON stop at 128 levels; what a tool gave may be deeper.
+    if depth(&state) > MAX_LEVELS {
+        flatten(&mut state, MAX_LEVELS);
+    }
+    let text = state.to_string();
     let file = options.open(&beside);
     file.and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| std::fs::rename(&beside, path))

@@ -10,13 +10,20 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::SchemaError;
+use super::patterns::states;
 use super::references::Places;
 
-/// A schema that unfolds to at most this many is checked without counting.
+/// A schema that unfolds to at most this many is checked without counting, unless the value is large.
 const FREE: usize = 1000;
 
-/// The most work for one check: well under a second.
+/// The most work for one check, however small the value is: well under a second.
 const MAX_WORK: usize = 1_000_000;
+
+/// The most work for one check of a large value: about a second.
+const MAX_WORK_LARGE: usize = 20_000_000;
+
+/// How much work every part of a large value may take.
+const MAX_WORK_A_PART: usize = 100;
 
 /// The most work for telling all problems, however small the value is.
 const MAX_TELLING: usize = 10_000;
@@ -47,7 +54,8 @@ pub(super) struct Cost {
     /// Schemas that lead back to themselves, where the validator remembers.
     cyclic: Vec<bool>,
     has_alternatives: bool,
-    is_free: bool,
+    /// How many schemas the validator may look at for one place of a value.
+    unfolded: usize,
 }
 
 /// One schema: the indices of those it applies, and to what.
@@ -64,6 +72,10 @@ struct Node {
     items: Vec<usize>,
     /// Comparisons with the value itself.
     own: usize,
+    /// What the patterns for names take for each field.
+    name_patterns: usize,
+    /// What the pattern takes for every 64 bytes of a text.
+    scan: usize,
     /// Whether all of the value is looked at, or all of a text.
     whole: bool,
 }
@@ -103,14 +115,22 @@ impl Cost {
         let all = nodes.iter().map(|node| node.inside().chain(node.references.iter().copied()).collect());
         let cyclic = on_cycles(&all.collect::<Vec<Vec<usize>>>());
         let has_alternatives = nodes.iter().any(|node| !node.alternatives.is_empty());
-        let mut cost = Cost { nodes, cyclic, has_alternatives, is_free: false };
-        cost.is_free = cost.unfolded(&same_value) <= FREE;
+        let mut cost = Cost { nodes, cyclic, has_alternatives, unfolded: 0 };
+        cost.unfolded = cost.unfold(&same_value);
         Ok(cost)
     }
 
     /// Whether a value can be checked in bounded time.
     pub(super) fn allows(&self, value: &Value) -> bool {
-        self.is_free || self.work(value, MAX_WORK, true).is_some()
+        if self.unfolded <= MAX_TIMES {
+            return true;
+        }
+        let parts = size(value, MAX_WORK_LARGE);
+        if self.unfolded <= FREE && self.unfolded.saturating_mul(parts) <= MAX_WORK {
+            return true;
+        }
+        let most = parts.saturating_mul(MAX_WORK_A_PART).clamp(MAX_WORK, MAX_WORK_LARGE);
+        self.work(value, most, true).is_some()
     }
 
     /// What can be told about a value that does not fit, in bounded time and memory.
@@ -125,7 +145,7 @@ impl Cost {
 
     /// How many schemas the validator may look at for one place of a value. At a schema that leads back to itself it
     /// remembers objects and lists, but a text or a number goes all the way.
-    fn unfolded(&self, same_value: &[Vec<usize>]) -> usize {
+    fn unfold(&self, same_value: &[Vec<usize>]) -> usize {
         let for_scalars = sum_up(same_value, |_, below| below.fold(1, usize::saturating_add));
         let is_cyclic = |index: &usize| self.cyclic.get(*index).copied().unwrap_or(false);
         let unfolds = |node: &Node| {
@@ -134,7 +154,10 @@ impl Cost {
         };
         let graph: Vec<Vec<usize>> = self.nodes.iter().map(unfolds).collect();
         let sizes = sum_up(&graph, |node, below| {
-            let own = self.nodes.get(node).map_or(1, |node| node.own);
+            let own = self
+                .nodes
+                .get(node)
+                .map_or(1, |node| node.own.saturating_add(node.name_patterns).saturating_add(node.scan));
             let references = self.nodes.get(node).map(|node| node.references.as_slice()).unwrap_or_default();
             let ends = references.iter().filter(|target| is_cyclic(target));
             let ends = ends.filter_map(|target| for_scalars.get(*target)).copied();
@@ -191,7 +214,10 @@ impl<'a> Reader<'a> {
                 "allOf" => node.here.extend(self.all(list())),
                 "anyOf" | "oneOf" => node.alternatives.extend(self.all(list())),
                 "not" | "if" | "then" | "else" => node.here.extend(self.all(std::iter::once(part))),
-                "dependentSchemas" | "dependencies" => {
+                "required" => node.own += list().count() / 16,
+                "dependentRequired" | "dependentSchemas" | "dependencies" => {
+                    let named = entries().map(|(_, names)| 1 + names.as_array().map_or(0, Vec::len));
+                    node.own += named.sum::<usize>() / 16;
                     node.here.extend(self.all(entries().map(|(_, schema)| schema)));
                 }
                 "properties" => {
@@ -200,7 +226,13 @@ impl<'a> Reader<'a> {
                         node.fields.insert(name.clone(), self.index(schema));
                     }
                 }
-                "patternProperties" => node.patterns.extend(self.all(entries().map(|(_, schema)| schema))),
+                "patternProperties" => {
+                    for (pattern, _) in entries() {
+                        // Finding out whether a name fits takes longer than looking at most schemas.
+                        node.name_patterns = node.name_patterns.saturating_add(4 + scan(pattern));
+                    }
+                    node.patterns.extend(self.all(entries().map(|(_, schema)| schema)));
+                }
                 "additionalProperties" | "unevaluatedProperties" => {
                     node.other_fields.extend(self.all(std::iter::once(part)));
                 }
@@ -210,8 +242,12 @@ impl<'a> Reader<'a> {
                 "items" | "additionalItems" | "contains" | "unevaluatedItems" => {
                     node.items.extend(self.all(std::iter::once(part)));
                 }
-                "enum" => node.own += list().count() / 8,
-                "uniqueItems" | "pattern" | "format" | "minLength" | "maxLength" => node.whole = true,
+                "enum" | "const" => node.own += size(part, MAX_WORK) / 8,
+                "pattern" => {
+                    node.whole = true;
+                    node.scan = part.as_str().map_or(0, scan);
+                }
+                "uniqueItems" | "format" | "minLength" | "maxLength" => node.whole = true,
                 _ => {}
             }
         }
@@ -220,6 +256,7 @@ impl<'a> Reader<'a> {
             for list in [&mut node.here, &mut node.alternatives, &mut node.references] {
                 list.extend_from_within(..);
             }
+            node.name_patterns = node.name_patterns.saturating_mul(2);
         }
         Ok(node)
     }
@@ -241,6 +278,9 @@ impl Count<'_> {
         self.left = self.left.checked_sub(node.own)?;
         if node.whole || (copies && !self.remembers) {
             self.left = self.left.checked_sub(size(value, self.left.saturating_add(1)))?;
+        }
+        if let Value::String(text) = value {
+            self.left = self.left.checked_sub(node.scan.saturating_mul(text.len() / 64))?;
         }
         for next in &node.here {
             self.visit(*next, value, copies)?;
@@ -265,9 +305,13 @@ impl Count<'_> {
             }
             Value::Object(fields) => {
                 for (name, field) in fields {
-                    self.left = self.left.checked_sub(1)?;
-                    for next in &node.names {
-                        self.visit(*next, &Value::Null, copies)?;
+                    let patterns = node.name_patterns.saturating_mul(1 + name.len() / 64);
+                    self.left = self.left.checked_sub(patterns.saturating_add(1))?;
+                    if !node.names.is_empty() {
+                        let name = Value::from(name.as_str());
+                        for next in &node.names {
+                            self.visit(*next, &name, copies)?;
+                        }
                     }
                     let named = node.fields.get(name);
                     let others = if named.is_none() { node.other_fields.as_slice() } else { &[] };
@@ -282,7 +326,12 @@ impl Count<'_> {
     }
 }
 
-/// How large a value is: its parts, and a part for every 64 bytes of text. Counting ends at `most`.
+/// What a pattern may take for every 64 bytes of a text: at worst all of its states are tried for each of them.
+fn scan(pattern: &str) -> usize {
+    states(pattern) / 320
+}
+
+/// How large a value is: its parts, and a part for every 64 bytes of text or of a name. Counting ends at `most`.
 pub(super) fn size(value: &Value, most: usize) -> usize {
     let mut sum: usize = 0;
     let mut todo = vec![value];
@@ -291,7 +340,13 @@ pub(super) fn size(value: &Value, most: usize) -> usize {
         match value {
             Value::String(text) => sum += text.len() / 64,
             Value::Array(items) => todo.extend(items.iter().take(most.saturating_sub(sum))),
-            Value::Object(map) => todo.extend(map.values().take(most.saturating_sub(sum))),
+            Value::Object(map) => {
+                let fields = map.iter().take(most.saturating_sub(sum));
+                todo.extend(fields.map(|(name, value)| {
+                    sum += name.len() / 64;
+                    value
+                }));
+            }
             _ => {}
         }
         if sum >= most {
@@ -454,10 +509,53 @@ mod tests {
 
     #[test]
     fn only_schemas_that_unfold_far_are_counted() {
-        let free = |schema: Value| Cost::of(&schema).unwrap().is_free;
+        let free = |schema: Value| Cost::of(&schema).unwrap().unfolded <= FREE;
         assert!(free(nested(0).0));
         assert!(free(json!({"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}})));
         assert!(!free(multiplied(10, json!({}))));
+    }
+
+    /// An object with that many fields.
+    fn wide(fields: usize) -> Value {
+        (0..fields).map(|n| (format!("x{n}"), json!(1))).collect::<Map<_, _>>().into()
+    }
+
+    #[test]
+    fn what_is_tried_for_every_field_counts_whatever_it_leads_to() {
+        let too_much = |schema: &Value, value: &Value| {
+            let schema = Schema::compile(schema).unwrap();
+            assert!(schema.problems(value).concat().contains("too much work"));
+            assert!(schema.problems(&json!({"q": 1})).is_empty());
+        };
+        let names: Map<_, _> = (0..400).map(|n| (format!("[0-9]a{n}$"), json!(true))).collect();
+        too_much(&json!({"patternProperties": names}), &wide(100_000));
+        let closed =
+            json!({"properties": {"q": {}}, "patternProperties": names, "additionalProperties": false});
+        too_much(&closed, &wide(100_000));
+        let large = r"^q|^(?:\p{L}{0,15}x)*$";
+        too_much(&json!({"propertyNames": {"pattern": large}}), &json!({"y".repeat(1_000_000): 1}));
+        too_much(&json!({"additionalProperties": {"pattern": large}}), &json!({"a": "y".repeat(1_000_000)}));
+        let names: Vec<String> = (0..40_000).map(|n| format!("n{n}")).collect();
+        let object = json!({"dependentRequired": {"a": names}});
+        let list = json!({"l": vec![json!({"a": 1}); 100_000]});
+        too_much(&json!({"properties": {"l": {"items": object}}}), &list);
+        too_much(&json!({"properties": {"l": {"items": {"required": names}}}}), &list);
+    }
+
+    #[test]
+    fn large_values_of_plain_schemas_are_checked() {
+        let fits = |schema: Value, value: Value| {
+            assert_eq!(Schema::compile(&schema).unwrap().problems(&value), Vec::<String>::new());
+        };
+        fits(json!({"properties": {"l": {"items": {"type": "integer"}}}}), json!({"l": vec![1; 500_000]}));
+        let alternatives: Vec<Value> = (0..40).map(|n| json!({"const": n})).collect();
+        fits(
+            json!({"properties": {"l": {"items": {"anyOf": alternatives}}}}),
+            json!({"l": vec![39; 60_000]}),
+        );
+        fits(json!({"patternProperties": {"^x": {"type": "integer"}}}), wide(50_000));
+        let base64 = json!({"properties": {"a": {"pattern": "^[A-Za-z0-9+/]*={0,2}$"}}});
+        fits(base64, json!({"a": "abcd".repeat(500_000)}));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! an object is wanted, a number where text is wanted, null for an optional that does not take null, an item twice in a
 //! set. The caller checks the result against the schema again, so a wrong guess here can only fail, never pass.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use serde_json::{Map, Number, Value};
@@ -20,14 +20,19 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// The names of fields that `patternProperties` speaks of, compiled.
 pub(super) type Patterns = HashMap<String, jsonschema::Validator>;
 
-/// Fits a value to a schema as far as it can be done safely.
-pub(super) fn fit(value: &mut Value, schema: &Value, patterns: &Patterns) {
-    Fitter::new(schema, patterns, false).fit(value, schema);
+/// Fits a value to a schema as far as it can be done safely. Returns a number that was wanted as an integer and is too
+/// large for one.
+pub(super) fn fit(value: &mut Value, schema: &Value, patterns: &Patterns) -> Option<Number> {
+    let fitter = Fitter::new(schema, patterns, false);
+    fitter.fit(value, schema);
+    fitter.lost.into_inner()
 }
 
-/// Turns 5.0 into 5 wherever the schema wants an integer.
-pub(super) fn integers(value: &mut Value, schema: &Value, patterns: &Patterns) {
-    Fitter::new(schema, patterns, true).fit(value, schema);
+/// Turns 5.0 into 5 wherever the schema wants an integer. Returns a number that is too large for one.
+pub(super) fn integers(value: &mut Value, schema: &Value, patterns: &Patterns) -> Option<Number> {
+    let fitter = Fitter::new(schema, patterns, true);
+    fitter.fit(value, schema);
+    fitter.lost.into_inner()
 }
 
 /// True when some number in the value was written as a fraction.
@@ -45,11 +50,13 @@ struct Fitter<'a> {
     patterns: &'a Patterns,
     only_integers: bool,
     left: Cell<usize>,
+    /// A number that was wanted as an integer, and whose last digits are lost.
+    lost: RefCell<Option<Number>>,
 }
 
 impl<'a> Fitter<'a> {
     fn new(root: &'a Value, patterns: &'a Patterns, only_integers: bool) -> Self {
-        Fitter { root, patterns, only_integers, left: Cell::new(MAX_STEPS) }
+        Fitter { root, patterns, only_integers, left: Cell::new(MAX_STEPS), lost: RefCell::new(None) }
     }
 
     /// Counts work; false when there was too much, and what is left stays as it is.
@@ -85,8 +92,10 @@ impl<'a> Fitter<'a> {
         }
         match value {
             Value::Number(number) if kinds.contains(&"integer") && !kinds.contains(&"number") => {
-                if let Some(whole) = whole(number) {
-                    *number = whole;
+                match whole(number) {
+                    Some(whole) => *number = whole,
+                    None if is_inexact(number) => *self.lost.borrow_mut() = Some(number.clone()),
+                    None => {}
                 }
             }
             Value::Array(items) => {
@@ -153,6 +162,14 @@ impl<'a> Fitter<'a> {
         if let Some(branch) = branches.iter().find(|branch| self.accepts(value, branch)) {
             self.fit(value, branch);
             return;
+        }
+        if let Value::Number(number) = &*value
+            && is_inexact(number)
+            && branches
+                .iter()
+                .any(|branch| branch.as_object().is_some_and(|map| kinds(map).contains(&"integer")))
+        {
+            *self.lost.borrow_mut() = Some(number.clone());
         }
         if self.only_integers {
             return;
@@ -287,7 +304,7 @@ fn integer(text: &str) -> Option<Number> {
     small.or_else(|_| large()).ok().or_else(|| decimal(text).and_then(|number| whole(&number)))
 }
 
-fn decimal(text: &str) -> Option<Number> {
+pub(super) fn decimal(text: &str) -> Option<Number> {
     let plain = text.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
     let value = plain.then(|| text.parse::<f64>().ok()).flatten()?;
     (digits(text) == digits(&format!("{value:e}"))).then(|| Number::from_f64(value)).flatten()

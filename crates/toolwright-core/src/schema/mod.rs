@@ -8,6 +8,7 @@
 mod cost;
 mod explain;
 mod fit;
+mod numbers;
 mod patterns;
 mod references;
 
@@ -18,10 +19,12 @@ use jsonschema::ValidationError;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::error::ToolError;
 use cost::{Cost, Telling};
+
+pub use numbers::lossy_integer;
 
 /// How deep arguments may be nested.
 pub const MAX_DEPTH: usize = 100;
@@ -77,9 +80,16 @@ impl Schema {
             return Err(SchemaError(format!("it is larger than {MAX_SCHEMA_BYTES} bytes")));
         }
         let linear = patterns::without_look_ahead(json, &text);
+        patterns::check_weight(&linear)?;
         let cost = Cost::of(&linear)?;
         let validator = patterns::compiled(&linear)?;
         Ok(Schema { json: json.clone(), validator, patterns: patterns::names(json)?, cost })
+    }
+
+    /// About how many bytes the patterns of a schema take once they are compiled, found out without compiling them;
+    /// nothing for a schema that has more than is compiled. For those who keep many schemas of one stranger.
+    pub fn pattern_weight(json: &Value) -> Option<usize> {
+        patterns::weight(json)
     }
 
     /// The schema as it was given.
@@ -110,19 +120,21 @@ impl Schema {
         let mut arguments = arguments;
         if self.validator.is_valid(&arguments) {
             // JSON Schema accepts 5.0 for an integer; Rust integers do not.
-            if fit::has_float(&arguments) {
-                fit::integers(&mut arguments, &self.json, &self.patterns);
+            if fit::has_float(&arguments)
+                && let Some(lost) = fit::integers(&mut arguments, &self.json, &self.patterns)
+            {
+                return Err(rounded(&lost));
             }
             return Ok(arguments);
         }
         let mut left = None;
         if strictness == Strictness::Lenient {
             let mut fitted = arguments.clone();
-            fit::fit(&mut fitted, &self.json, &self.patterns);
+            let lost = fit::fit(&mut fitted, &self.json, &self.patterns);
             // JSON inside text may be deep or large too.
             if depth(&fitted) <= MAX_DEPTH && self.cost.allows(&fitted) {
                 if self.validator.is_valid(&fitted) {
-                    return Ok(fitted);
+                    return lost.map_or(Ok(fitted), |lost| Err(rounded(&lost)));
                 }
                 left = matches!(self.cost.telling(&fitted), Telling::All).then(|| self.places(&fitted));
             }
@@ -173,6 +185,13 @@ impl Schema {
     }
 }
 
+fn rounded(number: &Number) -> ToolError {
+    ToolError::invalid(format!(
+        "the arguments do not fit:\n- {number} is too large for an integer: its last digits are lost"
+    ))
+    .hint("integers have at most 64 bits here; send a larger one as text where the tool takes text")
+}
+
 fn too_much() -> ToolError {
     ToolError::invalid(
         "checking this against the schema is too much work: the schema has too many ways to read it",
@@ -216,6 +235,20 @@ pub fn depth(value: &Value) -> usize {
         next = todo.pop();
     }
     deepest
+}
+
+/// Makes a value at most `levels` deep: what lies deeper is its JSON text instead. For what is written to be read again,
+/// since readers of JSON go only so deep.
+pub fn flatten(value: &mut Value, levels: usize) {
+    if levels == 0 && depth(value) > 0 {
+        *value = Value::String(value.to_string());
+        return;
+    }
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| flatten(item, levels - 1)),
+        Value::Object(map) => map.values_mut().for_each(|item| flatten(item, levels - 1)),
+        _ => {}
+    }
 }
 
 /// The parameter schema of a type whose fields are the parameters.
@@ -329,6 +362,31 @@ mod tests {
     }
 
     #[test]
+    fn an_integer_that_lost_digits_is_refused() {
+        let lost: Value = serde_json::from_str(r#"{"x": 123456789012345678901234}"#).unwrap();
+        let refused = |x: Value| {
+            let schema = object(json!({"x": x, "n": {"type": "integer"}}));
+            let schema = Schema::compile(&schema).unwrap();
+            let mut beside = lost.clone();
+            beside["n"] = json!("7");
+            [lost.clone(), beside].map(|given| schema.validate(given, Strictness::Lenient).is_err())
+        };
+        for integer in [
+            json!({"type": "integer"}),
+            json!({"type": ["integer", "null"]}),
+            json!({"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        ] {
+            assert_eq!(refused(integer.clone()), [true, true], "{integer}");
+        }
+        for number in [json!({"type": "number"}), json!({}), json!({"type": ["integer", "number"]})] {
+            assert_eq!(refused(number.clone()), [false, false], "{number}");
+        }
+        let schema = Schema::compile(&object(json!({"x": {"type": "integer"}}))).unwrap();
+        let message = schema.validate(lost, Strictness::Strict).unwrap_err();
+        assert!(message.message().contains("e+23 is too large"), "{}", message.message());
+    }
+
+    #[test]
     fn a_union_that_takes_the_value_keeps_it() {
         let either = object(json!({"x": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}));
         check(either, json!({"x": "5"}), Ok(json!({"x": "5"})));
@@ -391,6 +449,15 @@ mod tests {
         let schema = Schema::compile(&json!({"type": "object"})).unwrap();
         let error = schema.validate(json!({"p": deep}), Strictness::Lenient).unwrap_err();
         assert_eq!(error.message(), "the arguments are nested more than 100 deep");
+    }
+
+    #[test]
+    fn what_is_too_deep_becomes_text() {
+        let mut value = json!({"a": [[1, [2]], 3], "b": {}});
+        flatten(&mut value, 3);
+        assert_eq!(value, json!({"a": [[1, "[2]"], 3], "b": {}}));
+        flatten(&mut value, 1);
+        assert_eq!(value, json!({"a": "[[1,\"[2]\"],3]", "b": "{}"}));
     }
 
     #[test]

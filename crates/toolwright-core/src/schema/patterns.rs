@@ -4,11 +4,15 @@
 //! back does not bound what it does in between. The linear engine knows no look-ahead, but `^(?=A)(?!B)C` says the same
 //! as three patterns without any: it matches `^A`, does not match `^B`, and matches `^C`. That covers what schemas
 //! use it for. Any other look-around makes a schema that cannot be compiled.
+//!
+//! A short pattern can be large once it is compiled (`\p{L}{20}` is a megabyte), and a schema has room for thousands of
+//! them. They are weighed before any is compiled, and all of one schema share one limit.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jsonschema::Validator;
+use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Value, json};
 
 use super::SchemaError;
@@ -16,11 +20,91 @@ use super::SchemaError;
 /// What holds data and no schemas.
 const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 
+/// The most that the patterns of one schema may weigh together, in bytes.
+const MAX_WEIGHT: usize = 16 * 1024 * 1024;
+
+/// The most that one pattern may weigh, compiled.
+const MAX_PATTERN: usize = 1024 * 1024;
+
+/// What is kept while a pattern is matched.
+const MAX_MATCHING: usize = 256 * 1024;
+
+/// What a compiled pattern weighs however short it is; 10 to 12 KiB were measured.
+const LEAST_WEIGHT: usize = 12 * 1024;
+
+/// What one named class (`\p{L}`) weighs before anything is known of it.
+const NAMED_CLASS: usize = 32 * 1024;
+
 /// A schema with the linear engine for its patterns.
 pub(super) fn compiled(schema: &Value) -> Result<Validator, SchemaError> {
-    let patterns = jsonschema::PatternOptions::regex().size_limit(1024 * 1024);
+    let patterns = jsonschema::PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_MATCHING);
     let options = jsonschema::options().with_pattern_options(patterns);
     options.build(schema).map_err(|error| SchemaError(error.to_string()))
+}
+
+/// About how many bytes the patterns of a schema take once they are compiled; nothing when they are more than one schema
+/// may have. Nothing is compiled for it, and what is too much is not even read.
+pub(super) fn weight(schema: &Value) -> Option<usize> {
+    let (mut values, mut names) = (HashSet::new(), HashSet::new());
+    let mut todo = vec![schema];
+    while let Some(value) = todo.pop() {
+        match value {
+            Value::Array(items) => todo.extend(items),
+            Value::Object(map) => {
+                values.extend(map.get("pattern").and_then(Value::as_str));
+                let named = map.get("patternProperties").and_then(Value::as_object);
+                names.extend(named.into_iter().flatten().map(|(name, _)| name.as_str()));
+                todo.extend(map.values());
+            }
+            _ => {}
+        }
+    }
+    let mut sum: usize = 0;
+    // Names are compiled twice, see `names`.
+    for pattern in values.into_iter().chain(names.iter().copied()).chain(names.iter().copied()) {
+        let classes = pattern.matches("\\p").count() + pattern.matches("\\P").count();
+        let least = LEAST_WEIGHT + pattern.len().saturating_mul(16) + classes.saturating_mul(NAMED_CLASS);
+        let within = |sum: usize| (sum <= MAX_WEIGHT).then_some(sum);
+        within(sum.saturating_add(least))?;
+        sum = within(sum.saturating_add(least.max(LEAST_WEIGHT.saturating_add(states(pattern)))))?;
+    }
+    Some(sum)
+}
+
+/// An error when the patterns of a schema are too many or too large.
+pub(super) fn check_weight(schema: &Value) -> Result<(), SchemaError> {
+    weight(schema).map(drop).ok_or_else(|| {
+        let most = MAX_WEIGHT / (1024 * 1024);
+        SchemaError(format!(
+            "its patterns would take more than {most} MiB: it has too many, or too large ones"
+        ))
+    })
+}
+
+/// About how many bytes the states of a compiled pattern take. None for one that cannot be read: it is not compiled.
+pub(super) fn states(pattern: &str) -> usize {
+    let Ok(rust) = jsonschema_regex::to_rust_regex(pattern) else { return 0 };
+    // The parser bounds how deep groups are nested, and so what follows.
+    regex_syntax::parse(&rust).map_or(0, |parsed| bytes(&parsed))
+}
+
+fn bytes(part: &Hir) -> usize {
+    const STATE: usize = 32;
+    match part.kind() {
+        HirKind::Empty | HirKind::Look(_) => STATE,
+        HirKind::Literal(literal) => STATE.saturating_mul(literal.0.len()),
+        HirKind::Class(Class::Unicode(class)) if !class.is_ascii() => 96 * (2 + class.ranges().len()),
+        HirKind::Class(Class::Unicode(class)) => STATE + 8 * class.ranges().len(),
+        HirKind::Class(Class::Bytes(class)) => STATE + 8 * class.ranges().len(),
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min.saturating_add(1)).max(1);
+            bytes(&repetition.sub).saturating_add(STATE).saturating_mul(times as usize)
+        }
+        HirKind::Capture(capture) => bytes(&capture.sub).saturating_add(2 * STATE),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(bytes).fold(STATE, usize::saturating_add)
+        }
+    }
 }
 
 /// The names of fields that `patternProperties` speaks of, wherever it is in a schema.
@@ -155,6 +239,41 @@ mod tests {
             let schema = json!({"properties": {"a": {"pattern": pattern}}});
             let reason = Schema::compile(&schema).unwrap_err().to_string();
             assert!(reason.contains("regex") || reason.contains("pattern"), "{pattern}: {reason}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_weighed_before_they_are_compiled() {
+        let many = |count: usize, pattern: &dyn Fn(usize) -> String| {
+            let fields = (0..count).map(|n| (format!("p{n}"), json!({"pattern": pattern(n)})));
+            json!({"type": "object", "properties": fields.collect::<serde_json::Map<_, _>>()})
+        };
+        let reason = |schema: &Value| Schema::compile(schema).unwrap_err().to_string();
+        let large = many(1000, &|n| format!(r"^\p{{L}}{{22}}{n}$"));
+        assert_eq!(
+            reason(&large),
+            "its patterns would take more than 16 MiB: it has too many, or too large ones"
+        );
+        assert!(reason(&many(30_000, &|n| format!("a{n}"))).contains("too many"));
+        let one_long = json!({"properties": {"p": {"pattern": r"\p{L}".repeat(100_000)}}});
+        assert!(reason(&one_long).contains("too large"));
+        let names: serde_json::Map<_, _> = (0..8000).map(|n| (format!("a{n}$"), json!(true))).collect();
+        assert!(reason(&json!({"patternProperties": names})).contains("too many"));
+        // The same pattern everywhere is one pattern, and what schemas really have is far below.
+        Schema::compile(&many(1000, &|_| r"^\p{L}{20}$".to_owned())).unwrap();
+        Schema::compile(&many(300, &|n| format!("^[a-zA-Z0-9_-]{{1,{}}}$", n + 1))).unwrap();
+    }
+
+    #[test]
+    fn a_weight_is_close_to_what_the_engine_counts() {
+        for (pattern, at_least, at_most) in [
+            (r"^\p{L}{20}$", 500_000, 2_000_000),
+            ("^[a-z]{1,64}$", 2_000, 10_000),
+            ("^.{1,255}$", 50_000, 250_000),
+            ("^(?:(?:(?:a{100}){100}){100})$", 10_000_000, usize::MAX),
+        ] {
+            let found = states(pattern);
+            assert!((at_least..=at_most).contains(&found), "{pattern}: {found}");
         }
     }
 

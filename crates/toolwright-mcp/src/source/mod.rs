@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use toolwright_core::schema::Schema;
 use toolwright_core::text::visible;
 use toolwright_core::{BoxFuture, Patterns, Tool as _, ToolError, ToolSource, Toolset};
 
@@ -31,6 +32,9 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 /// Changed tools are listed again at most this often.
 const LIST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The most that the patterns in the schemas of one server may take once they are compiled, in bytes.
+const MAX_PATTERNS: usize = 64 * 1024 * 1024;
 
 /// A server whose tools a run can use. Cloning shares it; the last clone to go ends the server.
 ///
@@ -190,10 +194,24 @@ impl McpServer {
                 _ => (seen.listings, seen.offered.clone()),
             }
         };
-        let (mut tools, mut left_out) = (Toolset::new(), Vec::new());
+        let (mut tools, mut left_out, mut patterns) = (Toolset::new(), Vec::new(), 0_usize);
         let origin = format!("the MCP server `{}`", self.inner.name);
         for (definition, hash) in offered {
             let remote = definition.name.clone();
+            let schemas = [Some(&definition.input_schema), definition.output_schema.as_ref()];
+            for schema in schemas.into_iter().flatten() {
+                if patterns > MAX_PATTERNS {
+                    break;
+                }
+                // A schema that has too many is refused for that when it is compiled.
+                patterns += Schema::pattern_weight(schema).unwrap_or(MAX_PATTERNS / 4);
+            }
+            if patterns > MAX_PATTERNS {
+                let most = MAX_PATTERNS / (1024 * 1024);
+                let problem = format!("the patterns of this server's tools would take more than {most} MiB");
+                left_out.push((remote, problem));
+                continue;
+            }
             let tool = McpTool::new(&self.inner, definition, hash);
             let grown = tool
                 .and_then(|tool| tools.clone().with_from(tool, &origin).map_err(|error| error.to_string()));

@@ -395,6 +395,19 @@ printf '{"name":"last","inputSchema":{}}]}}\n'; forever"#;
 }
 
 #[tokio::test]
+async fn patterns_of_many_tools_share_one_limit() {
+    let body = r#"ADD='{"name":"add","inputSchema":{"type":"object"}}'
+for i in 1 2 3 4 5; do ADD="$ADD"',{"name":"t'$i'","inputSchema":{"properties":{"p":{"pattern":"((a{1,99}){1,99}){1,99}"}}}}'; done
+init; tools 2; forever"#;
+    let server = server(body).build();
+    assert_eq!(server.tools().await.unwrap().names().collect::<Vec<_>>(), ["add"]);
+    let reasons: Vec<String> = server.state().left_out.into_iter().map(|(_, why)| why).collect();
+    let of_one = |why: &String| why.contains("its patterns would take more than 16 MiB");
+    assert!(reasons.len() == 5 && reasons.iter().take(4).all(of_one), "{reasons:?}");
+    assert_eq!(reasons[4], "the patterns of this server's tools would take more than 64 MiB");
+}
+
+#[tokio::test]
 async fn bad_tools_are_left_out_and_named() {
     let body = r##"ADD='{"name":"add","inputSchema":{"type":"object"}},{"name":"add","inputSchema":{}},{"name":"a b","inputSchema":{}},{"name":"x\u202ey","inputSchema":{}},{"name":"","inputSchema":{}},{"inputSchema":{}},7,{"name":"list","inputSchema":[]},{"name":"text","inputSchema":{"type":"string"}},{"name":"far","inputSchema":{"$ref":"http://127.0.0.1:1/"}},{"name":"bad_output","inputSchema":{},"outputSchema":{"type":"nothing"}},{"name":"fine","inputSchema":{"$defs":{"P":{"const":1}},"properties":{"p":{"$ref":"#/$defs/P"}}}}'
 init; tools 2; forever"##;

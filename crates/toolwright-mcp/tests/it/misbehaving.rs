@@ -36,6 +36,7 @@ const SERVERS: &[(&str, &str, &[&str])] = &[
             "a_server_that_never_reads",
             "lists_that_never_end",
             "more_tools_than_anybody_needs",
+            "patterns_of_many_tools_share_one_limit",
             "bad_tools_are_left_out_and_named",
             "a_result_that_breaks_its_own_schema",
             "children_and_daemons_end_with_their_server",

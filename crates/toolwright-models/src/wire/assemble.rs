@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+use toolwright_core::schema::lossy_integer;
 use toolwright_core::{
     AssistantMessage, Citation, Content, ModelError, ModelReply, ModelRequest, StopReason, ToolCall, Usage,
 };
@@ -55,6 +56,8 @@ impl Arguments {
             Arguments::Value(Value::String(text)) => Arguments::Text(text).into_value(),
             Arguments::Value(value) => value,
             Arguments::Text(text) if text.trim().is_empty() => Value::Object(Map::new()),
+            // Reading it would change a number; the runtime says so.
+            Arguments::Text(text) if lossy_integer(&text).is_some() => Value::String(text),
             Arguments::Text(text) => match serde_json::from_str::<Map<String, Value>>(&text) {
                 Ok(map) => Value::Object(map),
                 Err(_) => Value::String(text),
@@ -224,5 +227,16 @@ mod tests {
         };
         assert_eq!(reply(StopReason::MaxTokens), Value::from("{"));
         assert_eq!(reply(StopReason::ToolCalls), Value::Object(Map::new()));
+    }
+
+    #[test]
+    fn a_number_that_reading_would_change_stays_text() {
+        let text = r#"{"id": 123456789012345678901234}"#;
+        assert_eq!(Arguments::Text(text.to_owned()).into_value(), Value::from(text));
+        let text = r#"{"id": 12345678901234567890}"#;
+        assert_eq!(
+            Arguments::Text(text.to_owned()).into_value(),
+            serde_json::json!({"id": 12_345_678_901_234_567_890_u64})
+        );
     }
 }

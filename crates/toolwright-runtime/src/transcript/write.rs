@@ -6,11 +6,16 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use toolwright_core::schema::{depth, flatten};
 use toolwright_core::{ErrorInfo, ErrorKind, ToolError};
 
 use super::read::{Contents, TranscriptError};
 use crate::events::{Event, EventKind, EventSink};
 use crate::redact::Redactor;
+
+/// How deep a line is nested; what a tool gave or a model sent may be deeper, and is then text from there on. Readers of
+/// JSON, ours too, stop at 128.
+const MAX_LEVELS: usize = 120;
 
 /// What an event survives once it was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -83,7 +88,7 @@ impl TranscriptWriter {
         let contents = Contents::read(path, &file)?;
         let (earlier, length) = (contents.transcript, contents.whole);
         if earlier.torn {
-            if earlier.events.is_empty() && !begins_an_event(&contents.tail) {
+            if !is_torn_event(&contents.tail, earlier.events.last()) {
                 let why = "it holds something else, and was left as it is; name another file";
                 return Err(TranscriptError::io(path, std::io::Error::other(why)));
             }
@@ -135,6 +140,9 @@ impl TranscriptWriter {
 
     fn line(&self, event: &Event) -> Result<Vec<u8>, serde_json::Error> {
         let mut value = serde_json::to_value(event)?;
+        if depth(&value) > MAX_LEVELS {
+            flatten(&mut value, MAX_LEVELS);
+        }
         self.redactor.redact_event(&mut value);
         let mut line = serde_json::to_vec(&value)?;
         line.push(b'\n');
@@ -156,10 +164,21 @@ impl EventSink for TranscriptWriter {
     }
 }
 
-/// True when this can be the beginning of a line of ours.
-fn begins_an_event(tail: &[u8]) -> bool {
-    const START: &[u8] = b"{\"seq\":";
-    tail.starts_with(START) || START.starts_with(tail)
+/// True when this is certainly the beginning of a line of ours: of the one that comes after `last`. Before the first one
+/// nothing else tells whose the file is, so its beginning must be there.
+fn is_torn_event(tail: &[u8], last: Option<&Event>) -> bool {
+    match last {
+        Some(last) => {
+            let start = format!("{{\"seq\":{},", last.seq.saturating_add(1));
+            tail.starts_with(start.as_bytes()) || start.as_bytes().starts_with(tail)
+        }
+        None => {
+            // As long as `2026-01-01T00:00:00.000000Z`.
+            const TIME: usize = 27;
+            let after_time = tail.strip_prefix(b"{\"seq\":0,\"time\":\"").and_then(|rest| rest.get(TIME..));
+            after_time.is_some_and(|rest| rest.starts_with(b"\",\"event\":\""))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -176,6 +176,22 @@ async fn pending_calls_travel_in_the_state_and_are_made_by_whoever_takes_it_up()
 }
 
 #[tokio::test]
+async fn a_state_with_arguments_nested_very_deep_can_be_read_again() {
+    let manual = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let deep = (0..122).fold(json!(1), |inner, _| json!([inner]));
+    let model = ScriptedModel::new([Reply::call("add", json!({"x": deep, "y": 2})), Reply::text("no")]);
+    let run = Run::builder(tools([add()])).build().unwrap();
+    let mut chat = Conversation::new(&run).going(manual);
+    chat.say(&model, "1 + 2?").await.unwrap();
+    let text = serde_json::to_string(&chat.state()).unwrap();
+    let state: RunState = serde_json::from_str(&text).unwrap();
+    let mut chat = Conversation::resume(&run, &state);
+    assert_eq!(chat.answer(&model).await.unwrap(), Some(RunEnd::Done));
+    let told = serde_json::to_string(chat.messages()).unwrap();
+    assert!(told.contains("nested more than 100 deep"), "{told}");
+}
+
+#[tokio::test]
 async fn a_result_from_the_caller_answers_a_pending_call() {
     let manual = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
     let run = Run::builder(tools([add()])).build().unwrap();

@@ -42,9 +42,16 @@ async fn a_torn_tail_is_mended_and_open_calls_are_closed_on_reopening() {
     let whole = std::fs::read(&path).unwrap();
     let lines: Vec<&[u8]> = whole.split_inclusive(|&byte| byte == b'\n').collect();
     assert_eq!(lines.len(), 3);
-    // Cut the file at every byte: it always reads, and reopening always mends it.
+    // Cut the file at every byte: it always reads, and reopening always mends it, once enough is there to be certain that
+    // it is ours.
+    let certain = "{\"seq\":0,\"time\":\"2026-01-01T00:00:00.000000Z\",\"event\":\"".len();
     for cut in 0..=whole.len() {
         std::fs::write(&path, &whole[..cut]).unwrap();
+        if (1..certain).contains(&cut) {
+            let opened = Run::builder(tools([add()])).transcript(&path, [], Durability::Process);
+            assert!(opened.is_err() && std::fs::read(&path).unwrap() == whole[..cut], "cut at {cut}");
+            continue;
+        }
         let complete = whole[..cut].iter().filter(|&&byte| byte == b'\n').count();
         assert_eq!(Transcript::load(&path).unwrap().events.len(), complete);
         let run =
@@ -80,15 +87,52 @@ fn a_file_that_is_no_transcript_is_refused_and_stays_as_it_is() {
     let path = folder.path().join("notes.txt");
     let event =
         "{\"seq\":0,\"time\":\"2026-01-01T00:00:00.000000Z\",\"event\":\"middle_left_out\",\"messages\":1}\n";
-    for text in ["precious", "one line\nand another", "{\"seq", &format!("{event}a note\n"), "{}\n", "\n"] {
+    for text in [
+        "precious",
+        "one line\nand another",
+        "{",
+        "{\"seq",
+        "{\"seq\":1,\"mine\":\"all my data\"}",
+        "{\"seq\":0,\"time\":\"now\",\"mine\":\"all my data, and then some more of it\"}",
+        "{}\n",
+        "\n",
+        &format!("{event}a note\n"),
+        &format!("{event}a note"),
+        &format!("{event}{{\"seq\":7,"),
+    ] {
         std::fs::write(&path, text).unwrap();
         let opened = Run::builder(tools([add()])).transcript(&path, [], Durability::Process);
-        assert_eq!(opened.is_ok(), text == "{\"seq", "{text}");
-        if let Err(error) = opened {
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-            assert!(error.to_string().contains("notes.txt"), "{error}");
-        }
+        let error = opened.err().expect(text);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        assert!(error.to_string().contains("notes.txt"), "{error}");
     }
+    for torn in ["{", "{\"seq\":1", "{\"seq\":1,\"time\":\"20"] {
+        std::fs::write(&path, format!("{event}{torn}")).unwrap();
+        Run::builder(tools([add()])).transcript(&path, [], Durability::Process).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), event);
+    }
+}
+
+#[tokio::test]
+async fn what_is_nested_very_deep_can_be_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let deep = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let run =
+        Run::builder(tools([add()])).transcript(&path, [], Durability::Process).unwrap().build().unwrap();
+    for levels in [100, 119, 126, 500] {
+        let result = run.call(call("add", json!({"x": deep(levels), "y": 2}))).await.unwrap();
+        assert!(result.error.is_some());
+    }
+    drop(run);
+    let transcript = Transcript::load(&path).unwrap();
+    let started = transcript.events.iter().filter_map(|event| match &event.kind {
+        EventKind::CallStarted { arguments, .. } => Some(arguments.clone()),
+        _ => None,
+    });
+    let started: Vec<_> = started.collect();
+    assert_eq!(started[0], json!({"x": deep(100), "y": 2}));
+    assert_eq!(started.len(), 4);
 }
 
 #[tokio::test]
