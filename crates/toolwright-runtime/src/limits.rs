@@ -591,7 +591,7 @@ mod tests {
         std::thread::scope(|threads| {
             threads.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    assert_eq!(refusing.admit_call(None).unwrap_err().max, 0.0);
+                    assert!(refusing.admit_call(None).is_err());
                 }
             });
             let highest = (0..20_000).map(|_| outer.admit_call(None).map(|_| outer.spent().tool_calls));

@@ -56,6 +56,53 @@ fn the_sandbox_of_a_file_is_read_and_checked() {
 }
 
 #[test]
+fn rules_that_can_never_match_are_told() {
+    let rules = concat!(
+        "- {tools: '*', decision: approve}\n",
+        "- {tools: summ, when: {x: 1}, decision: reject}\n",
+        "- {tools: bash, when: {comand: '*secret*'}, decision: reject}\n",
+    );
+    let tool = "`summ` matches no tool; is `sum` meant?";
+    let parameter = "`comand` is no parameter of `bash`; is `command` meant?";
+    // In the file it is an error; rules beside it may be meant for other files too.
+    let place = folder("");
+    let path = place.path().join("tools.yaml");
+    let file = std::fs::read_to_string(&path).unwrap();
+    let own = format!("policy:\n{}", rules.replace("- {", "  - {"));
+    std::fs::write(&path, file.replace("policy: [{tools: '*', decision: approve}]", &own)).unwrap();
+    let shown = show_in(place.path(), &["check", "tools.yaml"], "");
+    assert!(shown.contains(&format!("warning: rule 2: {tool}")), "{shown}");
+    assert!(shown.contains(&format!("error: rule 3: {parameter}")), "{shown}");
+    assert!(shown.ends_with("--- exit 2\n"), "{shown}");
+    let place = folder("");
+    std::fs::write(place.path().join("mine.yaml"), rules).unwrap();
+    let shown = show_in(place.path(), &["check", "tools.yaml", "--policy", "mine.yaml"], "");
+    for text in [tool, parameter] {
+        assert!(shown.contains("warning: mine.yaml: rule") && shown.contains(text), "{shown}");
+    }
+    assert!(shown.contains("2 warnings") && shown.ends_with("--- exit 0\n"), "{shown}");
+    let rules =
+        "- {tools: bash, when: {cmd: '*secret*'}, decision: reject}\n- {tools: bassh, decision: ask}\n";
+    std::fs::write(place.path().join("mine.yaml"), rules).unwrap();
+    let shown = show_in(place.path(), &["check", "--policy", "mine.yaml"], "");
+    assert!(
+        shown.contains("warning: mine.yaml: rule 2: `bassh` matches no tool; is `bash` meant?"),
+        "{shown}"
+    );
+    assert!(!shown.contains("rule 1") && shown.contains("2 rules: 1 warning"), "{shown}");
+}
+
+#[test]
+fn integers_that_would_be_rounded_are_refused() {
+    let place = folder("");
+    for given in [&["--args", r#"{"x": 123456789012345678901234}"#][..], &["x:=123456789012345678901234"]] {
+        let shown = show_in(place.path(), &[&["call", "sum", "-f", "tools.yaml"], given].concat(), "");
+        assert!(shown.contains("the number 123456789012345678901234 has more digits"), "{shown}");
+        assert!(shown.ends_with("--- exit 2\n"), "{shown}");
+    }
+}
+
+#[test]
 fn rules_beside_a_file_are_checked_too() {
     let place = folder("");
     std::fs::write(place.path().join("bad.yaml"), "- {tools: '*', decision: perhaps}\n").unwrap();

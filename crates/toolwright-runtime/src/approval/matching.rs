@@ -1,7 +1,10 @@
 //! Patterns over one argument, and where an argument is found: what a call leaves out is what the schema names as its
-//! default. A number is the same number however it is written: 5 is 5.0.
+//! default. A number is the same number however it is written: 5 is 5.0; the fields of an object are written in the order of
+//! their names, whatever order a model chose.
 
-use serde_json::{Number, Value};
+use std::sync::Arc;
+
+use serde_json::{Map, Number, Value};
 use toolwright_core::glob_match;
 
 /// A pattern over one argument.
@@ -77,24 +80,71 @@ impl Match {
     }
 }
 
-/// The ways a value is written: as it came, and with whole numbers written as such.
+/// The ways a value is written: with its numbers as they came, and with whole numbers written as such.
 fn texts(value: &Value) -> Vec<String> {
     if let Value::String(text) = value {
         return vec![text.clone()];
     }
-    let mut texts = vec![value.to_string(), plain(value).to_string()];
+    let mut texts = vec![ordered(value).to_string(), plain(value).to_string()];
     texts.dedup();
     texts
 }
 
-/// The value with `5.0` written as `5`.
+/// The value with the fields of its objects in the order of their names.
+pub(super) fn ordered(value: &Value) -> Value {
+    with_numbers(value, &Value::from)
+}
+
+/// The same, with `5.0` written as `5`.
 pub(super) fn plain(value: &Value) -> Value {
+    with_numbers(value, &|number| whole(&number).map_or_else(|| Value::Number(number), Value::from))
+}
+
+fn with_numbers(value: &Value, write: &dyn Fn(Number) -> Value) -> Value {
     match value {
-        Value::Number(number) => whole(number).map_or_else(|| value.clone(), Value::from),
-        Value::Array(items) => items.iter().map(plain).collect(),
-        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), plain(value))).collect(),
+        Value::Number(number) => write(number.clone()),
+        Value::Array(items) => items.iter().map(|item| with_numbers(item, write)).collect(),
+        Value::Object(map) => {
+            let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let fields = fields.into_iter().map(|(name, value)| (name.clone(), with_numbers(value, write)));
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
         other => other.clone(),
     }
+}
+
+/// Other names of parameters, as a tool's settings hold them.
+pub(super) type Aliases = [(Arc<str>, Arc<str>)];
+
+/// The name a tool knows a parameter by.
+pub(super) fn real_name<'a>(name: &'a str, schema: &Value, aliases: &'a Aliases) -> &'a str {
+    let real = aliases.iter().find(|(alias, _)| **alias == *name && !declares(schema, name));
+    real.map_or(name, |(_, parameter)| parameter)
+}
+
+fn declares(schema: &Value, name: &str) -> bool {
+    schema.get("properties").is_some_and(|all| all.get(name).is_some())
+}
+
+/// The arguments that a name in a rule may mean. A declared parameter is meant by its whole name; else each dot may be
+/// part of a name, or lead inside.
+pub(super) fn meant<'a>(
+    arguments: &'a Value,
+    schema: &'a Value,
+    aliases: &Aliases,
+    name: &str,
+) -> Vec<&'a Value> {
+    let whole = real_name(name, schema, aliases);
+    let found = argument(arguments, schema, &[whole]);
+    if !whole.contains('.') || declares(schema, whole) {
+        return found.into_iter().collect();
+    }
+    let mut path: Vec<&str> = name.split('.').collect();
+    if let Some(first) = path.first_mut() {
+        *first = real_name(first, schema, aliases);
+    }
+    found.into_iter().chain(argument(arguments, schema, &path)).collect()
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "only whole numbers that fit are converted")]
@@ -104,13 +154,13 @@ fn whole(number: &Number) -> Option<i64> {
 }
 
 /// The argument at a path, or the default that the schema gives it.
-pub(super) fn argument<'a>(arguments: &'a Value, schema: &'a Value, path: &[String]) -> Option<&'a Value> {
+fn argument<'a>(arguments: &'a Value, schema: &'a Value, path: &[&str]) -> Option<&'a Value> {
     let mut lookup = Lookup { root: schema, steps: MAX_STEPS };
     let (mut value, mut schema) = (arguments, Some(schema));
     for part in path {
         schema = schema.and_then(|schema| lookup.part(schema, part));
         let found = match value {
-            Value::Object(map) => map.get(part),
+            Value::Object(map) => map.get(*part),
             Value::Array(items) => Some(items.get(part.parse::<usize>().ok()?)?),
             Value::Null => None,
             _ => return None,
@@ -171,6 +221,34 @@ mod tests {
     }
 
     #[test]
+    fn an_object_is_the_same_however_it_is_ordered() {
+        let fits = |pattern: Value, value: Value| Match::new(&pattern).unwrap().matches(&value);
+        for text in [
+            r#"{"path":"/etc","a":{"y":[{"q":1,"p":2}],"x":1.0}}"#,
+            r#"{"a":{"x":1.0,"y":[{"p":2,"q":1}]},"path":"/etc"}"#,
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert!(fits(json!(r#"{"a":{"x":1.0,"y":?{"p":2,*"path":"/etc*"#), value.clone()), "{value}");
+            assert!(fits(json!({"regex": r#"^\{"a":\{"x":1,"#}), value.clone()), "{value}");
+            assert!(!fits(json!(r#"{"path":"/etc*"#), value));
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_dot_is_a_name_or_a_path() {
+        let declared = json!({"properties": {"a.b": {"default": 7}, "command": {}}});
+        let aliases = [(Arc::from("cmd"), Arc::from("command"))];
+        let all = |arguments: &Value, schema: &Value, name: &str| -> Vec<Value> {
+            meant(arguments, schema, &aliases, name).into_iter().cloned().collect()
+        };
+        assert_eq!(all(&json!({"a.b": 1, "a": {"b": 2}}), &declared, "a.b"), [json!(1)]);
+        assert_eq!(all(&json!({"a": {"b": 2}}), &declared, "a.b"), [json!(7)]);
+        assert_eq!(all(&json!({"a.b": 1, "a": {"b": 2}}), &json!({}), "a.b"), [json!(1), json!(2)]);
+        assert_eq!(all(&json!({"command": {"x": 3}}), &declared, "cmd.x"), [json!(3)]);
+        assert_eq!(all(&json!({"command": "ls"}), &declared, "cmd"), [json!("ls")]);
+    }
+
+    #[test]
     fn what_is_left_out_is_the_default() {
         let schema = json!({
             "properties": {
@@ -184,7 +262,7 @@ mod tests {
             "$defs": {"Options": {"properties": {"b": {"default": 2}}}, "Mode": {"default": "fast"}},
         });
         let find = |arguments: Value, path: &str| {
-            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            let path: Vec<&str> = path.split('.').collect();
             argument(&arguments, &schema, &path).cloned()
         };
         assert_eq!(find(json!({}), "force"), Some(json!(true)));

@@ -6,6 +6,7 @@
 
 mod call_text;
 mod matching;
+mod misses;
 mod naming;
 mod policy;
 mod rule;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolwright_core::{ToolCall, glob_match};
 
 use super::call_text::call_text;
-use super::matching::plain;
+use super::matching::{Aliases, ordered, plain};
 
 /// Patterns over calls. Those with a leading `!` take calls away; only such patterns means "all but these".
 #[derive(Debug)]
@@ -20,6 +20,20 @@ enum Pattern {
     Name(String),
     /// The start of a whole call, as in `add(x=1`.
     Call(String),
+}
+
+impl Pattern {
+    /// The pattern over names.
+    fn tool(&self) -> &str {
+        match self {
+            Pattern::Name(name) => name,
+            Pattern::Call(call) => call.split('(').next().unwrap_or(call),
+        }
+    }
+
+    fn is_about(&self, tool: &str) -> bool {
+        glob_match(self.tool(), tool)
+    }
 }
 
 impl Naming {
@@ -46,13 +60,25 @@ impl Naming {
         Ok(Naming { wanted, unwanted })
     }
 
-    pub(super) fn matches(&self, call: &ToolCall, schema: &Value) -> bool {
+    /// True when calls of this tool can be meant.
+    pub(super) fn is_about(&self, tool: &str) -> bool {
+        let taken = |pattern: &Pattern| matches!(pattern, Pattern::Name(name) if glob_match(name, tool));
+        self.wanted.iter().any(|pattern| pattern.is_about(tool)) && !self.unwanted.iter().any(taken)
+    }
+
+    /// The patterns that are about none of these tools.
+    pub(super) fn about_none<'a>(&'a self, tools: &'a [&str]) -> impl Iterator<Item = &'a str> {
+        let patterns = self.wanted.iter().chain(&self.unwanted);
+        patterns.filter(|pattern| !tools.iter().any(|tool| pattern.is_about(tool))).map(Pattern::tool)
+    }
+
+    pub(super) fn matches(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> bool {
         let mut texts = None;
         let mut any = |patterns: &[Pattern]| {
             patterns.iter().any(|pattern| match pattern {
                 Pattern::Name(name) => glob_match(name, &call.name),
                 Pattern::Call(start) => texts
-                    .get_or_insert_with(|| ways_to_write(call, schema))
+                    .get_or_insert_with(|| ways_to_write(call, schema, aliases))
                     .iter()
                     .any(|text| glob_match(start, text)),
             })
@@ -61,10 +87,25 @@ impl Naming {
     }
 }
 
-/// The ways a call is written: as it came, with whole numbers as such, and with what it leaves out.
-fn ways_to_write(call: &ToolCall, schema: &Value) -> Vec<String> {
-    let mut way = ToolCall { arguments: plain(&call.arguments), ..call.clone() };
-    let mut ways = vec![call_text(call), call_text(&way)];
+/// The ways a call is written: with its numbers as they came, with whole numbers as such, with what it leaves out, and
+/// with the other names of its parameters. The arguments stand in the order in which the call has them.
+fn ways_to_write(call: &ToolCall, schema: &Value, aliases: &Aliases) -> Vec<String> {
+    let written = |write: fn(&Value) -> Value| {
+        let arguments = match &call.arguments {
+            Value::Object(given) => given.iter().map(|(name, value)| (name.clone(), write(value))).collect(),
+            other => write(other),
+        };
+        ToolCall { arguments, ..call.clone() }
+    };
+    let mut way = written(plain);
+    let mut ways = vec![call_text(&written(ordered)), call_text(&way)];
+    for (alias, parameter) in aliases {
+        if let Some(given) = way.arguments.as_object().filter(|given| given.contains_key(&**parameter)) {
+            let named = |name: &String| if **name == **parameter { alias.to_string() } else { name.clone() };
+            let arguments = given.iter().map(|(name, value)| (named(name), value.clone())).collect();
+            ways.push(call_text(&ToolCall { arguments, ..call.clone() }));
+        }
+    }
     if let (Value::Object(given), Some(declared)) =
         (&mut way.arguments, schema.get("properties").and_then(Value::as_object))
     {
@@ -142,7 +183,7 @@ mod tests {
         let schema = json!({"properties": {"to": {}, "amount": {}, "force": {"default": true}}});
         let names = |patterns: &[&str], arguments: Value| {
             let patterns: Vec<String> = patterns.iter().map(|&text| text.to_owned()).collect();
-            Naming::new(&patterns).unwrap().matches(&ToolCall::new("1", "pay", arguments), &schema)
+            Naming::new(&patterns).unwrap().matches(&ToolCall::new("1", "pay", arguments), &schema, &[])
         };
         let evil = json!({"to": "evil", "amount": 5.0});
         assert!(!names(&["*", "!pay(to='evil'"], evil.clone()));

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_core::{Fingerprint, ToolCall, ToolSettings, ToolSpec};
 
+use super::matching::real_name;
 use super::naming::split;
 use super::rule::{CompiledRule, Rule, RuleDecision};
 
@@ -15,7 +16,7 @@ use super::rule::{CompiledRule, Rule, RuleDecision};
 pub struct Policy {
     /// Identifies the policy in envelopes: a name, or a hash of its rules.
     pub(crate) id: Arc<str>,
-    rules: Vec<CompiledRule>,
+    pub(super) rules: Vec<CompiledRule>,
     order: Order,
 }
 
@@ -64,7 +65,8 @@ impl Policy {
 
     /// A policy from YAML or JSON: a list of rules, or a map with `approvers` as Inspect writes them.
     pub fn from_yaml(text: &str) -> Result<Self, PolicyError> {
-        let read = crate::yaml::read(text).map_err(|error| PolicyError { problems: vec![error.to_string()] });
+        let read = crate::yaml::read_with_words(text)
+            .map_err(|error| PolicyError { problems: vec![error.to_string()] });
         Self::from_value(read?)
     }
 
@@ -124,7 +126,8 @@ impl Policy {
                 deciding = Some(rule);
             }
             for (name, value) in &rule.set {
-                set.entry(name).or_insert_with(|| value.clone());
+                set.entry(real_name(name, &spec.parameters, &settings.aliases))
+                    .or_insert_with(|| value.clone());
             }
             if self.order == Order::First {
                 break;
@@ -310,6 +313,45 @@ mod tests {
         };
         assert_eq!(ruling(json!({})), RuleDecision::Reject);
         assert_eq!(ruling(json!({"force": false})), RuleDecision::Approve);
+    }
+
+    #[test]
+    fn rules_may_use_the_other_names_of_parameters() {
+        let policy = |rule: &str| {
+            Policy::from_yaml(&format!("- {{tools: '*', decision: approve}}\n- {rule}\n")).unwrap()
+        };
+        let mut spec = ToolSpec::new("bash", "d");
+        spec.parameters =
+            json!({"properties": {"command": {}, "timeout": {}}, "additionalProperties": false});
+        let mut settings = ToolSettings::default();
+        settings.aliases = vec![("cmd".into(), "command".into())];
+        let call = ToolCall::new("1", "bash", json!({"command": "cat secret", "timeout": 5}));
+        for rule in [
+            "{tools: bash, when: {cmd: '*secret*'}, decision: reject}",
+            "{tools: bash, when: {command: '*secret*'}, decision: reject}",
+            r#"{tools: ["bash(cmd='cat *"], decision: reject}"#,
+            r#"{tools: ["bash(command='cat *"], decision: reject}"#,
+        ] {
+            assert_eq!(
+                policy(rule).rule_on(&call, &spec, &settings).decision,
+                RuleDecision::Reject,
+                "{rule}"
+            );
+        }
+        let changed =
+            policy("{tools: bash, decision: modify, set: {cmd: ls}}").rule_on(&call, &spec, &settings);
+        assert_eq!(Value::Object(changed.set), json!({"command": "ls"}));
+    }
+
+    #[test]
+    fn words_mean_what_they_mean_in_a_tool_file() {
+        let rules = "- {tools: t, when: {force: yes, mode: 'no', letter: y}, decision: approve}";
+        let given = json!({"force": true, "mode": "no", "letter": "y"});
+        assert_eq!(decide(rules, "t", given), RuleDecision::Approve);
+        assert_eq!(
+            decide(rules, "t", json!({"force": "yes", "mode": "no", "letter": "y"})),
+            RuleDecision::Ask
+        );
     }
 
     #[test]

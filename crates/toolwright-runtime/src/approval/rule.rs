@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{ToolCall, ToolSettings, ToolSpec};
 
 use super::call_text::call_text;
-use super::matching::{Match, argument};
+use super::matching::{Aliases, Match, meant};
 use super::naming::{Naming, split};
 
 /// What a rule decides, from mildest to strictest.
@@ -53,7 +53,7 @@ pub struct Rule {
     /// leading `!` takes names or calls away.
     #[serde(default = "every_tool", deserialize_with = "one_or_many")]
     pub tools: Vec<String>,
-    /// Patterns over arguments, by name (`options.path` reaches inside); all must match.
+    /// Patterns over arguments, by name or alias (`options.path` reaches inside, unless that is a name); all must match.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub when: Map<String, Value>,
     /// Only tools that say they change nothing (or, with `false`, only the others).
@@ -132,8 +132,8 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
 /// A rule ready to be asked.
 #[derive(Debug)]
 pub(super) struct CompiledRule {
-    naming: Naming,
-    when: Vec<(Vec<String>, Match)>,
+    pub(super) naming: Naming,
+    when: Vec<(String, Match)>,
     pub(super) rule: Rule,
 }
 
@@ -147,9 +147,9 @@ impl CompiledRule {
             return Err("`set` only goes with `decision: modify`".to_owned());
         }
         let naming = Naming::new(&rule.tools)?;
-        let when = rule.when.iter().map(|(path, pattern)| {
-            let path = path.split('.').map(str::to_owned).collect();
-            Match::new(pattern).map(|pattern| (path, pattern)).map_err(|problem| format!("`when`: {problem}"))
+        let when = rule.when.iter().map(|(name, pattern)| {
+            let pattern = Match::new(pattern).map_err(|problem| format!("`when`: {problem}"))?;
+            Ok((name.clone(), pattern))
         });
         let when = when.collect::<Result<_, String>>()?;
         let compiled = CompiledRule { naming, when, rule };
@@ -162,14 +162,20 @@ impl CompiledRule {
         says(self.rule.read_only, spec.annotations.read_only == Some(true))
             && says(self.rule.destructive, spec.annotations.destructive == Some(true))
             && says(self.rule.sandboxed, settings.sandboxed)
-            && self.matches_call(call, &spec.parameters)
+            && self.matches_call(call, &spec.parameters, &settings.aliases)
     }
 
-    fn matches_call(&self, call: &ToolCall, schema: &Value) -> bool {
-        let fits = |(path, pattern): &(Vec<String>, Match)| {
-            argument(&call.arguments, schema, path).is_some_and(|value| pattern.matches(value))
+    fn matches_call(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> bool {
+        // Where a name may mean two arguments, a rule that lets a call pass must be right about both.
+        let lets_pass = self.rule.decision <= RuleDecision::Modify;
+        let fits = |(name, pattern): &(String, Match)| {
+            let values = meant(&call.arguments, schema, aliases, name);
+            match lets_pass {
+                true => !values.is_empty() && values.iter().all(|value| pattern.matches(value)),
+                false => values.iter().any(|value| pattern.matches(value)),
+            }
         };
-        self.naming.matches(call, schema) && self.when.iter().all(fits)
+        self.naming.matches(call, schema, aliases) && self.when.iter().all(fits)
     }
 
     fn try_examples(&self) -> Result<(), String> {
@@ -177,7 +183,7 @@ impl CompiledRule {
         for (examples, wanted) in sides {
             for example in examples {
                 let call = self.example_call(example)?;
-                if self.matches_call(&call, &Value::Null) != wanted {
+                if self.matches_call(&call, &Value::Null, &[]) != wanted {
                     let verb = if wanted { "does not match" } else { "matches" };
                     return Err(format!("the rule {verb} its example {}", call_text(&call)));
                 }

@@ -1,0 +1,127 @@
+//! What a policy says about tools and parameters that do not exist. A rule that can never match is no mistake while a run
+//! goes on, since tools come and go; before it, somebody should be told.
+
+use serde_json::Value;
+use toolwright_core::{Entry, Toolset, nearest};
+
+use super::policy::Policy;
+use super::rule::CompiledRule;
+
+impl Policy {
+    /// The patterns of rules that match none of these tools, one sentence each.
+    ///
+    /// ```
+    /// use toolwright_core::Toolset;
+    /// use toolwright_runtime::Policy;
+    ///
+    /// let policy = Policy::from_yaml("- {tools: bash, decision: reject}")?;
+    /// assert_eq!(policy.unknown_tools(&Toolset::new()), ["rule 1: `bash` matches no tool"]);
+    /// # Ok::<(), toolwright_runtime::PolicyError>(())
+    /// ```
+    pub fn unknown_tools(&self, tools: &Toolset) -> Vec<String> {
+        let names: Vec<&str> = tools.names().collect();
+        self.each(|rule| {
+            let unknown = rule.naming.about_none(&names).map(|pattern| {
+                let near = perhaps(pattern, names.iter().copied());
+                format!("`{pattern}` matches no tool{near}")
+            });
+            unknown.collect()
+        })
+    }
+
+    /// The arguments in `when` and `set` that none of the tools a rule is about can have, one sentence each.
+    pub fn unknown_parameters(&self, tools: &Toolset) -> Vec<String> {
+        self.each(|rule| {
+            let about = tools.iter().filter(|entry| rule.naming.is_about(&entry.tool.spec().name));
+            let about: Vec<&Entry> = about.collect();
+            let named = rule.rule.when.keys().chain(rule.rule.set.keys());
+            let unknown =
+                named.filter(|name| !about.is_empty() && about.iter().all(|entry| cannot_have(entry, name)));
+            let told = unknown.map(|name| {
+                let known = about.iter().flat_map(|entry| properties(&entry.tool.spec().parameters));
+                let of = match about.as_slice() {
+                    [one] => format!("`{}`", one.tool.spec().name),
+                    _ => "any tool the rule is about".to_owned(),
+                };
+                format!("`{name}` is no parameter of {of}{}", perhaps(name, known))
+            });
+            told.collect()
+        })
+    }
+
+    /// What is told of each rule, with its number.
+    fn each(&self, tell: impl Fn(&CompiledRule) -> Vec<String>) -> Vec<String> {
+        let told = self.rules.iter().enumerate().flat_map(|(index, rule)| {
+            tell(rule).into_iter().map(move |text| format!("rule {}: {text}", index + 1))
+        });
+        told.collect()
+    }
+}
+
+fn perhaps<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest(name, known).map(|near| format!("; is `{near}` meant?")).unwrap_or_default()
+}
+
+/// True when the tool takes no argument of this name, nor one that the name leads into.
+fn cannot_have(entry: &Entry, name: &str) -> bool {
+    let schema = &entry.tool.spec().parameters;
+    let open =
+        ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].iter().any(|key| schema.get(key).is_some())
+            || schema.get("additionalProperties") != Some(&Value::Bool(false));
+    let first = name.split('.').next().unwrap_or(name);
+    let aliases = entry.tool.settings().aliases.iter().map(|(alias, _)| &**alias);
+    !open && !properties(schema).chain(aliases).any(|known| known == name || known == first)
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = &str> {
+    let all = schema.get("properties").and_then(Value::as_object);
+    all.into_iter().flat_map(|all| all.keys()).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toolwright_core::{ToolDef, ToolSpec};
+
+    #[test]
+    fn what_rules_name_and_tools_do_not_have_is_told() {
+        let tool = |name: &str, closed: bool| {
+            let mut spec = ToolSpec::new(name, "d");
+            spec.parameters = json!({
+                "type": "object", "properties": {"command": {}, "options": {"type": "object"}, "a.b": {}},
+                "additionalProperties": !closed
+            });
+            ToolDef::dynamic(spec, |_, _| async { "ok" })
+        };
+        let tools = Toolset::new().with(tool("bash", true)).unwrap().with(tool("open", false)).unwrap();
+        let misses = |rule: &str| {
+            let policy = Policy::from_yaml(&format!("- {{{rule}}}")).unwrap();
+            [policy.unknown_tools(&tools), policy.unknown_parameters(&tools)].concat()
+        };
+        for fine in [
+            "tools: '*', decision: approve",
+            "tools: [bash, '!bash(command='], decision: approve",
+            "tools: bash, when: {command: x, options.path: y, a.b: z}, decision: reject",
+            "tools: open, when: {anything: x}, decision: reject",
+            "tools: '*', when: {anything: x}, decision: reject",
+        ] {
+            assert_eq!(misses(fine), Vec::<String>::new(), "{fine}");
+        }
+        assert_eq!(
+            misses("tools: bassh, when: {comand: x}, decision: reject"),
+            ["rule 1: `bassh` matches no tool; is `bash` meant?"]
+        );
+        assert_eq!(
+            misses("tools: 'bash, !bassh(x=1', when: {comand: x}, decision: reject"),
+            [
+                "rule 1: `bassh` matches no tool; is `bash` meant?",
+                "rule 1: `comand` is no parameter of `bash`; is `command` meant?"
+            ]
+        );
+        assert_eq!(
+            misses("tools: 'b*', decision: modify, set: {zzz: 1}"),
+            ["rule 1: `zzz` is no parameter of `bash`"]
+        );
+    }
+}
