@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
-use toolwright::mcp::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
+use toolwright::mcp::{Answers, ElicitReply, Elicitation, Elicitor, Sampling};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelError, ModelErrorKind, ModelReply,
     ModelRequest, Policy, Run, ToolCall, ToolDef, ToolSpec, Toolset, Usage as TokenUsage,
@@ -15,15 +15,35 @@ use toolwright::{
 use crate::models::{self, Named};
 use crate::prompt::Terminal;
 
-/// Who asks the person in place of the terminal.
-static PERSON: Mutex<Option<Arc<dyn Approver>>> = Mutex::new(None);
-
-/// Has everything that servers ask from now on go through this approver.
-pub fn ask_through(approver: Arc<dyn Approver>) {
-    *PERSON.lock().unwrap_or_else(PoisonError::into_inner) = Some(approver);
+/// Where the person is whom servers ask.
+#[derive(Clone, Default)]
+enum Person {
+    /// At the terminal, if there is one.
+    #[default]
+    Terminal,
+    /// At the chat, which has the terminal to itself.
+    Chat(Arc<dyn Approver>, Arc<dyn Elicitor>),
+    /// At the MCP client whose call it is.
+    Client,
 }
 
-fn person() -> Option<Arc<dyn Approver>> {
+static PERSON: Mutex<Person> = Mutex::new(Person::Terminal);
+
+/// Has everything that servers ask from now on asked in the chat.
+pub fn ask_in_chat(approver: impl Approver + 'static, elicitor: impl Elicitor + 'static) {
+    set_person(Person::Chat(Arc::new(approver), Arc::new(elicitor)));
+}
+
+/// Has everything that servers ask from now on passed on to the MCP client whose call they work on.
+pub fn ask_the_client() {
+    set_person(Person::Client);
+}
+
+fn set_person(person: Person) {
+    *PERSON.lock().unwrap_or_else(PoisonError::into_inner) = person;
+}
+
+fn person() -> Person {
     PERSON.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
@@ -39,8 +59,13 @@ impl Later {
     /// Who answers a server of the file: the person where there is one, and a model where the file names one.
     pub fn answers(&self, sampling: Option<&str>) -> Answers {
         let mut answers = Answers::default();
-        if Terminal::if_there().is_some() {
-            answers.elicitor = Some(Arc::new(Asked));
+        match person() {
+            Person::Client => answers.passed_on = true,
+            // Whether it is the chat's is known when a question comes.
+            Person::Terminal | Person::Chat(..) if Terminal::if_there().is_some() => {
+                answers.elicitor = Some(Arc::new(Asked));
+            }
+            Person::Terminal | Person::Chat(..) => {}
         }
         answers.sampling = sampling.map(|model| {
             let model = Lent { name: model.to_owned(), later: self.clone(), opened: OnceLock::new() };
@@ -57,8 +82,8 @@ impl Elicitor for Asked {
     fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
         Box::pin(async move {
             match person() {
-                Some(person) => ThroughApprover::new(person).elicit(request).await,
-                None => Terminal.elicit(request).await,
+                Person::Chat(_, elicitor) => elicitor.elicit(request).await,
+                Person::Terminal | Person::Client => Terminal.elicit(request).await,
             }
         })
     }
@@ -97,9 +122,9 @@ async fn allowed(policy: Policy, call: &ToolCall) -> anyhow::Result<()> {
     let tools = Toolset::new().with(ToolDef::dynamic(spec, |_, _| async { "allowed" }))?;
     let builder = Run::builder(tools).policy(policy);
     let builder = match person() {
-        Some(person) => builder.approver(Through(person)),
-        None if Terminal::if_there().is_some() => builder.approver(Terminal),
-        None => builder,
+        Person::Chat(approver, _) => builder.approver(Through(approver)),
+        Person::Terminal | Person::Client if Terminal::if_there().is_some() => builder.approver(Terminal),
+        Person::Terminal | Person::Client => builder,
     };
     match builder.build()?.call(call.clone()).await?.error {
         None => Ok(()),

@@ -14,6 +14,7 @@ mod args;
 mod chat;
 mod commands;
 mod demo;
+mod fields;
 mod files;
 mod keyboard;
 mod lines;

@@ -8,6 +8,7 @@ use toolwright::text::is_hidden;
 use toolwright::tools::{Answer, Notice, Person, Question};
 use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, ToolContext, call_text};
 
+use crate::fields::Field;
 use crate::{keyboard, lines};
 
 /// The most lines somebody may write.
@@ -112,7 +113,7 @@ impl Person for Terminal {
     }
 }
 
-/// Asks for each field of a server's form. An empty line takes the default, or leaves the field out.
+/// Shows what a server asks, and has it answered.
 fn fill_in(request: &Elicitation) -> ElicitReply {
     let _turn = ONE_AT_A_TIME.lock();
     let server = printable(&request.server);
@@ -120,72 +121,42 @@ fn fill_in(request: &Elicitation) -> ElicitReply {
         "\nThe server `{server}` asks:\n\n    {}\n",
         printable(&request.message).replace('\n', "\n    ")
     );
-    if let Some(url) = &request.url {
-        eprintln!("It wants you to open this page:\n\n    {}\n", printable(url));
+    let Some(url) = &request.url else { return form(&request.schema) };
+    eprintln!("It wants you to open this page:\n\n    {}\n", printable(url));
+    match line("Will you open it? [y]es, [n]o: ").as_deref() {
+        Some("y" | "yes") => ElicitReply::Accept(Map::new()),
+        Some(_) => ElicitReply::Decline,
+        None => ElicitReply::Cancel,
     }
-    form(&request.schema)
 }
 
-/// Asks whether to answer, then field by field.
+/// Asks whether to answer, then field by field. Whoever ends the input has not answered.
 fn form(schema: &Value) -> ElicitReply {
     match line("Answer it? [y]es, [n]o: ").as_deref() {
         Some("y" | "yes") => {}
         Some(_) => return ElicitReply::Decline,
         None => return ElicitReply::Cancel,
     }
+    let fields = Field::all(schema);
+    if !fields.is_empty() {
+        eprintln!("(an empty line takes the default, or leaves a field out; Ctrl-D gives no answer)");
+    }
     let mut content = Map::new();
-    let none = Map::new();
-    let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
-    for (name, field) in fields {
-        let Some(value) = one_field(name, field) else { return ElicitReply::Cancel };
-        if !value.is_null() {
-            content.insert(name.clone(), value);
-        }
+    for field in &fields {
+        let Some(value) = one_field(field) else { return ElicitReply::Cancel };
+        content.extend(value.map(|value| (field.name.clone(), value)));
     }
     ElicitReply::Accept(content)
 }
 
-/// Asks for one field until the answer fits; `None` when nobody answers, null when it is left out.
-fn one_field(name: &str, field: &Value) -> Option<Value> {
-    let label = field_label(name, field);
+/// Asks for one field until the answer fits; `None` when nobody answers.
+fn one_field(field: &Field) -> Option<Option<Value>> {
+    let label = format!("{}{}: ", field.title(), field.about());
     loop {
-        match field_value(field, &line(&label)?) {
-            Some(value) => return Some(value),
-            None => eprintln!("That does not fit here."),
+        match field.read(&line(&label)?) {
+            Ok(value) => return Some(value),
+            Err(problem) => eprintln!("{problem}"),
         }
-    }
-}
-
-/// What a field of a form is asked for with.
-pub fn field_label(name: &str, field: &Value) -> String {
-    let said = |key: &str| field.get(key).and_then(Value::as_str).map(printable);
-    let title = said("title").unwrap_or_else(|| printable(name));
-    let about = said("description").map(|text| format!(" ({text})")).unwrap_or_default();
-    let choices: Vec<&str> = field
-        .get("enum")
-        .and_then(Value::as_array)
-        .map(|choices| choices.iter().filter_map(Value::as_str).collect())
-        .unwrap_or_default();
-    let choices =
-        if choices.is_empty() { String::new() } else { format!(" [{}]", printable(&choices.join(", "))) };
-    let default = field.get("default").map(|value| format!(" = {}", printable(&value.to_string())));
-    format!("{title}{about}{choices}{}: ", default.as_deref().unwrap_or_default())
-}
-
-/// What was typed as the value of a field: null when it is left out, `None` when it does not fit.
-pub fn field_value(field: &Value, answer: &str) -> Option<Value> {
-    if answer.is_empty() {
-        return Some(Value::Null);
-    }
-    match field.get("type").and_then(Value::as_str) {
-        Some("string") | None => Some(Value::String(answer.to_owned())),
-        Some("boolean") => match answer.to_lowercase().as_str() {
-            "y" | "yes" | "true" => Some(Value::Bool(true)),
-            "n" | "no" | "false" => Some(Value::Bool(false)),
-            _ => None,
-        },
-        Some("array") => Some(answer.split(',').map(|item| Value::String(item.trim().to_owned())).collect()),
-        Some(_) => serde_json::from_str(answer).ok(),
     }
 }
 

@@ -96,7 +96,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let inputs = Inputs::open()?;
     if inputs.interactive || inputs.plain {
         builder = builder.approver(Asker(sender.clone()));
-        answers::ask_through(Arc::new(Asker(sender.clone())));
+        answers::ask_in_chat(Asker(sender.clone()), AtChat(sender.clone()));
         builder = builder.state(AtHand::new(AtChat(sender.clone())));
     }
     let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();

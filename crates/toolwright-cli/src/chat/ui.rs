@@ -331,6 +331,7 @@ impl Ui {
         if !self.interactive {
             return;
         }
+        self.drop_forms();
         let width = self.screen.width;
         let elapsed = self.since.map(|since| since.elapsed()).unwrap_or_default();
         let frame = usize::try_from(elapsed.as_millis() / 100).unwrap_or(0) % SPINNER.len();
@@ -499,9 +500,19 @@ impl Ui {
         }
     }
 
+    /// Takes away the forms nobody waits for any more: their calls were stopped, or took too long.
+    fn drop_forms(&mut self) {
+        let asked = self.forms.front().is_some_and(Form::is_over);
+        self.forms.retain(|form| !form.is_over());
+        if asked {
+            self.say(DIM, "  no longer asked");
+            self.show_form();
+        }
+    }
+
     fn show_form(&mut self) {
         let Some(form) = self.forms.front() else { return };
-        let mut lines = vec![Line::new(BOLD, "The model asks:")];
+        let mut lines = vec![Line::new(BOLD, form.heading.as_str())];
         lines.extend(form.message.lines().map(|line| Line::new(YELLOW, format!("    {line}")).hanging(4)));
         self.screen.commit(&lines);
     }

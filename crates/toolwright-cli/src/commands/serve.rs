@@ -21,7 +21,7 @@ use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
-use crate::{commands, files, report, runs, sandboxes, toolbox};
+use crate::{answers, commands, files, report, runs, sandboxes, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
 const LONG: Duration = Duration::from_secs(20);
@@ -30,6 +30,7 @@ const LONG: Duration = Duration::from_secs(20);
 const SETTLED: Duration = Duration::from_secs(2);
 
 pub async fn run(what: Serve) -> anyhow::Result<()> {
+    answers::ask_the_client();
     let loaded = what.file.as_deref().map(files::open).transpose()?;
     let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
     let tools = commands::tools::chosen(all, &what.tools)?;

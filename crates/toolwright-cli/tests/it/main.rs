@@ -19,6 +19,7 @@ mod looked_up;
 mod mcp;
 mod mistakes;
 mod pages;
+mod passed_on;
 mod pictures;
 mod recorded;
 mod sandboxed;

@@ -344,11 +344,11 @@ cat > /dev/null"#;
     // What the server says cannot clear the screen.
     assert!(terminal.screen().contains("Who is there? \\u{1b}[2J"), "{}", terminal.screen());
     terminal.send("y\r");
-    terminal.wait("Your name:");
+    terminal.wait("Your name, needed:");
     terminal.send("Ada\r");
     terminal.wait("age:");
     terminal.send("old\r");
-    terminal.wait("That does not fit here.");
+    terminal.wait("that does not fit here: a whole number is wanted");
     terminal.send("36\r");
     terminal.wait("Hello Ada");
     assert_eq!(terminal.end(), 0);

@@ -175,13 +175,15 @@ async fn echo(
     text.repeat(times)
 }
 
-/// Waits. Writes a file when it is stopped before the end.
+/// Waits. Writes a file when it begins, and one when it is stopped before the end.
 #[tool(read_only)]
 async fn wait(
     /// How long.
     seconds: f64,
-    /// The file.
+    /// The file for the end.
     witness: Option<String>,
+    /// The file for the beginning.
+    begun: Option<String>,
 ) -> &'static str {
     struct Witness(Option<String>);
     impl Drop for Witness {
@@ -192,6 +194,9 @@ async fn wait(
         }
     }
     let mut stopped = Witness(witness);
+    if let Some(path) = begun {
+        let _ = std::fs::write(path, "begun");
+    }
     tokio::time::sleep(Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))).await;
     stopped.0 = None;
     "waited"

@@ -40,6 +40,25 @@ pub struct Elicitation {
     pub url: Option<String>,
 }
 
+impl Elicitation {
+    /// Reads what a server asks; an error when nobody could be shown it.
+    pub(super) fn read(server: &str, params: &Value) -> Result<Self, RpcError> {
+        let url = params.get("url").and_then(Value::as_str);
+        let is_page =
+            |url: &str| url.len() <= 4096 && (url.starts_with("https://") || url.starts_with("http://"));
+        if url.is_some_and(|url| !is_page(url)) {
+            return Err(RpcError::new(INVALID_PARAMS, "`url` is not the address of a page on the web"));
+        }
+        let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
+        Schema::compile_any(&schema).map_err(|error| {
+            RpcError::new(INVALID_PARAMS, format!("`requestedSchema` is not usable: {error}"))
+        })?;
+        let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+        let message = text::clip(message, 10_000);
+        Ok(Elicitation { server: server.to_owned(), message, schema, url: url.map(str::to_owned) })
+    }
+}
+
 /// What a person answered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitReply {
@@ -132,6 +151,10 @@ pub struct Answers {
     pub sampling: Option<Sampling>,
     /// The folders the client works in, as `file://` addresses with names.
     pub roots: Option<Vec<(String, String)>>,
+    /// Passes what the server asks on to the MCP client whose call it is working on, for programs that serve the tools of
+    /// one server to the clients of another. A client that cannot be asked declines. Its folders are never passed on:
+    /// servers take them for what they may touch, and that is for whoever runs the program to say.
+    pub passed_on: bool,
 }
 
 impl std::fmt::Debug for Answers {
@@ -144,10 +167,10 @@ impl Answers {
     /// What the client says it can do.
     pub(crate) fn capabilities(&self) -> Value {
         let mut can = Map::new();
-        if self.elicitor.is_some() {
+        if self.elicitor.is_some() || self.passed_on {
             can.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}));
         }
-        if self.sampling.is_some() {
+        if self.sampling.is_some() || self.passed_on {
             can.insert("sampling".to_owned(), json!({}));
         }
         if self.roots.is_some() {
@@ -180,31 +203,24 @@ impl Answers {
     }
 
     async fn elicit(&self, server: &str, params: &Value) -> Result<Value, RpcError> {
-        let elicitor = self.elicitor.as_ref().ok_or_else(|| not_offered("elicitation/create"))?;
-        let url = params.get("url").and_then(Value::as_str);
-        let is_page =
-            |url: &str| url.len() <= 4096 && (url.starts_with("https://") || url.starts_with("http://"));
-        if url.is_some_and(|url| !is_page(url)) {
-            return Err(RpcError::new(INVALID_PARAMS, "`url` is not the address of a page on the web"));
-        }
-        let url = url.map(str::to_owned);
-        let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({"type": "object"}));
-        let checked = Schema::compile_any(&schema).map_err(|error| {
-            RpcError::new(INVALID_PARAMS, format!("`requestedSchema` is not usable: {error}"))
-        })?;
-        let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
-        let request =
-            Elicitation { server: server.to_owned(), message: text::clip(message, 10_000), schema, url };
+        let Some(elicitor) = &self.elicitor else {
+            // Where questions are passed on, this one belongs to no client's call.
+            let declined = json!({"action": "decline"});
+            return if self.passed_on { Ok(declined) } else { Err(not_offered("elicitation/create")) };
+        };
+        let request = Elicitation::read(server, params)?;
         Ok(match elicitor.elicit(&request).await {
             ElicitReply::Accept(mut content) => {
+                if request.url.is_some() {
+                    return Ok(json!({"action": "accept"}));
+                }
                 add_defaults(&request.schema, &mut content);
                 let content = Value::Object(content);
-                if request.url.is_none() && !checked.problems(&content).is_empty() {
-                    return Ok(json!({"action": "cancel"}));
-                }
-                match request.url {
-                    Some(_) => json!({"action": "accept"}),
-                    None => json!({"action": "accept", "content": content}),
+                match Schema::compile_any(&request.schema) {
+                    Ok(schema) if schema.problems(&content).is_empty() => {
+                        json!({"action": "accept", "content": content})
+                    }
+                    _ => json!({"action": "cancel"}),
                 }
             }
             ElicitReply::Decline => json!({"action": "decline"}),
@@ -221,13 +237,7 @@ impl Answers {
         let sampling = self.sampling.as_ref().ok_or_else(|| not_offered("sampling/createMessage"))?;
         let payer = payer.ok_or_else(|| RpcError::new(-1, "a model may be asked only during a call"))?;
         let invalid = |message: &str| RpcError::new(INVALID_PARAMS, message);
-        let said = params
-            .get("messages")
-            .and_then(Value::as_array)
-            .ok_or_else(|| invalid("`messages` is missing"))?;
-        if said.len() > MAX_MESSAGES {
-            return Err(invalid("there are too many messages"));
-        }
+        let said = sampled_messages(params)?;
         let mut messages = Vec::new();
         if let Some(system) = params.get("systemPrompt").and_then(Value::as_str) {
             messages.push(Message::system(system));
@@ -253,7 +263,7 @@ impl Answers {
         if !matches!(decision, Decision::Approve) {
             return Err(RpcError::new(-1, "the user rejected the request"));
         }
-        let most = params.get("maxTokens").and_then(Value::as_u64).unwrap_or(1024).clamp(1, MAX_TOKENS);
+        let most = sampled_tokens(params);
         let options = ModelOptions {
             max_tokens: u32::try_from(most).ok(),
             temperature: params.get("temperature").and_then(Value::as_f64),
@@ -284,7 +294,23 @@ impl Answers {
     }
 }
 
-fn not_offered(method: &str) -> RpcError {
+/// What a server wants the model to read.
+pub(super) fn sampled_messages(params: &Value) -> Result<&Vec<Value>, RpcError> {
+    let invalid = |message: &str| RpcError::new(INVALID_PARAMS, message);
+    let said = params.get("messages").and_then(Value::as_array);
+    let said = said.ok_or_else(|| invalid("`messages` is missing"))?;
+    if said.len() > MAX_MESSAGES {
+        return Err(invalid("there are too many messages"));
+    }
+    Ok(said)
+}
+
+/// How many tokens the model may write for a server.
+pub(super) fn sampled_tokens(params: &Value) -> u64 {
+    params.get("maxTokens").and_then(Value::as_u64).unwrap_or(1024).clamp(1, MAX_TOKENS)
+}
+
+pub(super) fn not_offered(method: &str) -> RpcError {
     RpcError::new(METHOD_NOT_FOUND, format!("`{method}` is not offered"))
 }
 

@@ -15,8 +15,10 @@ use toolwright_core::{CancelToken, ToolContext, text};
 
 use crate::client::ClientOptions;
 use crate::client::answers::Answers;
+use crate::client::caller::{Caller, PutOff, unanswered};
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{self, BUSY, Id, Message, RpcError};
+use crate::server::LogLevel;
 use crate::transport::http::{Link, Outgoing};
 use crate::transport::lines::{Line, LineReader};
 
@@ -59,6 +61,9 @@ pub(crate) struct Connection {
     asked: AtomicUsize,
     /// The calls under way, which pay for what the server asks a model; the latest is the last.
     payers: Mutex<BTreeMap<u64, ToolContext>>,
+    /// The calls under way, each with the client it is for, when questions are passed on.
+    callers: Mutex<Vec<(i64, Option<Arc<Caller>>)>>,
+    next_caller: AtomicI64,
 }
 
 /// From [`Client::paid_by`](crate::Client::paid_by): a call pays for what a server asks a model for as long as this lives.
@@ -119,6 +124,8 @@ impl Connection {
             questions: AtomicUsize::new(0),
             asked: AtomicUsize::new(0),
             payers: Mutex::default(),
+            callers: Mutex::default(),
+            next_caller: AtomicI64::new(1),
         }
     }
 
@@ -339,16 +346,65 @@ impl Connection {
             Message::Notification { method, params } => match method.as_str() {
                 "notifications/progress" => self.progress(&params),
                 "notifications/tools/list_changed" => self.tools_changed.store(true, Ordering::Release),
-                "notifications/message" => {
-                    let data = params.get("data").map(|data| match data {
-                        Value::String(text) => text.clone(),
-                        other => other.to_string(),
-                    });
-                    self.log(&text::clip(&data.unwrap_or_default(), 4096));
-                }
+                "notifications/message" => self.said(&params),
                 _ => {}
             },
         }
+    }
+
+    /// Something for people, from the server itself.
+    fn said(&self, params: &Value) {
+        let data = params.get("data").map(|data| match data {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        let data = text::clip(&data.unwrap_or_default(), 4096);
+        self.log(&data);
+        let level = params.get("level").and_then(Value::as_str).and_then(LogLevel::from_word);
+        if let Some(Some(caller)) = self.caller() {
+            caller.log(level.unwrap_or(LogLevel::Info), data.into());
+        }
+    }
+
+    /// Notes that a call is under way, and for which client, until the guard is gone.
+    pub(crate) fn calling(self: &Arc<Self>, caller: Option<Arc<Caller>>) -> Calling {
+        let number = self.next_caller.fetch_add(1, Ordering::Relaxed);
+        self.callers().push((number, caller.clone()));
+        Calling { connection: self.clone(), number, caller }
+    }
+
+    fn callers(&self) -> MutexGuard<'_, Vec<(i64, Option<Arc<Caller>>)>> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose call the server works on: `None` when that cannot be told, `Some(None)` when it is no client's.
+    fn caller(&self) -> Option<Option<Arc<Caller>>> {
+        let callers = self.callers();
+        let Some((_, last)) = callers.last() else { return Some(None) };
+        let same = |other: &Option<Arc<Caller>>| match (last, other) {
+            (Some(last), Some(other)) => last.same_client(other),
+            (None, None) => true,
+            _ => false,
+        };
+        callers.iter().all(|(_, other)| same(other)).then(|| last.clone())
+    }
+
+    /// Answers a question that came without saying which call it is for.
+    async fn answer_somebody(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        match self.caller() {
+            Some(Some(caller)) if self.passes_on(method) => caller.ask(method, params).await,
+            Some(_) => self.answers.answer(&self.name, method, params, self.payer()).await,
+            None => {
+                self.log(&format!("`{method}` was asked during calls of several clients: nobody was asked"));
+                unanswered(method, "decline")
+            }
+        }
+    }
+
+    /// Whether the client that made a call answers this.
+    fn passes_on(&self, method: &str) -> bool {
+        let given = method == "sampling/createMessage" && self.answers.sampling.is_some();
+        self.answers.passed_on && !given && method != "roots/list"
     }
 
     /// Answers a question of the server; what takes time goes on by itself.
@@ -367,7 +423,7 @@ impl Connection {
         let connection = self.clone();
         tokio::spawn(async move {
             let outcome = tokio::select! {
-                outcome = connection.answer_question(&method, &params) => Some(outcome),
+                outcome = connection.answer_somebody(&method, &params) => Some(outcome),
                 () = connection.closed.cancelled() => None,
             };
             connection.questions.fetch_sub(1, Ordering::AcqRel);
@@ -377,13 +433,47 @@ impl Connection {
         });
     }
 
-    /// Answers what a server asks in place of a result.
-    pub(crate) async fn answer_question(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
-        self.answers.answer(&self.name, method, params, self.payer()).await
+    /// Answers what a server asks in place of a result, all of it at once.
+    pub(crate) async fn answer_all(
+        &self,
+        caller: Option<&Arc<Caller>>,
+        questions: &[(&str, &Value)],
+    ) -> Result<Vec<Result<Value, RpcError>>, PutOff> {
+        let passed_on = |method: &str| caller.is_some() && self.passes_on(method);
+        let mut asked: std::vec::IntoIter<_> = match caller {
+            Some(caller) => {
+                let theirs = questions.iter().filter(|(method, _)| passed_on(method)).copied().collect();
+                caller.ask_all(theirs).await?.into_iter()
+            }
+            None => Vec::new().into_iter(),
+        };
+        let mut answers = Vec::new();
+        for (method, params) in questions {
+            let answer = if passed_on(method) { asked.next() } else { None };
+            answers.push(match answer {
+                Some(answer) => answer,
+                None => self.answers.answer(&self.name, method, params, self.payer()).await,
+            });
+        }
+        Ok(answers)
     }
 
-    pub(crate) fn capabilities(&self) -> Value {
-        self.answers.capabilities()
+    /// What a server may ask, during this client's call or any.
+    pub(crate) fn capabilities(&self, caller: Option<&Arc<Caller>>) -> Value {
+        let Some(caller) = caller else { return self.answers.capabilities() };
+        let mut can = caller.capabilities();
+        let own = Answers { passed_on: false, elicitor: None, ..self.answers.clone() }.capabilities();
+        can.extend(own.as_object().cloned().unwrap_or_default());
+        can.into()
+    }
+
+    /// Whether calls are noted with the clients they are for.
+    pub(crate) fn notes_callers(&self) -> bool {
+        self.answers.passed_on
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Hands an answer to who waits for it. An answer to nobody, or a second one, is dropped.
@@ -423,6 +513,22 @@ pub(crate) fn set_meta(params: &mut Value, key: &str, value: Value) {
         && let Value::Object(meta) = members.entry("_meta").or_insert_with(|| json!({}))
     {
         meta.insert(key.to_owned(), value);
+    }
+}
+
+/// A call under way.
+pub(crate) struct Calling {
+    connection: Arc<Connection>,
+    number: i64,
+    pub(crate) caller: Option<Arc<Caller>>,
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        self.connection.callers().retain(|(number, _)| *number != self.number);
+        if let Some(caller) = &self.caller {
+            caller.over.cancel();
+        }
     }
 }
 

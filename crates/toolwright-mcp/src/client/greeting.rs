@@ -86,7 +86,7 @@ impl Client {
         self.say_version(None);
         let params = json!({
             "protocolVersion": LATEST_SESSION_VERSION,
-            "capabilities": self.connection.capabilities(),
+            "capabilities": self.connection.capabilities(None),
             "clientInfo": self.options.client_info
         });
         let ask = Ask::new("initialize", params, self.options.start_timeout);
@@ -99,7 +99,7 @@ impl Client {
     async fn discover(&self) -> Result<Greeting, McpError> {
         self.say_version(Some(STATELESS_VERSION));
         let mut params = json!({});
-        self.say_who(&mut params);
+        self.say_who(None, &mut params);
         let ask = Ask::new("server/discover", params, self.options.start_timeout);
         read_discover(self.connection.request(ask).await?)
     }
@@ -120,7 +120,7 @@ impl Client {
             return;
         }
         let mut params = json!({"notifications": {"toolsListChanged": true}});
-        self.say_who(&mut params);
+        self.say_who(None, &mut params);
         let (weak, closed) = (Arc::downgrade(&self.connection), self.connection.closed().clone());
         tokio::spawn(async move {
             // It is answered when the server ends it; nobody minds when it does not know it.

@@ -3,6 +3,7 @@
 //! [`McpServer`](crate::McpServer) wraps it with supervision and offers its tools to a run; this is the plain session.
 
 mod answers;
+mod caller;
 pub(crate) mod connection;
 mod greeting;
 mod listing;
@@ -19,6 +20,7 @@ use tokio::sync::mpsc;
 use toolwright_core::{CancelToken, SpawnRequest, ToolContext, ToolError, ToolOutput};
 
 pub use self::answers::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
+use self::caller::{Caller, PutOff};
 use self::connection::{Ask, Connection, Out, set_meta};
 pub use self::connection::{OnLog, OnProgress, Paying};
 pub use self::greeting::Greeting;
@@ -31,6 +33,7 @@ use crate::error::{McpError, McpErrorKind};
 use crate::protocol::{
     CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, Implementation, STATELESS_VERSION, VERSION_KEY,
 };
+use crate::server::Peer;
 use crate::transport::http::Link;
 use crate::transport::lines::write_lines;
 use crate::transport::stdio::ServerCommand;
@@ -219,11 +222,45 @@ impl Client {
         timeout: Duration,
         progress: Option<OnProgress>,
     ) -> Result<ToolOutput, ToolError> {
+        self.call_tool_for(None, name, arguments, timeout, progress).await
+    }
+
+    /// Calls a tool for a client of ours, who is asked what the server asks meanwhile, where that is wanted.
+    pub(crate) async fn call_tool_for(
+        &self,
+        peer: Option<Peer>,
+        name: &str,
+        arguments: Value,
+        timeout: Duration,
+        progress: Option<OnProgress>,
+    ) -> Result<ToolOutput, ToolError> {
+        if !self.connection.notes_callers() {
+            return self.call(None, name, arguments, timeout, progress).await;
+        }
+        let caller = peer.map(|peer| Caller::new(peer, self.connection.name(), name, &arguments));
+        let calling = self.connection.calling(caller);
+        let call = self.call(calling.caller.as_ref(), name, arguments, timeout, progress);
+        let Some(caller) = &calling.caller else { return call.await };
+        tokio::select! {
+            biased;
+            () = caller.put_off.cancelled() => Err(ToolError::new("the client is asked what the server asks")),
+            output = call => output,
+        }
+    }
+
+    async fn call(
+        &self,
+        caller: Option<&Arc<Caller>>,
+        name: &str,
+        arguments: Value,
+        timeout: Duration,
+        progress: Option<OnProgress>,
+    ) -> Result<ToolOutput, ToolError> {
         let headers = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).headers(name, &arguments);
         let params = json!({"name": name, "arguments": arguments});
         let mut abandoned = Abandoned { client: self, armed: true };
         let ask = Ask { method: "tools/call", params, timeout, progress, headers };
-        let answer = self.ask_in_rounds(ask).await;
+        let answer = self.ask_in_rounds(caller, ask).await;
         abandoned.armed = matches!(&answer, Err(error) if error.kind() == McpErrorKind::Timeout);
         drop(abandoned);
         match answer {
@@ -237,7 +274,7 @@ impl Client {
     }
 
     /// Makes a request, and answers what the server asks before it gives a result.
-    async fn ask_in_rounds(&self, ask: Ask<'_>) -> Result<Value, McpError> {
+    async fn ask_in_rounds(&self, caller: Option<&Arc<Caller>>, ask: Ask<'_>) -> Result<Value, McpError> {
         let Ask { method, params, timeout, progress, headers } = ask;
         let until = tokio::time::Instant::now().checked_add(timeout);
         let left =
@@ -250,7 +287,7 @@ impl Client {
             }
             let ask =
                 Ask { method, params, timeout: left(), progress: progress.clone(), headers: headers.clone() };
-            let result = self.request(ask).await?;
+            let result = self.request_for(caller, ask).await?;
             if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
                 return Ok(result);
             }
@@ -258,23 +295,36 @@ impl Client {
                 let problem = format!("what the server asked was not answered within {timeout:?}");
                 McpError::new(McpErrorKind::Timeout, problem)
             };
-            more = tokio::time::timeout(left(), self.answer_questions(&result)).await.map_err(late)??;
+            more = tokio::time::timeout(left(), self.answer_questions(caller, &result))
+                .await
+                .map_err(late)??;
         }
         Err(McpError::new(McpErrorKind::Limit, format!("the server asked for more in {MAX_ROUNDS} rounds")))
     }
 
     /// What the next round carries: an answer for each question, and the server's own state as it came.
-    async fn answer_questions(&self, result: &Value) -> Result<Map<String, Value>, McpError> {
+    async fn answer_questions(
+        &self,
+        caller: Option<&Arc<Caller>>,
+        result: &Value,
+    ) -> Result<Map<String, Value>, McpError> {
         let none = Map::new();
         let questions = result.get("inputRequests").and_then(Value::as_object).unwrap_or(&none);
         if questions.len() > 100 {
             return Err(McpError::new(McpErrorKind::Limit, "the server asks too many things at once"));
         }
+        let asked: Vec<(&str, &Value)> = questions
+            .values()
+            .map(|question| {
+                let method = question.get("method").and_then(Value::as_str).unwrap_or_default();
+                (method, question.get("params").unwrap_or(&Value::Null))
+            })
+            .collect();
+        let put_off = |PutOff| McpError::new(McpErrorKind::Cancelled, "the client answers first");
+        let answered = self.connection.answer_all(caller, &asked).await.map_err(put_off)?;
         let mut answers = Map::new();
-        for (key, question) in questions {
-            let method = question.get("method").and_then(Value::as_str).unwrap_or_default();
-            let params = question.get("params").unwrap_or(&Value::Null);
-            let answer = self.connection.answer_question(method, params).await.map_err(|error| {
+        for (key, answer) in questions.keys().zip(answered) {
+            let answer = answer.map_err(|error| {
                 let message = format!("what the server asks is not answered: {}", error.message);
                 McpError::new(McpErrorKind::Refused, message)
             })?;
@@ -291,17 +341,21 @@ impl Client {
         self.gone.cancelled().await;
     }
 
-    async fn request(&self, mut ask: Ask<'_>) -> Result<Value, McpError> {
+    async fn request(&self, ask: Ask<'_>) -> Result<Value, McpError> {
+        self.request_for(None, ask).await
+    }
+
+    async fn request_for(&self, caller: Option<&Arc<Caller>>, mut ask: Ask<'_>) -> Result<Value, McpError> {
         if self.greeting.version == STATELESS_VERSION {
-            self.say_who(&mut ask.params);
+            self.say_who(caller, &mut ask.params);
         }
         self.connection.request(ask).await
     }
 
-    fn say_who(&self, params: &mut Value) {
+    fn say_who(&self, caller: Option<&Arc<Caller>>, params: &mut Value) {
         set_meta(params, VERSION_KEY, json!(STATELESS_VERSION));
         set_meta(params, CLIENT_INFO_KEY, json!(self.options.client_info));
-        set_meta(params, CLIENT_CAPABILITIES_KEY, self.connection.capabilities());
+        set_meta(params, CLIENT_CAPABILITIES_KEY, self.connection.capabilities(caller));
     }
 }
 

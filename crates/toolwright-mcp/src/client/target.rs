@@ -26,7 +26,7 @@ pub enum Target {
 }
 
 /// A server with an address.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HttpTarget {
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, Secret)>,
@@ -83,6 +83,28 @@ impl HttpTarget {
         self.oauth = Some(options);
         self
     }
+
+    /// The address without what may be secret in it: who logs in, and the values of its query.
+    pub fn to_text(&self) -> String {
+        let (place, query) =
+            self.url.split_once('?').map_or((&*self.url, None), |(at, more)| (at, Some(more)));
+        let place = place.split('#').next().unwrap_or_default();
+        let mut text = match place.split_once("://") {
+            Some((scheme, rest)) => {
+                let (host, path) =
+                    rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
+                let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+                path.map_or(format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
+            }
+            None => place.to_owned(),
+        };
+        for (number, pair) in query.into_iter().flat_map(|query| query.split(['&', '#'])).enumerate() {
+            text.push(if number == 0 { '?' } else { '&' });
+            let name = pair.split_once('=').map(|(name, _)| name);
+            text.push_str(&name.map_or("...".to_owned(), |name| format!("{name}=...")));
+        }
+        text
+    }
 }
 
 impl Target {
@@ -90,7 +112,7 @@ impl Target {
     pub fn to_text(&self) -> String {
         match self {
             Target::Command(command) => command.to_text(),
-            Target::Http(target) => target.url.clone(),
+            Target::Http(target) => target.to_text(),
             Target::Sandboxed { command, .. } => command.command.join(" "),
         }
     }
@@ -111,5 +133,32 @@ impl From<HttpTarget> for Target {
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Target").field(&self.to_text()).finish()
+    }
+}
+
+impl std::fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("HttpTarget").field(&self.to_text()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_what_may_be_secret() {
+        for (url, shown) in [
+            ("https://a.example/mcp", "https://a.example/mcp"),
+            ("https://me:pw@a.example:8080/mcp@2", "https://a.example:8080/mcp@2"),
+            ("https://a.example/mcp?key=s3cret&v=1#x", "https://a.example/mcp?key=...&v=...&..."),
+            ("https://a.example?s3cret", "https://a.example?..."),
+            ("https://me:pw@a.example", "https://a.example"),
+            ("nonsense", "nonsense"),
+        ] {
+            let target = HttpTarget::new(url);
+            assert_eq!(target.to_text(), shown);
+            assert_eq!(Target::from(target).to_text(), shown);
+        }
     }
 }

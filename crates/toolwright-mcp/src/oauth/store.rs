@@ -134,14 +134,18 @@ impl TokenStore {
         let mut all = Self::all(path)?;
         all.insert(server.to_owned(), kept.clone());
         let text = serde_json::to_vec_pretty(&all).map_err(|error| error.to_string())?;
+        let beside = path.with_extension(format!("new-{}", random_name()));
         let write = || -> std::io::Result<()> {
-            let beside = path.with_extension(format!("new-{}", random_name()));
             let mut file = Self::private().create_new(true).open(&beside)?;
             std::io::Write::write_all(&mut file, &text)?;
             file.sync_all()?;
             std::fs::rename(&beside, path)
         };
-        write().map_err(unwritable)
+        write().map_err(|error| {
+            // Half a store holds tokens too.
+            let _ = std::fs::remove_file(&beside);
+            unwritable(error)
+        })
     }
 
     /// A lock that is held by one writer of the file at a time.

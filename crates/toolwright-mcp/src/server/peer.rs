@@ -71,7 +71,39 @@ impl Peer {
 
     /// True when the client says it can answer such a question.
     pub fn can_answer(&self, question: &Question) -> bool {
-        self.inner.request.client_can(question.capability)
+        match question.capability {
+            "elicitation" if question.is_page() => self.can_open_pages(),
+            "elicitation" => self.can_fill_in(),
+            capability => self.inner.request.client_can(capability),
+        }
+    }
+
+    /// True when a person can be asked to fill in a form. A client that names no way of asking has this one.
+    pub(crate) fn can_fill_in(&self) -> bool {
+        let ways = self.inner.request.capabilities.get("elicitation").and_then(Value::as_object);
+        ways.is_some_and(|ways| ways.contains_key("form") || !ways.contains_key("url"))
+    }
+
+    /// True when a person can be asked to open a page.
+    pub(crate) fn can_open_pages(&self) -> bool {
+        self.inner.request.capabilities.pointer("/elicitation/url").is_some_and(Value::is_object)
+    }
+
+    pub(crate) fn can_sample(&self) -> bool {
+        self.inner.request.client_can("sampling")
+    }
+
+    /// True when both calls come from one session; without sessions every call is somebody's own.
+    pub(crate) fn same_client(&self, other: &Peer) -> bool {
+        match (&self.inner.request.session, &other.inner.request.session) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => Arc::ptr_eq(&self.inner, &other.inner),
+        }
+    }
+
+    /// True when the call ends here, and is made again with an answer.
+    pub(crate) fn must_answer_first(&self) -> bool {
+        !self.asking().open.is_empty()
     }
 
     /// True when the client made this call before and brings back what it was given then.
@@ -165,13 +197,18 @@ impl Peer {
 
     /// Tells the client something for its log. It is only sent to clients that want messages of that level.
     pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
+        self.log_as("toolwright", level, data.into());
+    }
+
+    /// The same in another's name.
+    pub(crate) fn log_as(&self, logger: &str, level: LogLevel, data: Value) {
         let request = &self.inner.request;
         let least = match &request.session {
             Some(session) => Some(session.log_level()),
             None => request.log_level,
         };
         if least.is_some_and(|least| level >= least) {
-            let params = json!({"level": level.as_str(), "logger": "toolwright", "data": data.into()});
+            let params = json!({"level": level.as_str(), "logger": logger, "data": data});
             request.outlet.try_send(jsonrpc::notification("notifications/message", params));
         }
     }
@@ -229,6 +266,21 @@ impl Question {
         Question { method: "elicitation/create", capability: "elicitation", params }
     }
 
+    /// Asks the person to open a page. The id is the server's own name for this.
+    pub(crate) fn open_page(message: String, url: String, id: &str) -> Self {
+        let params = json!({"mode": "url", "message": message, "url": url, "elicitationId": id});
+        Question { method: "elicitation/create", capability: "elicitation", params }
+    }
+
+    fn is_page(&self) -> bool {
+        self.params.get("mode").is_some_and(|mode| mode == "url")
+    }
+
+    /// Asks the client's model what these parameters of the protocol say.
+    pub(crate) fn sample_as(params: Map<String, Value>) -> Self {
+        Question { method: "sampling/createMessage", capability: "sampling", params: params.into() }
+    }
+
     /// Asks the client's model.
     pub fn sample(prompt: impl Into<String>, max_tokens: u32) -> Self {
         let message = json!({"role": "user", "content": {"type": "text", "text": prompt.into()}});
@@ -243,7 +295,12 @@ impl Question {
 
     /// A key for [`Peer::ask`] that tells what is asked: another question has another one.
     pub fn key(&self) -> String {
-        key_of("ask", &canonical_json(&self.to_wire()))
+        let mut asked = self.to_wire();
+        if let Some(Value::Object(params)) = asked.get_mut("params") {
+            // It is new each time the same thing is asked.
+            params.shift_remove("elicitationId");
+        }
+        key_of("ask", &canonical_json(&asked))
     }
 
     pub(super) fn to_wire(&self) -> Value {
@@ -255,6 +312,7 @@ impl Question {
         match self.capability {
             "elicitation" => match answer.get("action").and_then(Value::as_str) {
                 Some("decline" | "cancel") => true,
+                Some("accept") if self.is_page() => true,
                 Some("accept") => {
                     let content = answer.get("content").filter(|content| content.is_object());
                     let schema = self.params.get("requestedSchema").map(Schema::compile_any);

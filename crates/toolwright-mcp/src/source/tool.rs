@@ -13,6 +13,7 @@ use toolwright_core::{
 use super::Inner;
 use crate::client::OnProgress;
 use crate::protocol::ToolDefinition;
+use crate::server::Peer;
 
 /// One tool of a server.
 pub(super) struct McpTool {
@@ -59,7 +60,9 @@ impl Tool for McpTool {
                 noting.note(CallNote::Progress { done, total, message });
             });
             let _paying = client.paid_by(context);
-            let output = client.call_tool(&self.remote, arguments, self.timeout, Some(on_progress)).await?;
+            let output = client
+                .call_tool_for(Peer::of(context), &self.remote, arguments, self.timeout, Some(on_progress))
+                .await?;
             self.check(output)
         })
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use toolwright_core::{CancelToken, Secret, text};
 use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -39,6 +40,10 @@ const RESUME_PAUSE: Duration = Duration::from_millis(500);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// How many messages that expect no answer may be on their way at once: answers to what a server asks, mostly. One that
+/// asks more than it takes answers for gets none.
+const MAX_UNASKED: usize = 64;
+
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 * 1024;
 
@@ -62,6 +67,7 @@ pub(crate) struct Link {
     oauth: Option<OAuth>,
     said: Mutex<Said>,
     under_way: Mutex<HashMap<i64, AbortHandle>>,
+    unasked: Arc<Semaphore>,
     legacy: bool,
 }
 
@@ -77,9 +83,10 @@ struct Said {
 impl Link {
     pub(crate) fn new(target: &HttpTarget) -> Result<Self, McpError> {
         let bad = |why: String| McpError::new(McpErrorKind::Start, why);
-        let url = Url::parse(&target.url).map_err(|_| bad(format!("`{}` is no address", target.url)))?;
+        let url =
+            Url::parse(&target.url).map_err(|_| bad(format!("`{}` is no address", target.to_text())))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(bad(format!("`{}` is not an http or https address", target.url)));
+            return Err(bad(format!("`{}` is not an http or https address", target.to_text())));
         }
         let mut headers = HeaderMap::new();
         for (name, value) in &target.headers {
@@ -105,6 +112,7 @@ impl Link {
             oauth,
             said: Mutex::default(),
             under_way: Mutex::default(),
+            unasked: Arc::new(Semaphore::new(MAX_UNASKED)),
             legacy: target.legacy,
         })
     }
@@ -130,9 +138,17 @@ impl Link {
     pub(crate) fn send(self: &Arc<Self>, connection: &Arc<Connection>, outgoing: Outgoing) {
         let (link, connection) = (self.clone(), connection.clone());
         let id = outgoing.id;
+        let place = match id {
+            Some(_) => None,
+            None => match self.unasked.clone().try_acquire_owned() {
+                Ok(place) => Some(place),
+                Err(_) => return,
+            },
+        };
         // Held until the task is on the list, so that a task that is done at once finds itself there.
         let mut under_way = self.under_way();
         let task = tokio::spawn(async move {
+            let _place = place;
             let outcome = link.exchange(&connection, &outgoing).await;
             if let Some(id) = outgoing.id {
                 link.under_way().remove(&id);

@@ -349,9 +349,9 @@ async fn a_forged_or_borrowed_state_is_refused() {
 async fn who_hangs_up_cancels_the_call() {
     let server = serve(None).await;
     let folder = tempfile::tempdir().unwrap();
-    let witness = folder.path().join("witness");
+    let (witness, begun) = (folder.path().join("witness"), folder.path().join("begun"));
     let call = json!({
-        "name": "wait", "arguments": {"seconds": 600.0, "witness": witness}, "_meta": meta()
+        "name": "wait", "arguments": {"seconds": 600.0, "witness": witness, "begun": begun}, "_meta": meta()
     });
     let body = request("tools/call", call).to_string();
     let mut connection = TcpStream::connect(&server.address).await.unwrap();
@@ -362,7 +362,7 @@ async fn who_hangs_up_cancels_the_call() {
         body.len()
     );
     connection.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    eventually("the call began", || begun.exists()).await;
     drop(connection);
     eventually("the tool was stopped", || witness.exists()).await;
 }
@@ -370,11 +370,13 @@ async fn who_hangs_up_cancels_the_call() {
 #[tokio::test]
 async fn requests_to_end_are_answered_before_the_end() {
     let mut server = serve(None).await;
-    let call = json!({"name": "wait", "arguments": {"seconds": 1.0}});
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let call = json!({"name": "wait", "arguments": {"seconds": 1.0, "begun": begun}});
     let mut child = server.child.take().unwrap();
     let pid = child.id().unwrap();
     let (answer, ()) = tokio::join!(server.alone(&[], "tools/call", call), async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        eventually("the call began", || begun.exists()).await;
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     });

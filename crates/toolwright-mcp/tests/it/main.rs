@@ -17,6 +17,7 @@ mod http_bounds;
 mod http_client;
 mod http_client_streams;
 mod misbehaving;
+mod passed_on;
 mod peers;
 mod peers_npm;
 mod pinning;

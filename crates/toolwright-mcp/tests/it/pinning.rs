@@ -6,7 +6,7 @@ use toolwright_core::{ErrorKind, ToolCall, ToolSource as _, Toolset};
 use toolwright_mcp::{Identity, LockFile, LockedServer, Pinning, ToolDefinition};
 use toolwright_runtime::Run;
 
-use crate::support::server;
+use crate::support::{PATIENCE, server};
 
 fn identity() -> Identity {
     Identity { command: "server --stdio".into(), name: "calc".into() }
@@ -156,7 +156,13 @@ async fn a_tool_that_changes_is_suspended_until_it_is_approved_again() {
     let server = server(RUG_PULL).build();
     let run = Run::builder(Toolset::new()).source(server.clone()).build().unwrap();
     assert_eq!(run.call(ToolCall::new("1", "add", json!({}))).await.unwrap().to_text(), "first");
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    // The server says that its tools changed; they are listed again when they are next asked for.
+    let start = std::time::Instant::now();
+    while server.state().tools != ["new"] {
+        assert!(start.elapsed() < PATIENCE, "the change was never seen");
+        server.tools().await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
     let refused = run.call(ToolCall::new("2", "add", json!({}))).await.unwrap();
     assert_eq!(refused.error.unwrap().kind, ErrorKind::Parsing);
     let state = server.state();

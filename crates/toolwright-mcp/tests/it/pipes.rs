@@ -123,8 +123,10 @@ async fn a_call_that_is_dropped_or_late_is_cancelled_at_the_server() {
         }
         eventually("the tool was stopped", || witness.exists()).await;
     }
-    // The server answered the question whether it lives, so it still does.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // The server goes on answering, so it still lives.
+    client.ping().await.unwrap();
+    let sum = client.call_tool("add", json!({"x": 1, "y": 2}), SOON, None).await.unwrap();
+    assert_eq!(sum.structured, Some(json!({"result": 3})));
     assert!(client.closed().is_none());
 }
 
