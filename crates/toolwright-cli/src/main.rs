@@ -33,6 +33,9 @@ use clap::Parser as _;
 
 use crate::args::{Args, Command};
 
+/// The longest that ending the servers of a file may take: two seconds by themselves, two more when they are asked.
+const LAST_MOMENT: std::time::Duration = std::time::Duration::from_secs(6);
+
 fn main() -> ExitCode {
     // A sandbox starts this program again; that instance ends here.
     toolwright::sandbox::launcher::main_if_launcher();
@@ -66,16 +69,16 @@ fn run(args: Args) -> anyhow::Result<()> {
     let outcome = runtime.block_on(async {
         match args.command {
             Command::Call(what) => commands::call::run(what, args.json).await,
-            Command::Step(what) => commands::step::run(what).await,
+            Command::Step(what) => interruptible(commands::step::run(what)).await,
             Command::Ask(what) => commands::ask::run(what, args.json).await,
             Command::Serve(what) => commands::serve::run(what).await,
-            Command::Mcp(what) => commands::mcp::run(what, args.json).await,
+            Command::Mcp(what) => interruptible(commands::mcp::run(what, args.json)).await,
             Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
             Command::Doctor => commands::doctor::run(args.json).await,
             Command::Run(what) => commands::run::run(what).await,
             Command::Chat(what) => chat::run(what).await,
             Command::View(what) => commands::view::run(what).await,
-            Command::Replay(what) => commands::replay::run(what, args.json).await,
+            Command::Replay(what) => interruptible(commands::replay::run(what, args.json)).await,
             // They may have to start the servers a file imports tools from.
             Command::Tools(what) => commands::tools::run(&what, args.json),
             Command::Models(what) => commands::models::run(what, args.json),
@@ -88,7 +91,21 @@ fn run(args: Args) -> anyhow::Result<()> {
             | Command::Diff(_) => Ok(()),
         }
     });
+    // What was started is ended, with everything it started; who takes longer than this to do so is not waited for.
+    runtime.block_on(async {
+        let _ = tokio::time::timeout(LAST_MOMENT, toolwright::mcp::servers_ended()).await;
+    });
     // Work that was abandoned on a time-out or a Ctrl-C must not keep the program alive.
     runtime.shutdown_background();
     outcome
+}
+
+/// Does something until it is done or told to stop. What it started is ended either way.
+async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::select! {
+        // Listened for before anything is started.
+        biased;
+        () = commands::told_to_stop() => anyhow::bail!("stopped by Ctrl-C"),
+        outcome = work => outcome,
+    }
 }

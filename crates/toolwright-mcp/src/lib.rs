@@ -37,7 +37,7 @@ mod transport;
 
 pub use client::{
     Answers, Client, ClientOptions, ElicitReply, Elicitation, Elicitor, Greeting, HttpTarget, Listing,
-    MAX_TOOLS, OnLog, OnProgress, Paying, Sampling, Target, ThroughApprover,
+    MAX_TOOLS, OnLog, OnProgress, Paying, Sampling, Target, ThroughApprover, servers_ended,
 };
 pub use error::{McpError, McpErrorKind};
 pub use jsonrpc::{MAX_MESSAGE_BYTES, MAX_MESSAGE_DEPTH, MAX_MESSAGE_VALUES};

@@ -58,15 +58,7 @@ async fn call_tool(what: McpCall, json: bool) -> anyhow::Result<()> {
         builder = builder.on_event(|event: &Event| call::show(&event.kind));
     }
     let run = builder.build()?;
-    let work = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
-    let result = tokio::select! {
-        result = work => result?,
-        _ = tokio::signal::ctrl_c() => {
-            run.cancel();
-            server.stop().await;
-            anyhow::bail!("stopped by Ctrl-C");
-        }
-    };
+    let result = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments)).await?;
     server.stop().await;
     if json {
         report::line(serde_json::to_string(&result)?)?;
@@ -104,6 +96,15 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
             Some((suspension.tool, suspension.changes))
         })
         .collect();
+    let another = !before.tools.is_empty() && before.identity != now.identity;
+    if another {
+        // Every tool would say so.
+        let ours = |line: &String| !line.starts_with("server.");
+        changes.iter_mut().for_each(|(_, lines)| lines.retain(ours));
+        changes.retain(|(_, lines)| !lines.is_empty());
+        let server = toolwright::mcp::differences(&json!(before.identity), &json!(now.identity));
+        changes.insert(0, ("the server is another one".to_owned(), server));
+    }
     let gone = before.tools.keys().filter(|name| !now.tools.contains_key(*name));
     changes.extend(gone.map(|name| (visible(name), vec!["it is no longer listed".to_owned()])));
     if json {
@@ -122,6 +123,7 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
                 eprintln!("{} tools are as they were approved", now.tools.len());
                 Ok(())
             }
+            _ if another => anyhow::bail!("the server is not the one of the lock"),
             count => anyhow::bail!("{count} of the tools differ from the lock"),
         };
     }
@@ -141,6 +143,9 @@ impl Said {
 
     fn add(&self, line: &str) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.back().is_some_and(|last| *last == toolwright::text::clip(line, 500)) {
+            return;
+        }
         if lines.len() >= Self::LINES {
             lines.pop_front();
         }
@@ -264,8 +269,16 @@ async fn started(server: &McpServer, target: &McpTarget, said: &Said) -> anyhow:
             let place = url.split(['?', '#']).next().unwrap_or_default();
             let place = place.rsplit_once('@').map_or(place, |(_, rest)| rest);
             error.message = format!("{}: {}", printable(place), error.message);
-            "is it running, and is this the address of its endpoint? A server of 2024-11-05 needs --sse"
-                .to_owned()
+            let wants_a_token = why.contains("no authorization") || why.contains("answered 401");
+            let hint = match wants_a_token {
+                true => {
+                    "give it a token you have: --header 'Authorization=Bearer TOKEN', or from a variable: --header Authorization=@VARIABLE"
+                }
+                false => {
+                    "is it running, and is this the address of its endpoint? A server of 2024-11-05 needs --sse"
+                }
+            };
+            hint.to_owned()
         }
         (None, Some(program)) if why.contains("cannot start") => {
             format!("is `{program}` installed, and on the PATH or named by its whole path?")

@@ -20,3 +20,16 @@ pub mod serve;
 pub mod step;
 pub mod tools;
 pub mod view;
+
+/// Waits for Ctrl-C, or for whoever manages services to ask for an end.
+pub async fn told_to_stop() {
+    #[cfg(unix)]
+    if let Ok(mut asked) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = asked.recv() => {}
+        }
+        return;
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}

@@ -75,7 +75,7 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
             settle();
             tokio::select! {
                 served = server.serve_stdio() => served?,
-                () = told_to_stop() => {
+                () = commands::told_to_stop() => {
                     offered.run.cancel();
                     prompted.iter().for_each(|prompted| prompted.run.cancel());
                 }
@@ -238,10 +238,10 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> any
     let stop = CancelToken::new();
     let on_signal = stop.clone();
     tokio::spawn(async move {
-        told_to_stop().await;
+        commands::told_to_stop().await;
         eprintln!("stopping: what is under way is finished first; Ctrl-C again stops at once");
         on_signal.cancel();
-        told_to_stop().await;
+        commands::told_to_stop().await;
         std::process::exit(1);
     });
     listening.run(stop).await;
@@ -266,17 +266,4 @@ fn secret(name: &str) -> anyhow::Result<Secret> {
         problem.hint(format!("for example: export {name}=$(openssl rand -hex 32)"))
     };
     Ok(Secret::new(value.ok_or_else(missing)?))
-}
-
-/// Waits for Ctrl-C, or for whoever manages services to ask for an end.
-async fn told_to_stop() {
-    #[cfg(unix)]
-    if let Ok(mut asked) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = asked.recv() => {}
-        }
-        return;
-    }
-    let _ = tokio::signal::ctrl_c().await;
 }

@@ -135,3 +135,66 @@ fn mistakes_with_servers_say_what_to_do() {
     let shown = crate::show_in(folder.path(), &["serve", "--http", &address], "");
     assert!(shown.contains("another program does") && shown.ends_with("--- exit 2\n"), "{shown}");
 }
+
+/// The processes whose command line names this.
+fn named(mark: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains(mark)).collect()
+}
+
+/// A server that goes on when its input ends.
+fn lingering(folder: &std::path::Path) -> String {
+    let script = folder.join("lingers.sh");
+    std::fs::write(&script, format!("{}\nexec tail -f \"$0\"\n", crate::passed_on::ASKS)).unwrap();
+    script.display().to_string()
+}
+
+#[test]
+fn nothing_of_a_server_is_left_when_the_program_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = lingering(folder.path());
+    let text = format!(
+        "mcp:\n  s: {{transport: stdio, command: /bin/sh, args: ['{script}'], auto_import_scope: shared}}\n"
+    );
+    std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+    for args in [
+        &["tools", "t.yaml"][..],
+        &["call", "s_greet", "-f", "t.yaml"],
+        &["mcp", "list", "--", "/bin/sh", &script],
+    ] {
+        let shown = crate::show_in(folder.path(), args, "");
+        assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+        assert_eq!(named(&script), [""; 0], "{args:?}");
+    }
+}
+
+#[test]
+fn nothing_of_a_server_is_left_after_an_interruption() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("silent.sh").display().to_string();
+    std::fs::write(&script, "touch up; exec tail -f \"$0\"\n").unwrap();
+    let lock = ["mcp", "lock", "--name", "s", "--", "/bin/sh", &script];
+    for args in [&["mcp", "list", "--", "/bin/sh", &script][..], &lock] {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"))
+            .args(args)
+            .current_dir(folder.path())
+            .env_clear()
+            .env("HOME", folder.path())
+            .env("PATH", "/usr/bin:/bin")
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let up = folder.path().join("up");
+        let start = std::time::Instant::now();
+        while !up.exists() {
+            assert!(start.elapsed() < std::time::Duration::from_secs(60), "never started");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        std::fs::remove_file(up).unwrap();
+        let told = std::process::Command::new("kill").args(["-INT", &program.id().to_string()]).status();
+        assert!(told.unwrap().success());
+        assert!(matches!(program.wait().unwrap().code(), Some(1 | 2)));
+        assert_eq!(named(&script), [""; 0], "{args:?}");
+    }
+}

@@ -11,7 +11,7 @@ use crate::terminal::Terminal;
 
 /// A server in shell whose tool `greet` asks who is there, and tells what came back. A call that was called off is not
 /// answered.
-const ASKS: &str = r#"
+pub(crate) const ASKS: &str = r#"
 off=
 while read -r line; do
   id=${line#*\"id\":}; id=${id%%,*}

@@ -26,7 +26,8 @@ pub use self::connection::{OnLog, OnProgress, Paying};
 pub use self::greeting::Greeting;
 use self::listing::Mirrored;
 pub use self::listing::{Listing, MAX_TOOLS};
-use self::supervise::{Reader, forward_errors, supervise, supervise_sandboxed};
+pub use self::supervise::servers_ended;
+use self::supervise::{Reader, Watched, forward_errors, supervise, supervise_sandboxed};
 pub use self::target::{HttpTarget, Target};
 use crate::bridge;
 use crate::error::{McpError, McpErrorKind};
@@ -118,7 +119,13 @@ impl Client {
                 let (connection, reader) = pipes(output, input, &options);
                 tokio::spawn(forward_errors(connection.clone(), errors));
                 let gone = CancelToken::new();
-                tokio::spawn(supervise_sandboxed(connection.clone(), process.handle, reader, gone.clone()));
+                tokio::spawn(supervise_sandboxed(
+                    connection.clone(),
+                    process.handle,
+                    reader,
+                    gone.clone(),
+                    Watched::new(),
+                ));
                 Client::new(connection, options, None, gone).greeted().await
             }
         }
@@ -137,7 +144,7 @@ impl Client {
         let (connection, reader) = pipes(output, input, &options);
         tokio::spawn(forward_errors(connection.clone(), errors));
         let gone = CancelToken::new();
-        tokio::spawn(supervise(connection.clone(), process, reader, gone.clone()));
+        tokio::spawn(supervise(connection.clone(), process, reader, gone.clone(), Watched::new()));
         Client::new(connection, options, pid, gone).greeted().await
     }
 

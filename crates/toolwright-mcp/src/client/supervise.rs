@@ -1,9 +1,10 @@
 //! Watching over the process of a server, from start to end.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::io::AsyncRead;
+use tokio::sync::watch;
 use toolwright_core::{CancelToken, ProcessHandle};
 
 use super::connection::Connection;
@@ -16,6 +17,32 @@ const END_GRACE: Duration = Duration::from_secs(2);
 
 /// The longest line of stderr that is passed on in one piece.
 const MAX_LOG_LINE: usize = 64 * 1024;
+
+/// How many server processes are watched over.
+static WATCHED: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
+
+/// Waits until nothing is left of the servers this program started. Ending one takes a moment, and whoever leaves before
+/// leaves its processes behind. Servers that are still in use are waited for too, so bound the time.
+pub async fn servers_ended() {
+    // The sender lives as long as the program, so there is always an answer.
+    let _ = WATCHED.subscribe().wait_for(|watched| *watched == 0).await;
+}
+
+/// Counts a server until nothing of it is left.
+pub(super) struct Watched(());
+
+impl Watched {
+    pub(super) fn new() -> Self {
+        WATCHED.send_modify(|watched| *watched += 1);
+        Watched(())
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        WATCHED.send_modify(|watched| *watched = watched.saturating_sub(1));
+    }
+}
 
 /// Reads what a server sends, and says why it stopped.
 pub(super) type Reader = tokio::task::JoinHandle<McpError>;
@@ -38,6 +65,7 @@ pub(super) async fn supervise(
     mut process: Process,
     mut reader: Reader,
     gone: CancelToken,
+    _watched: Watched,
 ) {
     const MOMENT: Duration = Duration::from_secs(2);
     let mut status = None;
@@ -89,6 +117,7 @@ pub(super) async fn supervise_sandboxed(
     handle: Box<dyn ProcessHandle>,
     mut reader: Reader,
     gone: CancelToken,
+    _watched: Watched,
 ) {
     tokio::select! {
         () = connection.closed().cancelled() => {

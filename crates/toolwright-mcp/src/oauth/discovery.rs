@@ -46,6 +46,8 @@ pub(super) struct Metadata {
     pub(super) knows_client_addresses: bool,
     /// True when every answer of it says who it is.
     pub(super) says_issuer: bool,
+    /// True when nobody described it, and it is looked for where such servers used to be.
+    pub(super) guessed: bool,
 }
 
 #[derive(Deserialize)]
@@ -154,6 +156,7 @@ pub(super) async fn metadata(
         methods: Vec::new(),
         knows_client_addresses: false,
         says_issuer: false,
+        guessed: true,
     })
 }
 
@@ -179,6 +182,7 @@ fn checked(document: MetadataDocument, server: &Url, reach: Reach) -> Result<Met
         methods: document.token_endpoint_auth_methods_supported,
         knows_client_addresses: document.client_id_metadata_document_supported,
         says_issuer: document.authorization_response_iss_parameter_supported,
+        guessed: false,
     })
 }
 

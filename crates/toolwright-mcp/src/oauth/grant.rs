@@ -78,7 +78,10 @@ pub(super) async fn register(
     let accepted = response.status().is_success();
     let answer = body(response).await?;
     let registered = serde_json::from_slice::<Registered>(&answer).ok().filter(|_| accepted);
-    let registered = registered.ok_or_else(|| refused("the registration", &answer))?;
+    let registered = registered.ok_or_else(|| match metadata.guessed {
+        true => failed("the server wants a token, and does not say where to get one"),
+        false => refused("the registration", &answer),
+    })?;
     Ok(Registration {
         issuer: metadata.issuer.clone(),
         client_id: registered.client_id,
@@ -320,6 +323,7 @@ mod tests {
             methods: Vec::new(),
             knows_client_addresses: false,
             says_issuer,
+            guessed: false,
         }
     }
 
