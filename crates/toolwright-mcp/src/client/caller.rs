@@ -68,8 +68,8 @@ impl Caller {
         can
     }
 
-    /// Asks the client one thing. When that means making the call again, the server is told that nobody answers, once it has
-    /// been told that the call is off.
+    /// Asks the client one thing. When that means making the call again, the server gets an error, once it has been told that
+    /// the call is off.
     pub(super) async fn ask(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         let answers = tokio::select! {
             answers = self.ask_all(vec![(method, params)]) => answers,
@@ -79,7 +79,8 @@ impl Caller {
             Ok(mut answers) => answers.pop().unwrap_or_else(|| Err(not_offered(method))),
             Err(PutOff) => {
                 self.over.cancelled().await;
-                unanswered(method, "cancel")
+                // An error ends what would go on after "nobody answered", and ask the next thing.
+                Err(RpcError::new(-1, "the call was called off"))
             }
         }
     }
