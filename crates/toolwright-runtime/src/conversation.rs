@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use toolwright_core::{CancelToken, Message, Model, ToolCall, ToolError};
 
+use crate::batch;
 use crate::run::{Run, RunEnd};
 use crate::state::RunState;
 use crate::turn::{self, Loop, RunError};
@@ -101,6 +102,16 @@ impl Conversation {
     /// Calls that the model asked for and that have no result yet.
     pub fn pending(&self) -> Vec<ToolCall> {
         turn::unanswered(&self.said.messages)
+    }
+
+    /// Makes the calls that wait for a result. Those that were made have theirs here even when an error ends the rest, so
+    /// that nothing is done twice.
+    pub async fn make_pending(&mut self) -> Result<(), ToolError> {
+        let (inner, results) = (&self.run.inner, batch::Results::default());
+        let tools = inner.refresh_tools().await?;
+        let made = batch::run_into(&results, inner, &tools, self.pending(), &[], &inner.cancel).await;
+        results.take().into_iter().for_each(|result| self.push(Message::Tool(result)));
+        made
     }
 
     /// What stops an answer under way, from another task or a signal handler.

@@ -74,12 +74,11 @@ async fn native(
     }
     let before = conversation.messages().len();
     let pending = conversation.pending();
+    let mut called = Ok(());
     let end = match (what.call, pending.is_empty()) {
         (true, true) => return Err(Usage::new("there are no pending calls to make").into()),
         (true, false) => {
-            for result in run.call_all(pending).await? {
-                conversation.push(Message::Tool(result));
-            }
+            called = conversation.make_pending().await;
             None
         }
         (false, false) => return Err(unanswered(&pending).into()),
@@ -98,7 +97,8 @@ async fn native(
     match end.or_else(|| run.ended()) {
         Some(RunEnd::Limit { limit }) => anyhow::bail!("{limit}"),
         Some(RunEnd::Terminated { reason }) => anyhow::bail!("the run was ended: {reason}"),
-        _ => Ok(()),
+        // What was made before is printed and saved, so that it is not made again.
+        _ => Ok(called?),
     }
 }
 

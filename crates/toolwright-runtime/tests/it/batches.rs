@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
-use toolwright_core::{ErrorKind, ToolDef, ToolError};
-use toolwright_runtime::{EventKind, Run, RunEnd};
+use toolwright_core::{AssistantMessage, ErrorKind, Message, ToolDef, ToolError};
+use toolwright_runtime::{Conversation, EventKind, Run, RunEnd};
 
 use crate::support::{Ears, add, bare, call, plain, sleeper, tools};
 
@@ -91,6 +91,20 @@ async fn a_fatal_error_cancels_siblings_skips_the_rest_and_closes_everything() {
         ears.events().iter().filter(|event| matches!(event.kind, EventKind::CallStarted { .. })).count();
     assert_eq!(started, 2, "the call after the barrier was not begun");
     assert!(matches!(run.ended(), Some(RunEnd::Failed { .. })));
+}
+
+/// Otherwise whoever goes on from the conversation would have it done twice.
+#[tokio::test]
+async fn what_was_done_is_in_the_conversation_even_when_the_rest_is_not() {
+    let boom = plain("boom", |_| async { Err(ToolError::fatal("boom")) });
+    let run = Run::builder(tools([add().with_parallel(false), boom])).build().unwrap();
+    let mut chat = Conversation::new(&run);
+    chat.push(Message::user("go"));
+    let calls = [call("add", json!({"x": 1, "y": 1})), bare("boom")];
+    chat.push(Message::Assistant(AssistantMessage::calls(calls)));
+    assert_eq!(chat.make_pending().await.unwrap_err().message(), "boom");
+    let left: Vec<_> = chat.pending().iter().map(|call| call.name.to_string()).collect();
+    assert_eq!((chat.messages().len(), left), (3, vec!["boom".to_owned()]));
 }
 
 #[tokio::test(start_paused = true)]
