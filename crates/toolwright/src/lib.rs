@@ -78,8 +78,8 @@ pub use toolwright_core::{Cache, Patterns, RateLimit, Retry, glob_match, nearest
 // Calls and their results.
 #[doc(inline)]
 pub use toolwright_core::{
-    ApprovalRequest, Approver, Asker, AssistantMessage, CallNote, Decision, Dispatch, Manner, Message,
-    Origin, ToolCall, ToolResult, Truncation, Watch,
+    ApprovalRequest, Approver, Asker, AssistantMessage, CONFIDENTIAL, CallNote, Decision, Dispatch, Manner,
+    Message, Origin, ToolCall, ToolResult, Truncation, Watch,
 };
 // Models, as the loop sees them.
 #[doc(inline)]
@@ -91,7 +91,7 @@ pub use toolwright_core::{
 #[doc(inline)]
 pub use toolwright_core::{
     Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
-    Preparation, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
+    PLACEHOLDER_TIME, Preparation, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
 };
 #[doc(inline)]
 pub use toolwright_core::{schema, text, time};

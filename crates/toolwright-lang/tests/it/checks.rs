@@ -5,7 +5,7 @@ use toolwright_lang::{Source, load, load_all};
 use crate::support::{host, loaded, problems, short};
 
 fn found(text: &str) -> Vec<String> {
-    load_all(Source::text("test.yaml", text), &host())
+    load_all(Source::text("test.yaml", text), &host().applies(["policy", "limits", "sandbox"]))
         .check()
         .iter()
         .map(|problem| format!("{} {}", problem.severity.as_str(), short(problem)))
