@@ -236,9 +236,9 @@ mod tests {
         guards.list.iter().map(|guard| (guard.path.display().to_string(), guard.pin)).collect()
     }
 
-    /// Shown as `/work`, wherever it is.
+    /// Shown as `/shown`, wherever it is.
     fn prepare(dir: &Path, protect: &[PathBuf]) -> Result<Guards, (PathBuf, io::Error)> {
-        Guards::prepare(&[Writable { at: dir.to_owned(), shown: "/work".into() }], protect)
+        Guards::prepare(&[Writable { at: dir.to_owned(), shown: "/shown".into() }], protect)
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
             (".git/config", false),
             (".git/hooks", false),
         ];
-        assert_eq!(guarded(&first), want.map(|(path, pin)| (format!("/work/{path}"), pin)));
+        assert_eq!(guarded(&first), want.map(|(path, pin)| (format!("/shown/{path}"), pin)));
         let second = prepare(&dir, &protect).unwrap();
         assert_eq!(guarded(&second), guarded(&first));
         drop(first);
@@ -312,7 +312,7 @@ mod tests {
         mark(pipe.as_fd()).unwrap();
         drop(pipe);
         let guards = prepare(&dir, &[".mcp.json".into()]).unwrap();
-        assert_eq!(guarded(&guards), [("/work/.mcp.json".to_owned(), false)]);
+        assert_eq!(guarded(&guards), [("/shown/.mcp.json".to_owned(), false)]);
         drop(guards);
         assert!(dir.join(".mcp.json").exists(), "it is nobody's placeholder");
         fs::remove_dir_all(dir).unwrap();
