@@ -1,6 +1,7 @@
 //! Files of tools: what the program lends to them, and how their problems are shown.
 
 use std::collections::HashMap;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use toolwright::data::DataTools;
@@ -11,7 +12,7 @@ use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, Limits, Policy,
 
 use crate::answers::Later;
 use crate::report::Usage;
-use crate::{commands, models, prompt, report, toolbox};
+use crate::{commands, models, prompt, report, tokens, toolbox};
 
 /// Where approved definitions of the tools of MCP servers are kept.
 const LOCK: &str = "tools.lock";
@@ -162,6 +163,8 @@ fn importer(data: DataTools, later: Later) -> Importer {
     Importer::new()
         .data(data)
         .answers(move |server| later.answers(server.trust().sampling.as_deref()))
+        // Whoever started us without a terminal, as MCP clients do, cannot be asked.
+        .oauth(|| tokens::options(std::io::stderr().is_terminal()).unwrap_or_default())
         .lock(LOCK)
         .on_suspended(|server, Suspension { tool, changes }| {
             eprintln!("`{tool}` of the server `{server}` is not what {LOCK} approved, and is left out:");

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use toolwright::mcp::{
-    Answers, HttpTarget, LockFile, LoopbackBrowser, McpServer, McpServerBuilder, OAuthOptions, ServerCommand,
-    ServerStatus, Target, TokenStore, visible,
+    Answers, HttpTarget, LockFile, McpServer, McpServerBuilder, ServerCommand, ServerStatus, Target, visible,
 };
 use toolwright::{ErrorInfo, ErrorKind, Event, ExecRequest, Run, Secret, ToolCall, ToolSource as _, Toolset};
 
@@ -184,7 +183,7 @@ async fn server(target: &McpTarget) -> anyhow::Result<(McpServerBuilder, Said)> 
     Ok((builder, said))
 }
 
-/// A server with an address. Tokens are kept in the user's data folder.
+/// A server with an address.
 fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
     if !(url.starts_with("https://") || url.starts_with("http://")) {
         let problem = Usage::new(format!("`{url}` is not the address of a server"));
@@ -207,17 +206,7 @@ fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
     if target.sse {
         address = address.legacy_sse();
     }
-    let mut oauth = OAuthOptions::default();
-    oauth.browser = Some(Arc::new(LoopbackBrowser::new(|page| {
-        eprintln!(
-            "The server wants you to allow this. Open this page in your browser:\n\n    {}\n",
-            printable(page)
-        );
-    })?));
-    if let Some(folder) = crate::runs::data() {
-        oauth.store = TokenStore::in_file(folder.join("mcp-tokens.json"));
-    }
-    Ok(address.oauth(oauth))
+    Ok(address.oauth(crate::tokens::options(true)?))
 }
 
 async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {

@@ -169,6 +169,34 @@ fn nothing_of_a_server_is_left_when_the_program_has_ended() {
     }
 }
 
+/// Runs the program in a folder whose server says that it is up, and stops it then with a signal. How it ended is told.
+fn stopped(folder: &std::path::Path, args: &[&str], signal: &str) -> std::process::ExitStatus {
+    let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(args)
+        .current_dir(folder)
+        .env_clear()
+        .env("HOME", folder)
+        .env("PATH", "/usr/bin:/bin")
+        .stdin(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let up = folder.join("up");
+    soon("never started", || up.exists());
+    std::fs::remove_file(up).unwrap();
+    let told = std::process::Command::new("kill").args([signal, &program.id().to_string()]).status();
+    assert!(told.unwrap().success());
+    program.wait().unwrap()
+}
+
+fn soon(otherwise: &str, mut done: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !done() {
+        assert!(start.elapsed() < std::time::Duration::from_secs(60), "{otherwise}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn nothing_of_a_server_is_left_after_an_interruption() {
     let folder = tempfile::tempdir().unwrap();
@@ -176,25 +204,26 @@ fn nothing_of_a_server_is_left_after_an_interruption() {
     std::fs::write(&script, "touch up; exec tail -f \"$0\"\n").unwrap();
     let lock = ["mcp", "lock", "--name", "s", "--", "/bin/sh", &script];
     for args in [&["mcp", "list", "--", "/bin/sh", &script][..], &lock] {
-        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"))
-            .args(args)
-            .current_dir(folder.path())
-            .env_clear()
-            .env("HOME", folder.path())
-            .env("PATH", "/usr/bin:/bin")
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let up = folder.path().join("up");
-        let start = std::time::Instant::now();
-        while !up.exists() {
-            assert!(start.elapsed() < std::time::Duration::from_secs(60), "never started");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        std::fs::remove_file(up).unwrap();
-        let told = std::process::Command::new("kill").args(["-INT", &program.id().to_string()]).status();
-        assert!(told.unwrap().success());
-        assert!(matches!(program.wait().unwrap().code(), Some(1 | 2)));
+        let status = stopped(folder.path(), args, "-INT");
+        assert!(matches!(status.code(), Some(1 | 2)), "{status}");
         assert_eq!(named(&script), [""; 0], "{args:?}");
+    }
+}
+
+#[test]
+fn a_server_that_ignores_everything_ends_soon_after_a_program_that_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("deaf.sh").display().to_string();
+    // A helper leaves the group, and the environment of the server itself is empty.
+    let text = "trap '' TERM INT HUP\nsetsid tail -f \"$0\" &\ntouch up\nexec env -i tail -f \"$0\"\n";
+    std::fs::write(&script, text).unwrap();
+    let text = format!(
+        "mcp: {{s: {{transport: stdio, command: /bin/sh, args: [{script}], auto_import_scope: shared}}}}\n"
+    );
+    std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+    for signal in ["-INT", "-TERM", "-KILL"] {
+        let status = stopped(folder.path(), &["call", "think", "-f", "t.yaml"], signal);
+        assert!(!status.success(), "{signal}: {status}");
+        soon(&format!("left after {signal}"), || named(&script).is_empty());
     }
 }

@@ -192,15 +192,32 @@ impl Connection {
                 () = self.closed.cancelled() => Err(self.why_closed()),
             }
         };
-        match tokio::time::timeout(timeout, exchange).await {
-            Ok(answer) => {
+        tokio::select! {
+            biased;
+            answer = exchange => {
                 waiting.done = true;
                 answer
             }
-            Err(_) => Err(McpError::new(
+            () = self.run_out(timeout) => Err(McpError::new(
                 McpErrorKind::Timeout,
                 format!("the server did not answer `{method}` within {timeout:?}"),
             )),
+        }
+    }
+
+    /// Ends after this long. The time in which a person is asked whether we may use the server does not count.
+    async fn run_out(&self, mut left: Duration) {
+        let Some(mut asking) = self.link().and_then(|link| link.asking()) else {
+            return tokio::time::sleep(left).await;
+        };
+        loop {
+            let start = tokio::time::Instant::now();
+            if tokio::time::timeout(left, asking.wait_for(|asking| *asking)).await.is_err() {
+                return;
+            }
+            left = left.saturating_sub(start.elapsed());
+            // The sender lives as long as the connection does.
+            let _ = asking.wait_for(|asking| !*asking).await;
         }
     }
 

@@ -77,7 +77,7 @@ impl HttpTarget {
         self
     }
 
-    /// Gets a token where the server asks for one.
+    /// Gets a token where the server asks for one, unless a header `Authorization` is sent.
     #[must_use]
     pub fn oauth(mut self, options: OAuthOptions) -> Self {
         self.oauth = Some(options);

@@ -53,6 +53,7 @@ pub(super) async fn register(
     metadata: &Metadata,
     name: &str,
     redirect_uri: String,
+    scopes: &[String],
 ) -> Result<Registration, McpError> {
     let Some(endpoint) = &metadata.registration_endpoint else {
         return Err(failed("the authorization server takes no new clients; give it a client id"));
@@ -64,7 +65,7 @@ pub(super) async fn register(
             .find(|method| known.iter().any(|known| known == method))
             .unwrap_or("none"),
     };
-    let about = json!({
+    let mut about = json!({
         "client_name": name,
         "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
@@ -72,6 +73,10 @@ pub(super) async fn register(
         "token_endpoint_auth_method": method,
         "application_type": "native"
     });
+    // Servers may allow a client nothing beyond what it registered for.
+    if let Some(about) = about.as_object_mut().filter(|_| !scopes.is_empty()) {
+        about.insert("scope".to_owned(), scopes.join(" ").into());
+    }
     let request = http.post(endpoint.clone()).header("content-type", "application/json");
     let response = request.timeout(TIME).body(about.to_string()).send().await;
     let response = response.map_err(|_| failed("cannot reach the place to register"))?;
@@ -88,6 +93,7 @@ pub(super) async fn register(
         client_secret: registered.client_secret.map(Secret::new),
         method: registered.token_endpoint_auth_method,
         redirect_uri,
+        scopes: scopes.to_vec(),
     })
 }
 
@@ -183,6 +189,7 @@ pub(super) async fn as_machine(
                 client_secret: Some(client_secret.clone()),
                 method: None,
                 redirect_uri: String::new(),
+                scopes: Vec::new(),
             };
             proven(&client, &metadata.methods)
         }
@@ -247,7 +254,8 @@ fn proven(client: &Registration, methods: &[String]) -> Proof {
         "none" => Proof { header: None, form: vec![id] },
         _ => {
             let pair = format!("{}:{}", encoded(&client.client_id), encoded(secret.expose()));
-            Proof { header: Some(format!("Basic {}", STANDARD.encode(pair))), form: Vec::new() }
+            // Servers made with the official Python package look for the name in the form even then.
+            Proof { header: Some(format!("Basic {}", STANDARD.encode(pair))), form: vec![id] }
         }
     }
 }
@@ -334,6 +342,7 @@ mod tests {
             client_secret: None,
             method: None,
             redirect_uri: "http://127.0.0.1:5/callback".into(),
+            scopes: Vec::new(),
         };
         let back = format!("http://127.0.0.1:5/callback?{query}");
         code(&back, &client, &metadata(says_issuer), "s").map_err(|error| error.to_string())

@@ -15,6 +15,7 @@ mod store;
 use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
 use toolwright_core::Secret;
 use toolwright_net::reqwest::{self, Url};
 use toolwright_net::{Dial, Proxies, Reach};
@@ -103,6 +104,8 @@ pub(crate) struct OAuth {
     state: Mutex<Kept>,
     /// Held while a token is fetched, so that this happens once.
     fetching: tokio::sync::Mutex<()>,
+    /// True while a person is asked.
+    asking: watch::Sender<bool>,
     /// What dials authorization servers, whose addresses the server names.
     far: tokio::sync::OnceCell<(Reach, reqwest::Client)>,
 }
@@ -111,7 +114,13 @@ impl OAuth {
     pub(crate) fn new(http: reqwest::Client, server: Url, options: OAuthOptions) -> Result<Self, McpError> {
         let kept = options.store.load(server.as_str()).map_err(|why| failed(&why))?.unwrap_or_default();
         let (state, fetching) = (Mutex::new(kept), tokio::sync::Mutex::default());
-        Ok(OAuth { http, server, options, state, fetching, far: tokio::sync::OnceCell::new() })
+        let (asking, far) = (watch::Sender::new(false), tokio::sync::OnceCell::new());
+        Ok(OAuth { http, server, options, state, fetching, asking, far })
+    }
+
+    /// Tells when a person is asked, which takes as long as people take.
+    pub(crate) fn asking(&self) -> watch::Receiver<bool> {
+        self.asking.subscribe()
     }
 
     /// What dials authorization servers, and where to: a server on the public internet cannot send us into the network
@@ -192,7 +201,8 @@ impl OAuth {
                         "the server wants a person to allow this, and there is nobody to ask",
                     ));
                 };
-                let client = self.registration(&metadata, browser.redirect_uri()).await?;
+                let client = self.registration(&metadata, browser.redirect_uri(), &scopes).await?;
+                let _asking = Asking::new(&self.asking);
                 let tokens =
                     grant::as_person(http, &metadata, &client, &*browser, &resource, &scopes).await?;
                 self.state().registration = Some(client);
@@ -233,6 +243,7 @@ impl OAuth {
         &self,
         metadata: &Metadata,
         redirect_uri: String,
+        scopes: &[String],
     ) -> Result<Registration, McpError> {
         if let Some(given) = &self.options.registered
             && given.issuer.as_ref().is_none_or(|issuer| *issuer == metadata.issuer)
@@ -243,6 +254,7 @@ impl OAuth {
                 client_secret: given.client_secret.clone(),
                 method: None,
                 redirect_uri,
+                scopes: scopes.to_vec(),
             });
         }
         if let Some(url) =
@@ -254,17 +266,19 @@ impl OAuth {
                 client_secret: None,
                 method: Some("none".to_owned()),
                 redirect_uri,
+                scopes: scopes.to_vec(),
             });
         }
         let known = self.state().registration.clone();
         if let Some(known) = known
             && known.issuer == metadata.issuer
             && known.redirect_uri == redirect_uri
+            && scopes.iter().all(|scope| known.scopes.contains(scope))
         {
             return Ok(known);
         }
         let (_, http) = self.far().await?;
-        grant::register(http, metadata, &self.options.client_name, redirect_uri).await
+        grant::register(http, metadata, &self.options.client_name, redirect_uri, scopes).await
     }
 
     /// Trades a refresh token for a new access token.
@@ -285,6 +299,22 @@ impl OAuth {
         let kept = state.clone();
         drop(state);
         self.options.store.save(self.server.as_str(), &kept).map_err(|why| failed(&why))
+    }
+}
+
+/// Says that a person is asked, until it is dropped.
+struct Asking<'a>(&'a watch::Sender<bool>);
+
+impl<'a> Asking<'a> {
+    fn new(asking: &'a watch::Sender<bool>) -> Self {
+        asking.send_replace(true);
+        Asking(asking)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
     }
 }
 

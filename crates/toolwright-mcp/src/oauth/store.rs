@@ -49,6 +49,9 @@ pub(super) struct Registration {
     #[serde(default)]
     pub(super) method: Option<String>,
     pub(super) redirect_uri: String,
+    /// What it said it would ask for; some servers allow nothing else.
+    #[serde(default)]
+    pub(super) scopes: Vec<String>,
 }
 
 /// The tokens for one server.

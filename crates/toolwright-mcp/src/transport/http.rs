@@ -100,11 +100,9 @@ impl Link {
         let https = url.scheme() == "https" || target.oauth.is_some();
         let client = toolwright_net::client(https, target.connect, target.read)
             .map_err(|error| bad(error.to_string()))?;
-        let oauth = target
-            .oauth
-            .clone()
-            .map(|options| OAuth::new(client.clone(), url.clone(), options))
-            .transpose()?;
+        // Who gives a token of its own wants no other.
+        let oauth = target.oauth.clone().filter(|_| !headers.contains_key("authorization"));
+        let oauth = oauth.map(|options| OAuth::new(client.clone(), url.clone(), options)).transpose()?;
         Ok(Link {
             client,
             url,
@@ -269,6 +267,11 @@ impl Link {
             drop(response);
             oauth.answer(&challenge, token.as_ref()).await?;
         }
+    }
+
+    /// Tells when a person is asked whether we may use the server; `None` where that never happens.
+    pub(crate) fn asking(&self) -> Option<tokio::sync::watch::Receiver<bool>> {
+        self.oauth.as_ref().map(OAuth::asking)
     }
 
     async fn token(&self) -> Option<Secret> {

@@ -3,3 +3,4 @@
 pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod stdio;
+mod watchdog;

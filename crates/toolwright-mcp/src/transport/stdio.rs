@@ -1,7 +1,7 @@
 //! Server processes: how one is started, and how its whole tree is ended.
 //!
 //! A server runs in a process group of its own and carries a mark in its environment, so that helpers which left the
-//! group, or were orphaned, are found and ended too.
+//! group, or were orphaned, are found and ended too. A watchdog ends it when this program cannot.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,6 +11,8 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::process::{Child, Command};
+
+use super::watchdog::Watchdog;
 
 /// The variables a server is given unless told otherwise: what programs need to find their files and speak the
 /// user's language, and nothing that is likely to be a secret.
@@ -30,7 +32,7 @@ pub const DEFAULT_ENVIRONMENT: [&str; 12] = [
 ];
 
 /// The variable that marks every process of a server.
-const MARK: &str = "TOOLWRIGHT_MCP_TREE";
+pub(super) const MARK: &str = "TOOLWRIGHT_MCP_TREE";
 
 /// How a server process is started. No shell is involved.
 #[derive(Clone)]
@@ -106,8 +108,13 @@ impl ServerCommand {
         }
         #[cfg(unix)]
         command.process_group(0);
+        // It watches before there is anything to watch over, so that no moment is left out.
+        let mut watchdog = Watchdog::new(&format!("{MARK}={mark}"));
         let child = command.spawn()?;
-        let tree = Tree { root: child.id(), mark };
+        if let (Some(watchdog), Some(root)) = (&mut watchdog, child.id()) {
+            watchdog.watch(root);
+        }
+        let tree = Tree { root: child.id(), mark, _watchdog: watchdog };
         Ok(Process { child, tree })
     }
 }
@@ -134,6 +141,8 @@ pub(crate) struct Process {
 pub(crate) struct Tree {
     root: Option<u32>,
     mark: String,
+    /// Called off with the tree.
+    _watchdog: Option<Watchdog>,
 }
 
 impl Tree {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolwright_core::{Content, ErrorKind};
-use toolwright_mcp::{Client, ClientOptions, ServerCommand};
+use toolwright_core::{BoxFuture, Content, ErrorKind};
+use toolwright_mcp::{Browser, Client, ClientOptions, HttpTarget, OAuthOptions, ServerCommand};
 
 use crate::support::example;
 
@@ -105,5 +105,49 @@ async fn check_server(test: &str, script: &str) {
     assert_eq!(late.unwrap_err().kind(), ErrorKind::Timeout);
     let after = client.call_tool("wait", json!({"seconds": 1}), soon, None).await.unwrap();
     assert_eq!(after.to_text(), "waited");
+    client.close().await;
+}
+
+/// A person who allows what the page asks, which sends them straight back.
+struct Willing;
+
+impl Browser for Willing {
+    fn redirect_uri(&self) -> String {
+        "http://127.0.0.1:5/callback".to_owned()
+    }
+
+    fn visit<'a>(&'a self, page: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let soon = Duration::from_secs(60);
+            let client = toolwright_net::client(false, soon, soon).unwrap();
+            let answer = client.get(page).send().await.map_err(|error| error.to_string())?;
+            let back = answer.headers().get("location").ok_or_else(|| format!("{answer:?}"))?;
+            Ok(back.to_str().unwrap().to_owned())
+        })
+    }
+}
+
+#[tokio::test]
+async fn our_client_is_allowed_into_a_guarded_fastmcp_server() {
+    let Some(python) = python("our_client_is_allowed_into_a_guarded_fastmcp_server") else { return };
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let mut server = tokio::process::Command::new(python);
+    server.arg(beside("fastmcp_guarded.py")).arg(port.to_string()).kill_on_drop(true);
+    let _server = server.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let up = async {
+        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), up).await.expect("the server starts");
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(Arc::new(Willing));
+    let target = HttpTarget::new(format!("http://127.0.0.1:{port}/mcp")).oauth(oauth);
+    let client = Client::dial(&target, ClientOptions::default()).await.unwrap();
+    let said =
+        client.call_tool("hello", json!({"name": "Ada"}), Duration::from_secs(60), None).await.unwrap();
+    assert_eq!(said.to_text(), "hello Ada");
     client.close().await;
 }

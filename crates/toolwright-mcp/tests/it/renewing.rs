@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolwright_core::{BoxFuture, ErrorKind};
-use toolwright_mcp::{Browser, Client, HttpTarget, OAuthOptions, TokenStore};
+use toolwright_core::{BoxFuture, ErrorKind, Secret};
+use toolwright_mcp::{Browser, Client, HttpTarget, McpErrorKind, OAuthOptions, TokenStore};
 
 use crate::http_client::{Scripted, answer, greeting, options, result, scripted};
 use crate::support::PATIENCE;
@@ -132,6 +133,45 @@ async fn a_token_that_ended_is_renewed_and_the_call_made_again() {
     world.good.store(0, Ordering::SeqCst);
     assert_eq!(hello(&client).await.unwrap().to_text(), "hello");
     assert_eq!(person.0.load(Ordering::SeqCst), 2);
+}
+
+/// A person who reads before allowing.
+struct Slow(Duration, Person);
+
+impl Browser for Slow {
+    fn redirect_uri(&self) -> String {
+        self.1.redirect_uri()
+    }
+
+    fn visit<'a>(&'a self, page: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            tokio::time::sleep(self.0).await;
+            self.1.visit(page).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_person_may_take_longer_than_a_server() {
+    let (_world, server) = world().await;
+    let mut hasty = options();
+    hasty.start_timeout = Duration::from_secs(2);
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(Arc::new(Slow(Duration::from_secs(3), Person::default())));
+    Client::dial(&HttpTarget::new(&server.url).oauth(oauth), hasty).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_of_ones_own_is_not_replaced() {
+    let (_world, server) = world().await;
+    let person = Arc::new(Person::default());
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(person.clone());
+    let target =
+        HttpTarget::new(&server.url).header("Authorization", Secret::new("Bearer stale")).oauth(oauth);
+    let error = Client::dial(&target, options()).await.unwrap_err();
+    assert_eq!(error.kind(), McpErrorKind::Unauthorized, "{error}");
+    assert_eq!(person.0.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]

@@ -13,8 +13,8 @@ use toolwright_lang::Imports;
 use toolwright_lang::Server;
 #[cfg(feature = "mcp")]
 use toolwright_mcp::{
-    Answers, HttpTarget, LockFile, LockedServer, McpServer, Pinning, ServerCommand, ServerStatus, Suspension,
-    Target,
+    Answers, HttpTarget, LockFile, LockedServer, McpServer, OAuthOptions, Pinning, ServerCommand,
+    ServerStatus, Suspension, Target,
 };
 
 /// Finds what files import, for [`Host::imports`](crate::lang::Host::imports): tools by the names other systems give them
@@ -38,6 +38,8 @@ pub struct Importer {
     #[cfg(feature = "mcp")]
     answers: Option<AnswersFor>,
     #[cfg(feature = "mcp")]
+    oauth: Option<TokensFor>,
+    #[cfg(feature = "mcp")]
     lock: Option<PathBuf>,
     #[cfg(feature = "mcp")]
     on_suspended: Option<OnSuspended>,
@@ -46,6 +48,10 @@ pub struct Importer {
 /// Who answers a server of a file.
 #[cfg(feature = "mcp")]
 type AnswersFor = Arc<dyn Fn(&Server) -> Answers + Send + Sync>;
+
+/// How a client comes by the tokens of a server that wants one.
+#[cfg(feature = "mcp")]
+type TokensFor = Arc<dyn Fn() -> OAuthOptions + Send + Sync>;
 
 /// Is told the name of a server, and which of its tools is not what was approved.
 #[cfg(feature = "mcp")]
@@ -70,6 +76,15 @@ impl Importer {
     #[must_use]
     pub fn answers(mut self, answers: impl Fn(&Server) -> Answers + Send + Sync + 'static) -> Self {
         self.answers = Some(Arc::new(answers));
+        self
+    }
+
+    /// Says how to come by the token of a server that asks for one. Servers that are sent an `Authorization` of the file's own
+    /// are not asked for another.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn oauth(mut self, tokens: impl Fn() -> OAuthOptions + Send + Sync + 'static) -> Self {
+        self.oauth = Some(Arc::new(tokens));
         self
     }
 
@@ -122,7 +137,7 @@ impl Imports for Importer {
     #[cfg(feature = "mcp")]
     fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
         let answers = self.answers.as_ref().map(|answers| answers(server)).unwrap_or_default();
-        let mut builder = McpServer::builder(name, target(server)?).answers(answers);
+        let mut builder = McpServer::builder(name, target(server, self.oauth.as_ref())?).answers(answers);
         if let Some(lock) = self.lock.as_deref().map(|path| locked(path, name)).transpose()?.flatten() {
             builder = builder.pinning(Pinning::Locked(lock));
         }
@@ -142,7 +157,7 @@ impl Imports for Importer {
 
 /// Where a server is, as the file says it.
 #[cfg(feature = "mcp")]
-fn target(server: &Server) -> Result<Target, ToolError> {
+fn target(server: &Server, tokens: Option<&TokensFor>) -> Result<Target, ToolError> {
     Ok(match server {
         Server::Stdio { command, args, env, cwd, sandbox: None, .. } => {
             let mut command = ServerCommand::new(command).args(args);
@@ -167,6 +182,9 @@ fn target(server: &Server) -> Result<Target, ToolError> {
             let mut target = HttpTarget::new(url);
             for (name, value) in headers {
                 target = target.header(name, toolwright_core::Secret::new(value.as_str()));
+            }
+            if let Some(tokens) = tokens {
+                target = target.oauth(tokens());
             }
             target = if *sse { target.legacy_sse() } else { target };
             target = timeout.map_or(target.clone(), |time| target.timeout(time));
