@@ -16,7 +16,7 @@ use crate::policy::Policy;
 use crate::sys::{self, mount};
 
 /// The modification time that marks a placeholder.
-const MARK: libc::time_t = toolwright_core::PLACEHOLDER_TIME;
+const MARK: i64 = toolwright_core::PLACEHOLDER_TIME;
 
 /// How often a placeholder is tried to be held, 5 ms apart.
 const TRIES: usize = 200;

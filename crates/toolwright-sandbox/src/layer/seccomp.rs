@@ -210,7 +210,8 @@ pub const RULES: &[Rule] = &[
         verdict: Verdict::Errno(0),
     },
 ];
-const CORE: u32 = libc::RLIMIT_CORE;
+/// `RLIMIT_CORE`, as the kernel has it: C libraries do not agree on its type.
+const CORE: u32 = 4;
 
 /// The older forms of the same calls.
 #[cfg(target_arch = "x86_64")]

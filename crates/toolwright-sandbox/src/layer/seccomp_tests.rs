@@ -131,6 +131,7 @@ fn the_limit_on_core_dumps_is_read_and_never_set() {
     let prlimit = |resource: u32, new: u64| {
         decide(&Network::Off, ARCH, libc::SYS_prlimit64 as u32, [0, resource.into(), new, 0, 0, 0])
     };
+    assert_eq!(CORE, libc::RLIMIT_CORE);
     assert_eq!(prlimit(CORE, 0), Verdict::Allow);
     assert_eq!(prlimit(CORE, 1 << 32), Verdict::Errno(0));
     assert_eq!(prlimit(libc::RLIMIT_NOFILE, 4096), Verdict::Allow);

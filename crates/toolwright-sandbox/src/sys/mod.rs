@@ -279,8 +279,10 @@ pub(crate) fn raise_loopback() -> io::Result<()> {
         *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // C libraries do not agree on the type of a request.
+    let raise = libc::SIOCSIFFLAGS as _;
     // SAFETY: `SIOCSIFFLAGS` reads one `ifreq` from the pointer.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) }.into()).map(drop)
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), raise, &raw const request) }.into()).map(drop)
 }
 
 /// Bytes the kernel's random generator made.

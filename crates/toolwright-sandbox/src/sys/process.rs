@@ -143,8 +143,14 @@ pub(crate) fn new_session() -> io::Result<()> {
     check(unsafe { libc::setsid() }.into()).map(drop)
 }
 
+/// The number of a resource that can be limited. C libraries do not agree on its type.
+#[cfg(target_env = "musl")]
+pub(crate) type Resource = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+pub(crate) type Resource = libc::__rlimit_resource_t;
+
 /// The most this process may ask for of one resource.
-pub(crate) fn hard_limit(resource: libc::__rlimit_resource_t) -> io::Result<u64> {
+pub(crate) fn hard_limit(resource: Resource) -> io::Result<u64> {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to one `rlimit`.
     check(unsafe { libc::getrlimit(resource, &raw mut now) }.into())?;
@@ -152,7 +158,7 @@ pub(crate) fn hard_limit(resource: libc::__rlimit_resource_t) -> io::Result<u64>
 }
 
 /// Sets soft and hard limit of one resource, never raising the hard one.
-pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+pub(crate) fn limit(resource: Resource, value: u64) -> io::Result<()> {
     let value = value.min(hard_limit(resource)?);
     let wanted = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: the pointer is to one `rlimit`.
