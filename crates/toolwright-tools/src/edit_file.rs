@@ -67,8 +67,9 @@ fn edit(file: &str, arguments: &EditFile) -> Result<(String, u64), ToolError> {
         && *expected != found
     {
         return Err(ToolError::new(format!(
-            "{expected} occurrences were expected in {path}, and there are {found}"
-        )));
+            "`old_string` was expected {expected} times in {path}, and is there {found} times"
+        ))
+        .hint("nothing was changed; give `expected_count` the right number, or leave it out"));
     }
     if found > 1 && !replace_all {
         return Err(ToolError::new(format!("`old_string` is in {path} {found} times"))
