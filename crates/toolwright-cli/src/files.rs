@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 
 use toolwright::data::DataTools;
 use toolwright::file::{self, Importer};
-use toolwright::lang::{Diagnostic, Host, Loaded, MissingEnv, Severity, find_dotenv, load, parse_dotenv};
+use toolwright::lang::{
+    Diagnostic, Host, Loaded, MissingEnv, Severity, find_dotenv, load, load_all, parse_dotenv,
+};
 use toolwright::mcp::Suspension;
-use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, Limits, Policy, RunBuilder, ToolError};
+use toolwright::{Limits, Policy, RunBuilder, ToolError};
 
 use crate::answers::Later;
+use crate::prompt::Terminal;
 use crate::report::Usage;
 use crate::{commands, models, prompt, report, tokens, toolbox};
 
@@ -28,6 +31,21 @@ pub fn default() -> Option<PathBuf> {
         eprintln!("using {DEFAULT}, which is here");
     }
     there.then_some(path)
+}
+
+/// The default file, when there is one here that says something about a sandbox or limits: that holds for built-in tools too.
+/// Its servers are not started.
+pub fn around() -> anyhow::Result<Option<Loaded>> {
+    let path = Path::new(DEFAULT);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let loaded = load_all(path, &host(MissingEnv::Empty, Later::default())?.offline());
+    let says = ["sandbox", "limits"].iter().any(|section| loaded.section(section).is_some());
+    if says {
+        eprintln!("using the sandbox and the limits of {DEFAULT}, which is here");
+    }
+    Ok(says.then_some(loaded))
 }
 
 /// An error when a file that was named is not there.
@@ -117,24 +135,17 @@ pub fn policy(loaded: &Loaded) -> anyhow::Result<Option<Policy>> {
     Ok(file::policy(loaded).map_err(wrong)?)
 }
 
-/// A run that a person started, so that its calls are approved, also those that wait for a person's word.
-pub fn started_by_a_person(builder: RunBuilder) -> RunBuilder {
-    builder.policy(Policy::approve_all()).approver(Person)
+/// A run that a person started, so that its calls are approved, also those that wait for a person's word. The calls of models
+/// inside them are decided about as in `ask`.
+pub fn started_by_a_person(loaded: Option<&Loaded>, builder: RunBuilder) -> anyhow::Result<RunBuilder> {
+    let builder = govern(loaded, None, builder)?.started_by_person();
+    Ok(match Terminal::if_there() {
+        Some(terminal) => builder.approver(terminal),
+        None => builder,
+    })
 }
 
-struct Person;
-
-impl Approver for Person {
-    fn name(&self) -> &str {
-        "person"
-    }
-
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async { Decision::Approve })
-    }
-}
-
-/// What a file says about runs a person started: its limits.
+/// What a file says about runs of any kind: its limits.
 pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> anyhow::Result<RunBuilder> {
     Ok(file::apply_limits(loaded, builder).map_err(wrong)?)
 }

@@ -172,12 +172,32 @@ fn reached(host: &str) -> Option<String> {
     (!host.is_empty() && host.chars().all(plain)).then_some(host)
 }
 
-/// The address in `OLLAMA_HOST`, which may leave out the scheme and the port.
+/// The address in `OLLAMA_HOST`, read as Ollama reads it: it may leave out the scheme, the host and the port.
+fn ollama_url() -> Option<String> {
+    ollama_url_of(&std::env::var("OLLAMA_HOST").ok()?)
+}
+
+fn ollama_url_of(set: &str) -> Option<String> {
+    let (scheme, usual, rest) = match set.split_once("://") {
+        Some(("https", rest)) => ("https", 443, rest),
+        Some(("http", rest)) => ("http", 80, rest),
+        Some(_) => return None,
+        None => ("http", 11434, set),
+    };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = if host.starts_with(':') { format!("127.0.0.1{host}") } else { host.to_owned() };
+    let host = reached(&host)?;
+    // An IPv6 address stands in brackets and is full of colons.
+    let after = host.rsplit_once(']').map_or(host.as_str(), |(_, after)| after);
+    let port = if after.contains(':') { String::new() } else { format!(":{usual}") };
+    let path = path.trim_matches('/');
+    let path = if path.is_empty() { String::new() } else { format!("/{path}") };
+    Some(format!("{scheme}://{host}{port}{path}"))
+}
+
+/// The same as `host:port`, where that is all there is to it.
 fn ollama_host() -> Option<String> {
-    let host = std::env::var("OLLAMA_HOST").ok()?;
-    let host = host.strip_prefix("http://").unwrap_or(&host).trim_end_matches('/');
-    let host = reached(host)?;
-    Some(if host.contains(':') { host } else { format!("{host}:11434") })
+    ollama_url()?.strip_prefix("http://").filter(|rest| !rest.contains('/')).map(str::to_owned)
 }
 
 /// A model server that answers, and its first model.
@@ -242,11 +262,11 @@ fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
                 let set = std::env::var(variable).ok();
                 set.or_else(|| {
                     let address = match name.split_once('/')?.0 {
-                        "ollama" => ollama_host(),
-                        "llama.cpp" => llama_host(),
+                        "ollama" => ollama_url(),
+                        "llama.cpp" => llama_host().map(|host| format!("http://{host}")),
                         _ => None,
                     };
-                    address.filter(|_| variable == "TOOLWRIGHT_BASE_URL").map(|at| format!("http://{at}/v1"))
+                    address.filter(|_| variable == "TOOLWRIGHT_BASE_URL").map(|at| format!("{at}/v1"))
                 })
             });
             Ok(Box::new(model.map_err(unusable)?))
@@ -260,5 +280,29 @@ fn unusable(error: ConnectError) -> Usage {
     match hint {
         Some(hint) => usage.hint(hint),
         None => usage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_of_ollama_is_read_as_ollama_reads_it() {
+        for (set, url) in [
+            ("", None),
+            ("1.2.3.4", Some("http://1.2.3.4:11434")),
+            ("0.0.0.0", Some("http://127.0.0.1:11434")),
+            (":56789", Some("http://127.0.0.1:56789")),
+            ("http://1.2.3.4", Some("http://1.2.3.4:80")),
+            ("https://x.example", Some("https://x.example:443")),
+            ("https://x.example:56789/", Some("https://x.example:56789")),
+            ("https://x.example/ollama/", Some("https://x.example:443/ollama")),
+            ("[::1]", Some("http://[::1]:11434")),
+            ("[::1]:1234", Some("http://[::1]:1234")),
+            ("ftp://x", None),
+        ] {
+            assert_eq!(ollama_url_of(set).as_deref(), url, "{set}");
+        }
     }
 }

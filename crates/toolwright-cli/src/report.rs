@@ -149,5 +149,6 @@ fn info(error: &anyhow::Error) -> ErrorInfo {
     }
     let hint = error.downcast_ref::<Usage>().and_then(|usage| usage.hint.clone());
     let kind = if error.downcast_ref::<Usage>().is_some() { ErrorKind::Parsing } else { ErrorKind::Fatal };
-    ErrorInfo { kind, message: error.to_string(), hint }
+    // With its causes, which a person is shown line by line.
+    ErrorInfo { kind, message: format!("{error:#}"), hint }
 }

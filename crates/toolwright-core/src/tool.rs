@@ -201,6 +201,9 @@ pub struct ToolSettings {
     pub category: Option<Arc<str>>,
     /// True when the tool works inside a sandbox, so that the program's default policy need not ask.
     pub sandboxed: bool,
+    /// True when the tool does nothing by itself: it works out values and calls other tools, about each of which is decided
+    /// apart. The program's default policy need not ask about it.
+    pub delegates: bool,
     /// The result goes to the user as it is, and the turn ends.
     pub return_direct: bool,
     /// The result is never shown to a model again.
@@ -228,6 +231,7 @@ static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
     max_output: None,
     category: None,
     sandboxed: false,
+    delegates: false,
     return_direct: false,
     confidential: false,
     require_confirmation: None,

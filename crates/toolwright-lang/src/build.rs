@@ -223,6 +223,7 @@ impl<'b> Builder<'b> {
         let mut spec = ToolSpec::new(name.as_str(), text(node, "description").unwrap_or_default());
         spec.parameters = input::schema(&inputs);
         let mut settings = ToolSettings::default();
+        settings.delegates = true;
         common_settings(node, &mut settings);
         let reads = inputs.clone();
         settings.reader = Some(Arc::new(move |arguments| input::read(&reads, arguments)));

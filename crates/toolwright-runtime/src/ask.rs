@@ -37,6 +37,11 @@ pub(crate) async fn turn(
     messages: usize,
     request: ModelRequest<'_>,
 ) -> Result<Result<ModelReply, ModelError>, ToolError> {
+    if run.by_person {
+        return Err(ToolError::fatal(
+            "the calls of this run are a person's: no model can have its conversation",
+        ));
+    }
     run.limits.admit_turn(messages).map_err(|limit| refuse(run, limit))?;
     if let Err(error) = check_price(&run.limits, model) {
         return Ok(Err(error));

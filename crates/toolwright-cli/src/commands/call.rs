@@ -26,6 +26,7 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         what.file = files::default();
     }
     let loaded = what.file.as_deref().map(files::open).transpose()?;
+    let around = if loaded.is_none() { files::around()? } else { None };
     let (tools, name) = match &loaded {
         Some(loaded) if !known || loaded.tools().get(&what.tool).is_some() => {
             (loaded.tools().clone(), what.tool.clone())
@@ -37,14 +38,12 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
     let arguments = arguments(what.args.as_deref(), &what.arguments)?;
     let sandboxed = toolbox::needs_sandbox(&tools, &what.tool);
-    let mut builder = files::started_by_a_person(Run::builder(tools)).max_output(what.max_output);
-    if let Some(loaded) = &loaded {
-        builder = files::apply_limits(loaded, builder)?;
-    }
+    let governing = loaded.as_ref().or(around.as_ref());
+    let mut builder = files::started_by_a_person(governing, Run::builder(tools))?.max_output(what.max_output);
     if let Some(terminal) = Terminal::if_there() {
         builder = builder.state(AtHand::new(terminal));
     }
-    let asked = sandboxes::of(&what.sandbox, loaded.as_ref())?;
+    let asked = sandboxes::of(&what.sandbox, governing)?;
     if sandboxed && let Some(sandbox) = sandboxes::open(&asked).await? {
         builder = builder.sandbox("default", sandbox);
     } else if loaded.is_some() {

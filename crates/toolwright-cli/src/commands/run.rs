@@ -19,7 +19,7 @@ pub async fn run(what: RunFile) -> anyhow::Result<()> {
         return Err(error.hint("add one: `cli: {process_input: one_by_one, do: {eval: '${input}'}}`").into());
     };
     let tools = loaded.tools().clone().with(cli.tool())?;
-    let builder = files::apply_limits(&loaded, files::started_by_a_person(Run::builder(tools)))?
+    let builder = files::started_by_a_person(Some(&loaded), Run::builder(tools))?
         .on_event(|event: &Event| show(&event.kind));
     let mut builder = sandboxes::lend(&what.sandbox, Some(&loaded), builder).await?;
     if let Some(terminal) = Terminal::if_there() {

@@ -152,3 +152,64 @@ fn the_config_of_a_standard_tool_is_heard() {
         assert!(shown.contains(wanted) && shown.ends_with("--- exit 2\n"), "{config}: {shown}");
     }
 }
+
+#[test]
+fn a_model_inside_a_call_of_a_person_is_no_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let file = |policy: &str| {
+        format!(
+            "models: {{inner: scripted/inner.yaml}}
+{policy}
+tools:
+  - {{name: pay, description: d, require_confirmation: true, do: {{eval: PAID}}}}
+  - {{name: look, description: d, do: {{eval: SEEN}}}}
+  - {{name: flow, description: d, do: {{call: pay}}}}
+  - {{import_tool: build_llm_tool, name: agent, description: a, config: {{model_ref: inner, tools: [pay, look, flow]}}}}
+cli: {{process_input: one_by_one, do: {{call: agent, params: {{prompt: '${{input}}'}}}}}}
+"
+        )
+    };
+    let approve = "policy: [{tools: '*', decision: approve}]";
+    let reject =
+        "policy: [{tools: '*', decision: approve}, {tools: look, decision: reject, reason: never look}]";
+    for (policy, tool, wanted) in [
+        (approve, "pay", "needs approval, and there is nobody to ask"),
+        ("", "pay", "needs approval, and there is nobody to ask"),
+        (approve, "flow", "needs approval, and there is nobody to ask"),
+        (reject, "look", "never look"),
+        (approve, "look", "SEEN"),
+    ] {
+        write("t.yaml", &file(policy));
+        // What the call gave is what the model repeats.
+        write(
+            "inner.yaml",
+            &format!("- calls: [{{tool: {tool}, arguments: {{}}}}]\n- text: heard\n  expect: {wanted:?}\n"),
+        );
+        for args in [
+            &["call", "agent", "prompt=go", "-f", "t.yaml", "--no-record"][..],
+            &["run", "t.yaml", "go", "--no-record"],
+        ] {
+            let shown = show_in(folder.path(), args, "");
+            assert!(shown.contains("--- stdout\nheard\n"), "{policy} {tool} {args:?}: {shown}");
+        }
+    }
+    // What the person calls, and what a flow does for it, is the person's.
+    for tool in ["pay", "flow"] {
+        let shown = show_in(folder.path(), &["call", tool, "-f", "t.yaml", "--no-record"], "");
+        assert!(shown.contains("--- stdout\nPAID\n"), "{shown}");
+    }
+}
+
+#[test]
+fn the_sandbox_of_the_file_that_is_here_holds_for_built_in_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let file =
+        "sandbox: none\nmcp: {s: {transport: stdio, command: /no/such/server, auto_import_scope: shared}}\n";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    let shown = show_in(folder.path(), &["call", "bash", "command=true"], "");
+    assert!(shown.contains("the run has no sandbox") && shown.ends_with("--- exit 1\n"), "{shown}");
+    assert!(shown.contains("using the sandbox and the limits of toolwright.yaml"), "{shown}");
+    let shown = show_in(folder.path(), &["call", "think", "thought=x"], "");
+    assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+}

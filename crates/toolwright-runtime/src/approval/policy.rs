@@ -18,6 +18,8 @@ pub struct Policy {
     pub(crate) id: Arc<str>,
     pub(super) rules: Vec<CompiledRule>,
     order: Order,
+    /// What no rule decides is approved when the tool's own settings speak for it.
+    trusts_settings: bool,
 }
 
 /// Which of several matching rules decides.
@@ -60,7 +62,7 @@ impl Policy {
             return Err(PolicyError { problems });
         }
         let id = Fingerprint::of(&serde_json::json!([format!("{order:?}"), told])).0;
-        Ok(Policy { id, rules: compiled, order })
+        Ok(Policy { id, rules: compiled, order, trusts_settings: false })
     }
 
     /// A policy from YAML or JSON: a list of rules, or a map with `approvers` as Inspect writes them.
@@ -88,7 +90,8 @@ impl Policy {
         }
     }
 
-    /// The program's own default: approves tools that change nothing or work in a sandbox, asks about the rest.
+    /// The program's own default: approves tools that change nothing or work in a sandbox, those that only call others (which
+    /// are decided about), and those that are said to need no confirmation; asks about the rest.
     pub fn cautious() -> Self {
         let rules = [
             Rule { read_only: Some(true), decision: RuleDecision::Approve, ..Rule::about(["*"]) },
@@ -99,6 +102,7 @@ impl Policy {
             id: "cautious".into(),
             rules: rules.into_iter().flatten().collect(),
             order: Order::Strictest,
+            trusts_settings: true,
         }
     }
 
@@ -109,6 +113,7 @@ impl Policy {
             id: "approve_all".into(),
             rules: CompiledRule::new(rule).into_iter().collect(),
             order: Order::Strictest,
+            trusts_settings: false,
         }
     }
 
@@ -135,6 +140,11 @@ impl Policy {
         }
         match deciding {
             Some(rule) => Ruling { decision: rule.decision, reason: rule.reason.clone(), set },
+            None if self.trusts_settings
+                && (settings.delegates || settings.require_confirmation == Some(false)) =>
+            {
+                Ruling { decision: RuleDecision::Approve, reason: None, set }
+            }
             None => Ruling {
                 decision: RuleDecision::Ask,
                 reason: Some("no rule is about this call".to_owned()),
@@ -392,5 +402,17 @@ mod tests {
         assert_eq!(ruling(None, false), RuleDecision::Ask);
         assert_eq!(ruling(Some(true), false), RuleDecision::Approve);
         assert_eq!(ruling(None, true), RuleDecision::Approve);
+        let set = |policy: Policy, change: fn(&mut ToolSettings)| {
+            let (spec, mut settings) = (ToolSpec::new("t", "d"), ToolSettings::default());
+            change(&mut settings);
+            policy.rule_on(&ToolCall::new("1", "t", json!({})), &spec, &settings).decision
+        };
+        let changes: [fn(&mut ToolSettings); 2] =
+            [|settings| settings.delegates = true, |settings| settings.require_confirmation = Some(false)];
+        for change in changes {
+            assert_eq!(set(Policy::cautious(), change), RuleDecision::Approve);
+            // Rules of one's own say what is approved.
+            assert_eq!(set(Policy::new([]).unwrap(), change), RuleDecision::Ask);
+        }
     }
 }

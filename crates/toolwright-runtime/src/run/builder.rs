@@ -26,6 +26,7 @@ pub struct RunBuilder {
     sources: Vec<Arc<dyn ToolSource>>,
     scope: RunScope,
     approvals: Approvals,
+    by_person: bool,
     limits: Limits,
     parent_limits: Option<LimitScope>,
     spent: Spent,
@@ -49,6 +50,7 @@ impl RunBuilder {
             sources: Vec::new(),
             scope: RunScope::new(new_run_id()),
             approvals: Approvals::default(),
+            by_person: false,
             limits: Limits::default(),
             parent_limits: None,
             spent: Spent::default(),
@@ -98,6 +100,15 @@ impl RunBuilder {
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approvals.approvers.push(Arc::new(approver));
+        self
+    }
+
+    /// Says that a person makes the calls of this run: they are approved, with all that flows do for them, also where a tool
+    /// waits for a person's word. The policy and the approvers are for the calls that models make inside them. No model can
+    /// have the run's own conversation.
+    #[must_use]
+    pub fn started_by_person(mut self) -> Self {
+        self.by_person = true;
         self
     }
 
@@ -261,6 +272,7 @@ impl RunBuilder {
             sources: self.sources,
             tools: RwLock::new(self.tools),
             approvals,
+            by_person: self.by_person,
             limits,
             executor: self.executor,
             trace: self.trace,

@@ -59,6 +59,8 @@ pub(crate) struct RunInner {
     sources: Vec<Arc<dyn ToolSource>>,
     tools: RwLock<Toolset>,
     pub(crate) approvals: Approvals,
+    /// True when a person makes the calls, and not a model.
+    pub(crate) by_person: bool,
     pub(crate) limits: LimitScope,
     pub(crate) executor: Arc<dyn Executor>,
     /// What goes with each call to where it is done.
@@ -198,6 +200,7 @@ impl Run {
             sources,
             tools: RwLock::new(tools),
             approvals: outer.approvals.clone(),
+            by_person: false,
             limits: outer.limits.nested(limits),
             executor: outer.executor.clone(),
             trace: outer.trace.clone(),
