@@ -76,7 +76,7 @@ fn run(args: Args) -> anyhow::Result<()> {
             Command::Mcp(what) => interruptible(commands::mcp::run(what, args.json)).await,
             Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
             Command::Doctor => commands::doctor::run(args.json).await,
-            Command::Run(what) => commands::run::run(what).await,
+            Command::Run(what) => commands::run::run(what, args.json).await,
             Command::Chat(what) => chat::run(what).await,
             Command::View(what) => commands::view::run(what).await,
             Command::Replay(what) => interruptible(commands::replay::run(what, args.json)).await,

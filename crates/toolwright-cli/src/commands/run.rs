@@ -12,15 +12,19 @@ use crate::report::{self, Usage};
 use crate::runs::record::{About, record};
 use crate::{files, sandboxes};
 
-pub async fn run(what: RunFile) -> anyhow::Result<()> {
+pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
     let loaded = files::open(&what.file)?;
     let Some(cli) = loaded.cli() else {
         let error = Usage::new(format!("`{}` has no `cli` section", what.file.display()));
         return Err(error.hint("add one: `cli: {process_input: one_by_one, do: {eval: '${input}'}}`").into());
     };
     let tools = loaded.tools().clone().with(cli.tool())?;
-    let builder = files::started_by_a_person(Some(&loaded), Run::builder(tools))?
-        .on_event(|event: &Event| show(&event.kind));
+    let builder =
+        files::started_by_a_person(Some(&loaded), Run::builder(tools))?.on_event(move |event: &Event| {
+            if !json {
+                show(&event.kind);
+            }
+        });
     let mut builder = sandboxes::lend(&what.sandbox, Some(&loaded), builder).await?;
     if let Some(terminal) = Terminal::if_there() {
         builder = builder.state(AtHand::new(terminal));
@@ -29,7 +33,7 @@ pub async fn run(what: RunFile) -> anyhow::Result<()> {
     let (builder, _) = record(builder, &what.record, &about, loaded.secrets().to_vec())?;
     let run = builder.build()?;
     let inputs = cli.inputs(inputs(&what.inputs)?);
-    let work = one_after_another(cli, &run, inputs, what.keep_going);
+    let work = one_after_another(cli, &run, inputs, what.keep_going, json);
     let failed = tokio::select! {
         biased;
         _ = tokio::signal::ctrl_c() => {
@@ -52,19 +56,26 @@ async fn one_after_another(
     run: &Run,
     inputs: Vec<serde_json::Value>,
     keep_going: bool,
+    json: bool,
 ) -> anyhow::Result<usize> {
     let mut failed = 0;
     for input in inputs {
-        eprintln!("Processing input: {}", printable(&Cli::show_input(&input)));
-        match cli.run_input(&*run.dispatch(), input).await {
+        if !json {
+            eprintln!("Processing input: {}", printable(&Cli::show_input(&input)));
+        }
+        match cli.run_input(&*run.dispatch(), input.clone()).await {
             Ok(text) => {
                 let mut out = std::io::stdout().lock();
-                writeln!(out, "{text}\n\n")?;
+                if json {
+                    writeln!(out, "{}", serde_json::json!({"input": input, "output": text}))?;
+                } else {
+                    writeln!(out, "{text}\n\n")?;
+                }
                 out.flush()?;
             }
             Err(error) if keep_going && !error.is_fatal() => {
                 failed += 1;
-                report::print(&error.into(), false);
+                report::print(&error.into(), json);
             }
             Err(error) => return Err(error.into()),
         }

@@ -194,6 +194,8 @@ cli: {{process_input: one_by_one, do: {{call: agent, params: {{prompt: '${{input
             assert!(shown.contains("--- stdout\nheard\n"), "{policy} {tool} {args:?}: {shown}");
         }
     }
+    let shown = show_in(folder.path(), &["run", "t.yaml", "go", "--no-record", "--json"], "");
+    assert!(shown.contains("--- stdout\n{\"input\":\"go\",\"output\":\"heard\"}\n--- exit 0"), "{shown}");
     // What the person calls, and what a flow does for it, is the person's.
     for tool in ["pay", "flow"] {
         let shown = show_in(folder.path(), &["call", tool, "-f", "t.yaml", "--no-record"], "");
