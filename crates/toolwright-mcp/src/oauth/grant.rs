@@ -47,6 +47,25 @@ struct Registered {
     token_endpoint_auth_method: Option<String>,
 }
 
+/// Why there is no token.
+pub(super) struct NoToken {
+    pub(super) error: McpError,
+    /// True when the authorization server does not know the client, or does not any more.
+    pub(super) client_unknown: bool,
+}
+
+impl From<McpError> for NoToken {
+    fn from(error: McpError) -> Self {
+        NoToken { error, client_unknown: false }
+    }
+}
+
+impl From<NoToken> for McpError {
+    fn from(none: NoToken) -> Self {
+        none.error
+    }
+}
+
 /// Registers the client (RFC 7591).
 pub(super) async fn register(
     http: &Client,
@@ -105,9 +124,9 @@ pub(super) async fn as_person(
     browser: &dyn Browser,
     resource: &Resource,
     scopes: &[String],
-) -> Result<Tokens, McpError> {
+) -> Result<Tokens, NoToken> {
     let Some(endpoint) = &metadata.authorization_endpoint else {
-        return Err(failed("the authorization server has no page to go to"));
+        return Err(failed("the authorization server has no page to go to").into());
     };
     let (state, verifier) = (random_name(), format!("{}{}", random_name(), random_name()));
     let proof = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
@@ -175,7 +194,7 @@ pub(super) async fn as_machine(
     machine: &Machine,
     resource: &Resource,
     scopes: &[String],
-) -> Result<Tokens, McpError> {
+) -> Result<Tokens, NoToken> {
     let mut form = vec![("grant_type", "client_credentials".to_owned())];
     if !scopes.is_empty() {
         form.push(("scope", scopes.join(" ")));
@@ -214,11 +233,11 @@ pub(super) async fn renewed(
     reach: Reach,
     kept: &Kept,
     tokens: &Tokens,
-) -> Result<Tokens, McpError> {
+) -> Result<Tokens, NoToken> {
     let (Some(refresh), Some(client), Some(endpoint)) =
         (&tokens.refresh, &kept.registration, &kept.token_endpoint)
     else {
-        return Err(failed("the token cannot be renewed"));
+        return Err(failed("the token cannot be renewed").into());
     };
     let endpoint = Url::parse(endpoint).ok().filter(|url| reach.refusal(url).is_none());
     let endpoint = endpoint.ok_or_else(|| failed("the token cannot be renewed"))?;
@@ -265,7 +284,7 @@ async fn token(
     endpoint: &Url,
     mut form: Vec<(&'static str, String)>,
     proof: Proof,
-) -> Result<Tokens, McpError> {
+) -> Result<Tokens, NoToken> {
     form.extend(proof.form);
     let content: Vec<String> =
         form.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
@@ -282,18 +301,24 @@ async fn token(
     let unreachable = |why: &str| McpError::new(McpErrorKind::Closed, format!("no authorization: {why}"));
     let response = response.map_err(|_| unreachable("cannot reach the place for tokens"))?;
     if response.status().is_server_error() || response.status() == 429 {
-        return Err(unreachable("the place for tokens is busy or out of order"));
+        return Err(unreachable("the place for tokens is busy or out of order").into());
     }
     let accepted = response.status().is_success();
     let answer = body(response).await?;
     let token = serde_json::from_slice::<TokenAnswer>(&answer).ok().filter(|_| accepted);
-    let token = token.ok_or_else(|| refused("the request for a token", &answer))?;
+    let token = token.ok_or_else(|| {
+        // The second is what servers made with the official Python package said before its version 2.
+        let unknown = ["invalid_client", "unauthorized_client"];
+        let refusal = serde_json::from_slice::<Refusal>(&answer);
+        let client_unknown = refusal.is_ok_and(|refusal| unknown.contains(&refusal.error.as_str()));
+        NoToken { error: refused("the request for a token", &answer), client_unknown }
+    })?;
     if !token.token_type.is_empty() && !token.token_type.eq_ignore_ascii_case("bearer") {
-        return Err(failed("the token is of a kind that is not spoken here"));
+        return Err(failed("the token is of a kind that is not spoken here").into());
     }
     let fits = |token: &str| !token.is_empty() && token.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
     if !fits(&token.access_token) {
-        return Err(failed("the token is no token"));
+        return Err(failed("the token is no token").into());
     }
     Ok(Tokens::new(token.access_token, token.refresh_token, token.expires_in))
 }

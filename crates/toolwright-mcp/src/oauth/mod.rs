@@ -26,6 +26,7 @@ pub(crate) use self::discovery::is_local;
 pub use self::store::TokenStore;
 
 use self::discovery::{Metadata, Resource};
+use self::grant::NoToken;
 use self::store::{Kept, Registration, Tokens};
 use crate::error::{McpError, McpErrorKind};
 
@@ -201,10 +202,8 @@ impl OAuth {
                         "the server wants a person to allow this, and there is nobody to ask",
                     ));
                 };
-                let client = self.registration(&metadata, browser.redirect_uri(), &scopes).await?;
                 let _asking = Asking::new(&self.asking);
-                let tokens =
-                    grant::as_person(http, &metadata, &client, &*browser, &resource, &scopes).await?;
+                let (client, tokens) = self.as_person(&metadata, &*browser, &resource, &scopes).await?;
                 self.state().registration = Some(client);
                 tokens
             }
@@ -238,47 +237,72 @@ impl OAuth {
         scopes
     }
 
-    /// The client's name at this authorization server.
-    async fn registration(
+    /// Gets a token for a person, and says under which name: the one that was given, or else one the client registered before,
+    /// or else a new one.
+    async fn as_person(
         &self,
         metadata: &Metadata,
-        redirect_uri: String,
+        browser: &dyn Browser,
+        resource: &Resource,
         scopes: &[String],
-    ) -> Result<Registration, McpError> {
-        if let Some(given) = &self.options.registered
-            && given.issuer.as_ref().is_none_or(|issuer| *issuer == metadata.issuer)
-        {
-            return Ok(Registration {
-                issuer: metadata.issuer.clone(),
-                client_id: given.client_id.clone(),
-                client_secret: given.client_secret.clone(),
-                method: None,
-                redirect_uri,
-                scopes: scopes.to_vec(),
-            });
-        }
-        if let Some(url) =
-            self.options.client_metadata_url.as_ref().filter(|_| metadata.knows_client_addresses)
-        {
-            return Ok(Registration {
-                issuer: metadata.issuer.clone(),
-                client_id: url.clone(),
-                client_secret: None,
-                method: Some("none".to_owned()),
-                redirect_uri,
-                scopes: scopes.to_vec(),
-            });
-        }
-        let known = self.state().registration.clone();
-        if let Some(known) = known
-            && known.issuer == metadata.issuer
-            && known.redirect_uri == redirect_uri
-            && scopes.iter().all(|scope| known.scopes.contains(scope))
-        {
-            return Ok(known);
-        }
+    ) -> Result<(Registration, Tokens), McpError> {
         let (_, http) = self.far().await?;
-        grant::register(http, metadata, &self.options.client_name, redirect_uri, scopes).await
+        let ask = async |client: Registration| {
+            let tokens = grant::as_person(http, metadata, &client, browser, resource, scopes).await?;
+            Ok::<_, NoToken>((client, tokens))
+        };
+        let redirect_uri = browser.redirect_uri();
+        if let Some(given) = self.given(metadata, &redirect_uri, scopes) {
+            return Ok(ask(given).await?);
+        }
+        if let Some(known) = self.take_known(metadata, &redirect_uri, scopes)? {
+            match ask(known).await {
+                Err(none) if none.client_unknown => {}
+                other => return Ok(other?),
+            }
+        }
+        let name = &self.options.client_name;
+        Ok(ask(grant::register(http, metadata, name, redirect_uri, scopes).await?).await?)
+    }
+
+    /// The client's name at this authorization server, when it need not register.
+    fn given(&self, metadata: &Metadata, redirect_uri: &str, scopes: &[String]) -> Option<Registration> {
+        let options = &self.options;
+        let registered = options.registered.as_ref();
+        let registered = registered
+            .filter(|given| given.issuer.as_ref().is_none_or(|issuer| *issuer == metadata.issuer))
+            .map(|given| (given.client_id.clone(), given.client_secret.clone(), None));
+        let address = options.client_metadata_url.as_ref().filter(|_| metadata.knows_client_addresses);
+        let address = address.map(|url| (url.clone(), None, Some("none".to_owned())));
+        let (client_id, client_secret, method) = registered.or(address)?;
+        Some(Registration {
+            issuer: metadata.issuer.clone(),
+            client_id,
+            client_secret,
+            method,
+            redirect_uri: redirect_uri.to_owned(),
+            scopes: scopes.to_vec(),
+        })
+    }
+
+    /// The name the client registered before, if it still fits. It is kept again once it has led to a token: the page of a
+    /// server that has forgotten it sends nobody back, and it would be shown for ever.
+    fn take_known(
+        &self,
+        metadata: &Metadata,
+        redirect_uri: &str,
+        scopes: &[String],
+    ) -> Result<Option<Registration>, McpError> {
+        let Some(known) = self.state().registration.take() else { return Ok(None) };
+        let (store, server) = (&self.options.store, self.server.as_str());
+        if let Some(kept) = store.load(server).map_err(|why| failed(&why))? {
+            let kept = Kept { registration: None, ..kept };
+            store.save(server, &kept).map_err(|why| failed(&why))?;
+        }
+        let fits = known.issuer == metadata.issuer
+            && known.redirect_uri == redirect_uri
+            && scopes.iter().all(|scope| known.scopes.contains(scope));
+        Ok(fits.then_some(known))
     }
 
     /// Trades a refresh token for a new access token.
@@ -289,9 +313,12 @@ impl OAuth {
         let mut state = self.state();
         match renewed {
             Ok(renewed) => state.tokens = Some(renewed),
-            Err(error) => {
+            Err(NoToken { error, client_unknown }) => {
                 if error.kind() == McpErrorKind::Unauthorized {
                     state.tokens = None;
+                }
+                if client_unknown {
+                    state.registration = None;
                 }
                 return Err(error);
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolwright_core::{BoxFuture, Content, ErrorKind};
-use toolwright_mcp::{Browser, Client, ClientOptions, HttpTarget, OAuthOptions, ServerCommand};
+use toolwright_mcp::{Browser, Client, ClientOptions, HttpTarget, OAuthOptions, ServerCommand, TokenStore};
 
 use crate::support::example;
 
@@ -133,21 +133,33 @@ async fn our_client_is_allowed_into_a_guarded_fastmcp_server() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let mut server = tokio::process::Command::new(python);
-    server.arg(beside("fastmcp_guarded.py")).arg(port.to_string()).kill_on_drop(true);
-    let _server = server.stderr(std::process::Stdio::null()).spawn().unwrap();
-    let up = async {
-        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+    let start = async || {
+        let mut server = tokio::process::Command::new(&python);
+        server.arg(beside("fastmcp_guarded.py")).arg(port.to_string()).kill_on_drop(true);
+        let server = server.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let up = async {
+            while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), up).await.expect("the server starts");
+        server
     };
-    tokio::time::timeout(Duration::from_secs(60), up).await.expect("the server starts");
-    let mut oauth = OAuthOptions::default();
-    oauth.browser = Some(Arc::new(Willing));
-    let target = HttpTarget::new(format!("http://127.0.0.1:{port}/mcp")).oauth(oauth);
-    let client = Client::dial(&target, ClientOptions::default()).await.unwrap();
-    let said =
-        client.call_tool("hello", json!({"name": "Ada"}), Duration::from_secs(60), None).await.unwrap();
-    assert_eq!(said.to_text(), "hello Ada");
-    client.close().await;
+    let folder = tempfile::tempdir().unwrap();
+    let greeted = async || {
+        let mut oauth = OAuthOptions::default();
+        oauth.browser = Some(Arc::new(Willing));
+        oauth.store = TokenStore::in_file(folder.path().join("tokens.json"));
+        let target = HttpTarget::new(format!("http://127.0.0.1:{port}/mcp")).oauth(oauth);
+        let client = Client::dial(&target, ClientOptions::default()).await.unwrap();
+        let said = client.call_tool("hello", json!({"name": "Ada"}), Duration::from_secs(60), None).await;
+        assert_eq!(said.unwrap().to_text(), "hello Ada");
+        client.close().await;
+    };
+    let mut server = start().await;
+    greeted().await;
+    server.kill().await.unwrap();
+    // Started again, it knows neither the token nor the client.
+    let _server = start().await;
+    greeted().await;
 }

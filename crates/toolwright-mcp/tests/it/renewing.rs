@@ -41,6 +41,25 @@ struct World {
     renews: AtomicBool,
     /// Whether every token is refused.
     refuses: AtomicBool,
+    /// How many clients registered.
+    registered: AtomicUsize,
+    /// How many of them, the first ones, are not known any more.
+    forgotten: AtomicUsize,
+}
+
+impl World {
+    fn knows(&self, form: &str) -> bool {
+        let client = form.split('&').find_map(|pair| pair.strip_prefix("client_id=us-"));
+        client.and_then(|number| number.parse().ok()).is_some_and(|number: usize| {
+            number > self.forgotten.load(Ordering::SeqCst) && number <= self.registered.load(Ordering::SeqCst)
+        })
+    }
+
+    /// The server was started anew, with nothing in its memory.
+    fn forget(&self) {
+        self.good.store(0, Ordering::SeqCst);
+        self.forgotten.store(self.registered.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
 }
 
 async fn world() -> (Arc<World>, Scripted) {
@@ -69,7 +88,10 @@ async fn world() -> (Arc<World>, Scripted) {
                 "token_endpoint": format!("{own}/token"), "registration_endpoint": format!("{own}/register"),
                 "code_challenge_methods_supported": ["S256"], "token_endpoint_auth_methods_supported": ["none"]
             })),
-            "/register" => json(json!({"client_id": "us", "token_endpoint_auth_method": "none"})),
+            "/register" => {
+                let number = seen.registered.fetch_add(1, Ordering::SeqCst) + 1;
+                json(json!({"client_id": format!("us-{number}"), "token_endpoint_auth_method": "none"}))
+            }
             "/token" => {
                 let form = request.as_str().unwrap_or_default();
                 let last = seen.given.load(Ordering::SeqCst);
@@ -79,6 +101,9 @@ async fn world() -> (Arc<World>, Scripted) {
                         return answer("400 Bad Request", "Content-Type: application/json\r\n", r#"{"error":"invalid_grant"}"#);
                     }
                     seen.renewals.fetch_add(1, Ordering::SeqCst);
+                }
+                if !seen.knows(form) {
+                    return answer("401 Unauthorized", "Content-Type: application/json\r\n", r#"{"error":"invalid_client"}"#);
                 }
                 let number = last + 1;
                 seen.given.store(number, Ordering::SeqCst);
@@ -133,6 +158,68 @@ async fn a_token_that_ended_is_renewed_and_the_call_made_again() {
     world.good.store(0, Ordering::SeqCst);
     assert_eq!(hello(&client).await.unwrap().to_text(), "hello");
     assert_eq!(person.0.load(Ordering::SeqCst), 2);
+}
+
+/// A person whose page shows nothing but an error.
+struct Lost;
+
+impl Browser for Lost {
+    fn redirect_uri(&self) -> String {
+        Person::default().redirect_uri()
+    }
+
+    fn visit<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async { Err("nobody came back".to_owned()) })
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_the_server_forgot_registers_again() {
+    let (world, server) = world().await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("tokens.json");
+    let person = Arc::new(Person::default());
+    let target = |browser: Arc<dyn Browser>| {
+        let mut oauth = OAuthOptions::default();
+        oauth.browser = Some(browser);
+        oauth.store = TokenStore::in_file(&store);
+        HttpTarget::new(&server.url).oauth(oauth)
+    };
+    let met = || (person.0.load(Ordering::SeqCst), world.registered.load(Ordering::SeqCst));
+    Client::dial(&target(person.clone()), options()).await.unwrap();
+    assert_eq!(met(), (1, 1));
+    // The token cannot be renewed by a client that is not known: it registers, and the person is asked once.
+    world.forget();
+    let client = Client::dial(&target(person.clone()), options()).await.unwrap();
+    assert_eq!(client.call_tool("t", json!({}), PATIENCE, None).await.unwrap().to_text(), "hello");
+    assert_eq!(met(), (2, 2));
+    // The same is kept, and used when there is another reason to ask.
+    world.renews.store(false, Ordering::SeqCst);
+    world.good.store(0, Ordering::SeqCst);
+    Client::dial(&target(person.clone()), options()).await.unwrap();
+    assert_eq!(met(), (3, 2));
+    // The server says so only when the code is traded: it registers, and the person is asked again.
+    world.forget();
+    Client::dial(&target(person.clone()), options()).await.unwrap();
+    assert_eq!(met(), (5, 3));
+    // A page that sends nobody back is not shown twice under the same name.
+    world.forget();
+    let lost = Client::dial(&target(Arc::new(Lost)), options()).await.unwrap_err();
+    assert_eq!(lost.kind(), McpErrorKind::Unauthorized, "{lost}");
+    Client::dial(&target(person.clone()), options()).await.unwrap();
+    assert_eq!(met(), (6, 4));
+}
+
+#[tokio::test]
+async fn a_client_that_is_never_known_does_not_register_for_ever() {
+    let (world, server) = world().await;
+    world.forgotten.store(usize::MAX, Ordering::SeqCst);
+    let person = Arc::new(Person::default());
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(person.clone());
+    let error = Client::dial(&HttpTarget::new(&server.url).oauth(oauth), options()).await.unwrap_err();
+    assert!(error.to_string().contains("invalid_client"), "{error}");
+    assert_eq!((person.0.load(Ordering::SeqCst), world.registered.load(Ordering::SeqCst)), (1, 1));
 }
 
 /// A person who reads before allowing.
