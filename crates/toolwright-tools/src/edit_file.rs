@@ -75,7 +75,7 @@ fn edit(file: &str, arguments: &EditFile) -> Result<(String, u64), ToolError> {
         return Err(ToolError::new(format!("`old_string` is in {path} {found} times"))
             .hint("set `replace_all` to true, or add text around it until it is unique"));
     }
-    Ok((file.replace(old.as_str(), &new), found))
+    Ok((text::replace(path, file, &old, &new, found as usize)?, found))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -193,7 +193,7 @@ pub(crate) async fn change(
             let most = if extent == Extent::All { found } else { 1 };
             done.replacements = Some(most);
             done.lines_changed = if dry_run { 0 } else { most };
-            file.replacen(search.as_str(), &replace, most)
+            text::replace(path, &file, &search, &replace, most)?
         }
     };
     if !dry_run {

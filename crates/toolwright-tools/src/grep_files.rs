@@ -7,13 +7,11 @@ use serde_json::{Value, json};
 use toolwright_core::{ToolDef, ToolError, ToolOutput};
 
 use crate::glob_files::{files, is_pattern};
+use crate::hits::{Hit, Wanted};
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths::{self, Kind};
 use crate::texts;
 use crate::walk::{Hidden, walk};
-
-/// The most bytes of one line that are given back.
-const LONGEST_LINE: usize = 2000;
 
 #[derive(Deserialize, JsonSchema)]
 struct GrepFiles {
@@ -68,7 +66,11 @@ async fn search(call: &Call, arguments: &GrepFiles) -> Result<ToolOutput, ToolEr
     let after = count("lines_after", arguments.lines_after)?;
     let most = count("max_results", arguments.max_results)?;
     let pattern = regex(&arguments.pattern, arguments.case_insensitive)?;
-    let mut hits = Hits { most, before, after, mode: arguments.output_mode, ..Hits::default() };
+    let wanted = match arguments.output_mode {
+        OutputMode::Content => Wanted::new(most, before, after),
+        OutputMode::FilesOnly | OutputMode::Count => Wanted::new(0, 0, 0),
+    };
+    let mut hits = Hits::new(most, wanted, arguments);
     let chosen = choose(call, &arguments.files_glob).await?;
     let skipped = texts::each(call, chosen, |path, text| hits.look(&pattern, path, text)).await?;
     Ok(ToolOutput::json(hits.told(skipped)))
@@ -107,12 +109,10 @@ pub(crate) async fn below(call: &Call, place: &str, hidden: Hidden) -> Result<Ve
 }
 
 /// What was found so far.
-#[derive(Default)]
-struct Hits {
+struct Hits<'a> {
+    arguments: &'a GrepFiles,
     most: usize,
-    before: usize,
-    after: usize,
-    mode: OutputMode,
+    wanted: Wanted,
     total: usize,
     searched: usize,
     matches: Vec<Value>,
@@ -120,32 +120,37 @@ struct Hits {
     files_with_matches: usize,
 }
 
-impl Hits {
+impl<'a> Hits<'a> {
+    fn new(most: usize, wanted: Wanted, arguments: &'a GrepFiles) -> Self {
+        Hits {
+            arguments,
+            most,
+            wanted,
+            total: 0,
+            searched: 0,
+            matches: Vec::new(),
+            files: Vec::new(),
+            files_with_matches: 0,
+        }
+    }
+
     fn look(&mut self, pattern: &Regex, path: &str, text: &str) {
         self.searched += 1;
-        let lines: Vec<&str> = text.lines().collect();
-        let found = self.total;
-        for (index, line) in lines.iter().enumerate().filter(|(_, line)| pattern.is_match(line)) {
-            self.total += 1;
-            if self.matches.len() >= self.most || !matches!(self.mode, OutputMode::Content) {
-                continue;
-            }
-            let shown = |range: &[&str]| range.iter().map(|line| cut(line)).collect::<Vec<_>>();
-            let mut hit = json!({"file": path, "line_number": index + 1, "content": cut(line)});
+        let GrepFiles { lines_before, lines_after, .. } = self.arguments;
+        let found = self.wanted.find(pattern, path, text, |Hit { number, line, before, after }| {
+            let mut hit = json!({"file": path, "line_number": number, "content": line});
             if let Some(map) = hit.as_object_mut() {
-                if self.before > 0 {
-                    let context = lines.get(index.saturating_sub(self.before)..index).unwrap_or_default();
-                    map.insert("context_before".to_owned(), json!(shown(context)));
+                if *lines_before > 0 {
+                    map.insert("context_before".to_owned(), Value::from(before));
                 }
-                if self.after > 0 {
-                    let end = index.saturating_add(self.after).saturating_add(1).min(lines.len());
-                    let context = lines.get(index + 1..end).unwrap_or_default();
-                    map.insert("context_after".to_owned(), json!(shown(context)));
+                if *lines_after > 0 {
+                    map.insert("context_after".to_owned(), Value::from(after));
                 }
             }
             self.matches.push(hit);
-        }
-        if self.total > found {
+        });
+        self.total += found;
+        if found > 0 {
             self.files_with_matches += 1;
             if self.files.len() < self.most {
                 self.files.push(path.to_owned());
@@ -156,22 +161,21 @@ impl Hits {
     fn told(self, skipped: usize) -> Value {
         let mut told = json!({"total_matches": self.total, "files_searched": self.searched});
         if let Some(map) = told.as_object_mut() {
-            let (key, value) = match self.mode {
+            let (key, value) = match self.arguments.output_mode {
                 OutputMode::Content => ("matches", Value::Array(self.matches)),
                 OutputMode::FilesOnly => ("files", json!(self.files)),
                 OutputMode::Count => ("files_with_matches", json!(self.files_with_matches)),
             };
             map.insert(key.to_owned(), value);
+            if self.wanted.left_out > 0 {
+                map.insert("matches_left_out".to_owned(), json!(self.wanted.left_out));
+            }
             if skipped > 0 {
                 map.insert("files_too_large".to_owned(), json!(skipped));
             }
         }
         told
     }
-}
-
-pub(crate) fn cut(line: &str) -> String {
-    toolwright_core::text::clip(line, LONGEST_LINE)
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -29,6 +29,7 @@ mod fetch;
 mod file_info;
 mod glob_files;
 mod grep_files;
+mod hits;
 mod list_files;
 mod live;
 mod marsys;

@@ -1,8 +1,11 @@
 //! `read_file`: lines of a text file.
 
+use std::fmt::Write as _;
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, MAX_READ_FILE, ToolDef, ToolError, ToolOutput};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::{decode, paths};
@@ -43,19 +46,19 @@ pub fn read_file(options: &Options) -> ToolDef {
                 Some(encoding) => decode::as_named(&paths::read(&call, &path).await?, &encoding)?.0,
                 None => read(&call, &path).await?,
             };
-            let all: Vec<&str> = text.split_inclusive('\n').collect();
+            let total = text.split_inclusive('\n').count();
             let shown = match lines {
-                None => slice(&all, offset, None),
-                Some(Lines::Count(count)) => slice(&all, offset, Some(count)),
+                None => slice(total, offset, None),
+                Some(Lines::Count(count)) => slice(total, offset, Some(count)),
                 Some(Lines::Range([first, last])) => {
                     let first = first.max(1);
                     let count = last.saturating_sub(first).saturating_add(1).max(0);
-                    slice(&all, first.saturating_sub(1).saturating_add(offset.max(0)), Some(count))
+                    slice(total, first.saturating_sub(1).saturating_add(offset.max(0)), Some(count))
                 }
             };
-            let left = all.len() - (shown.0 + shown.1.len()).min(all.len());
-            let text = if show_line_numbers { with_numbers(shown, ": ") } else { shown.1.concat() };
-            Ok::<_, ToolError>(telling(text, left, all.len()))
+            let left = total - shown.end.min(total);
+            let mark = show_line_numbers.then_some(": ");
+            Ok::<_, ToolError>(telling(show(&path, &text, shown, mark)?, left, total))
         },
     );
     let aliases = [("file_path", "path"), ("filename", "path"), ("limit", "lines")];
@@ -88,12 +91,11 @@ pub(crate) fn read_file_numbered(options: &Options) -> ToolDef {
                 }
                 _ => error,
             })?;
-            let all: Vec<&str> = text.split_inclusive('\n').collect();
-            let start = usize::try_from(offset).unwrap_or(0).min(all.len());
-            let lines = all.get(start..).unwrap_or_default();
-            let end = limit.map_or(lines.len(), |limit| limit.min(lines.len()));
-            let text = with_numbers((start, lines.get(..end).unwrap_or_default()), "\t");
-            Ok::<_, ToolError>(telling(text, lines.len() - end, all.len()))
+            let total = text.split_inclusive('\n').count();
+            let start = usize::try_from(offset).unwrap_or(0).min(total);
+            let end = limit.map_or(total, |limit| start.saturating_add(limit).min(total));
+            let text = show(&file_path, &text, start..end, Some("\t"))?;
+            Ok::<_, ToolError>(telling(text, total - end, total))
         },
     );
     finish(tool, "files", Effect::Reads, &[("path", "file_path"), ("lines", "limit")])
@@ -118,9 +120,9 @@ pub(crate) async fn read(call: &Call, path: &str) -> Result<String, ToolError> {
     })
 }
 
-/// The lines of a slice and where it starts; `lines` counted from there, or back from the end when negative.
-fn slice<'a, 'b>(all: &'b [&'a str], offset: i64, lines: Option<i64>) -> (usize, &'b [&'a str]) {
-    let total = i64::try_from(all.len()).unwrap_or(i64::MAX);
+/// Which of `total` lines are meant, from 0; `lines` counted from the offset, or back from the end when negative.
+fn slice(total: usize, offset: i64, lines: Option<i64>) -> Range<usize> {
+    let total = i64::try_from(total).unwrap_or(i64::MAX);
     let start = if offset < 0 { total.saturating_add(offset).max(0) } else { offset.min(total) };
     let end = match lines.map(|lines| start.saturating_add(lines)) {
         None => total,
@@ -128,15 +130,30 @@ fn slice<'a, 'b>(all: &'b [&'a str], offset: i64, lines: Option<i64>) -> (usize,
         Some(end) => end.min(total),
     };
     let (start, end) = (usize::try_from(start).unwrap_or(0), usize::try_from(end).unwrap_or(0));
-    (start, all.get(start..end.max(start)).unwrap_or_default())
+    start..end.max(start)
 }
 
-fn with_numbers((start, lines): (usize, &[&str]), mark: &str) -> String {
-    let line = |(index, line): (usize, &&str)| {
-        let line = line.strip_suffix('\n').unwrap_or(line);
-        format!("{}{mark}{}", start + index + 1, line.strip_suffix('\r').unwrap_or(line))
-    };
-    lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+/// Lines of a text as they are, or each with its number and the mark. Numbers can make much of short lines, so the
+/// result may be no larger than a file that is read.
+fn show(path: &str, text: &str, lines: Range<usize>, mark: Option<&str>) -> Result<String, ToolError> {
+    let mut shown = String::new();
+    for (index, line) in text.split_inclusive('\n').enumerate().take(lines.end).skip(lines.start) {
+        match mark {
+            None => shown.push_str(line),
+            Some(mark) => {
+                let line = line.strip_suffix('\n').unwrap_or(line);
+                let line = line.strip_suffix('\r').unwrap_or(line);
+                let newline = if index == lines.start { "" } else { "\n" };
+                // Writing to a text cannot fail.
+                let _ = write!(shown, "{newline}{}{mark}{line}", index + 1);
+            }
+        }
+        if mark.is_some() && shown.len() > MAX_READ_FILE {
+            let message = format!("{path} with line numbers is larger than {} MiB", MAX_READ_FILE >> 20);
+            return Err(ToolError::of(ErrorKind::OutputLimit, message).hint("read fewer lines"));
+        }
+    }
+    Ok(shown)
 }
 
 #[cfg(test)]
@@ -145,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_slice_counts_from_either_end() {
-        let all = ["a\n", "b\n", "c"];
+        let shown = |offset, lines| show("f", "a\nb\nc", slice(3, offset, lines), None).unwrap();
         for (offset, lines, wanted) in [
             (0, None, "a\nb\nc"),
             (0, Some(0), ""),
@@ -156,7 +173,15 @@ mod tests {
             (1, Some(i64::MAX), "b\nc"),
             (i64::MIN, Some(i64::MIN), ""),
         ] {
-            assert_eq!(slice(&all, offset, lines).1.concat(), wanted, "{offset} {lines:?}");
+            assert_eq!(shown(offset, lines), wanted, "{offset} {lines:?}");
         }
+    }
+
+    #[test]
+    fn numbers_do_not_make_more_than_a_file_that_can_be_read() {
+        let text = "\n".repeat(1 << 20);
+        assert_eq!(show("f", &text, 0..2, Some(": ")).unwrap(), "1: \n2: ");
+        let error = show("f", &text, 0..text.len(), Some(&"-".repeat(1000))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutputLimit);
     }
 }

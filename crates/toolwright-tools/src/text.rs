@@ -3,9 +3,10 @@
 //! Lines are what lies between newlines, so a text that ends in one has an empty last line. A file whose every line ends
 //! in CR LF keeps them: text that comes with bare newlines is fitted to the file, never the file to the text.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
-use toolwright_core::{ToolError, text::clip};
+use toolwright_core::{ErrorKind, MAX_READ_FILE, ToolError, text::clip};
 
 /// The most lines shown around a change.
 const AROUND: usize = 4;
@@ -13,6 +14,8 @@ const AROUND: usize = 4;
 const MOST_SHOWN: usize = 16_000;
 /// The most places that are named when a text is not unique.
 const MOST_PLACES: usize = 20;
+/// The longest text in which tabs are taken for the spaces they look like; that takes up to 40 times as much memory.
+const MOST_EXPANDED: usize = 8 << 20;
 
 /// A text after a change, and the lines (from 0) that are worth showing.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,6 +86,31 @@ fn lines_of(first: i64, last: i64, total: usize) -> Result<(usize, usize), ToolE
     Ok((start, end.min(total)))
 }
 
+/// `text` with its first `count` occurrences of `old` replaced. What would be larger than a file that can be read is
+/// refused before it is made: a short text in a large file can ask for any amount of memory.
+pub(crate) fn replace(
+    path: &str,
+    text: &str,
+    old: &str,
+    new: &str,
+    count: usize,
+) -> Result<String, ToolError> {
+    let size =
+        count.saturating_mul(new.len()).saturating_add(text.len() - (count * old.len()).min(text.len()));
+    fits(path, size)?;
+    Ok(text.replacen(old, new, count))
+}
+
+/// Refuses to make a file of a size that could not be read again.
+fn fits(path: &str, size: usize) -> Result<(), ToolError> {
+    if size <= MAX_READ_FILE {
+        return Ok(());
+    }
+    let message = format!("{path} would have {size} bytes, and {} MiB is the most", MAX_READ_FILE >> 20);
+    Err(ToolError::of(ErrorKind::OutputLimit, message)
+        .hint("nothing was changed; replace less, or with less text"))
+}
+
 /// Replaces the one occurrence of `old`. None, or more than one, is an error that says so.
 pub(crate) fn replace_once(path: &str, text: &str, old: &str, new: &str) -> Result<Edited, ToolError> {
     if old.is_empty() {
@@ -142,38 +170,38 @@ fn not_unique(path: &str, old: &str, lines: impl Iterator<Item = usize>) -> Tool
 /// Places that read like `old` when tabs are taken for the spaces they look like. What `old` and `new` have in common
 /// stays as it is in the file, so its tabs stay tabs.
 fn find_with_tabs(text: &str, old: &str, new: &str) -> Vec<(Range<usize>, String)> {
-    if !text.contains('\t') && !old.contains('\t') {
+    let longest = text.len().max(old.len()).max(new.len());
+    if longest > MOST_EXPANDED || (!text.contains('\t') && !old.contains('\t')) {
         return Vec::new();
     }
-    let (flat, places) = expanded(text);
-    let (old, _) = expanded(old);
-    let at = |offset: usize| places.get(offset).copied().flatten();
+    let (file, old) = (Expanded::of(text), Expanded::of(old).flat);
     let mut found = Vec::new();
-    for (start, _) in flat.match_indices(&old) {
+    for (start, _) in file.flat.match_indices(&old) {
         let end = start + old.len();
-        let (Some(own_start), Some(own_end)) = (at(start), at(end)) else { continue };
+        let (Some(own_start), Some(own_end)) = (file.place(start), file.place(end)) else { continue };
         let new = indented_like(text.get(own_start..own_end).unwrap_or_default(), new);
-        let (flat_new, new_places) = expanded(&new);
-        let mut same = common(old.bytes(), flat_new.bytes());
-        let whole =
-            |same: usize| at(start + same).is_some() && new_places.get(same).is_some_and(Option::is_some);
+        let own = Expanded::of(&new);
+        let mut same = common(old.bytes(), own.flat.bytes());
+        let whole = |same: usize| file.place(start + same).is_some() && own.place(same).is_some();
         while same > 0 && !whole(same) {
             same -= 1;
         }
-        let most = old.len().min(flat_new.len()) - same;
-        let mut tail = common(old.bytes().rev(), flat_new.bytes().rev()).min(most);
-        let whole = |tail: usize| {
-            at(end - tail).is_some() && new_places.get(flat_new.len() - tail).is_some_and(Option::is_some)
-        };
+        let most = old.len().min(own.flat.len()) - same;
+        let mut tail = common(old.bytes().rev(), own.flat.bytes().rev()).min(most);
+        let whole =
+            |tail: usize| file.place(end - tail).is_some() && own.place(own.flat.len() - tail).is_some();
         while tail > 0 && !whole(tail) {
             tail -= 1;
         }
-        let own = |offset: usize| new_places.get(offset).copied().flatten();
-        if let (Some(from), Some(to)) = (at(start + same), at(end - tail))
-            && let (Some(a), Some(b)) = (own(same), own(flat_new.len() - tail))
+        if let (Some(from), Some(to)) = (file.place(start + same), file.place(end - tail))
+            && let (Some(a), Some(b)) = (own.place(same), own.place(own.flat.len() - tail))
             && let Some(rest) = new.get(a..b)
         {
             found.push((from..to, rest.to_owned()));
+        }
+        // More are not told, and each is worked out anew.
+        if found.len() > MOST_PLACES {
+            break;
         }
     }
     found
@@ -184,12 +212,15 @@ fn indented_like(old: &str, new: &str) -> String {
     let indent = |line: &str| {
         let rest = line.trim_start_matches([' ', '\t']);
         let space = line.strip_suffix(rest).unwrap_or_default().to_owned();
-        (expanded(&space).0, space)
+        (Expanded::of(&space).flat, space)
     };
-    let known: Vec<(String, String)> = old.split('\n').map(indent).collect();
+    let mut known: HashMap<String, String> = HashMap::new();
+    for (flat, space) in old.split('\n').map(indent) {
+        known.entry(flat).or_insert(space);
+    }
     let line = |line: &str| {
         let (flat, space) = indent(line);
-        let own = known.iter().find(|(width, _)| *width == flat).map_or(space.as_str(), |(_, own)| own);
+        let own = known.get(&flat).unwrap_or(&space);
         format!("{own}{}", line.strip_prefix(space.as_str()).unwrap_or(line))
     };
     new.split('\n').map(line).collect::<Vec<_>>().join("\n")
@@ -199,60 +230,68 @@ fn common(a: impl Iterator<Item = u8>, b: impl Iterator<Item = u8>) -> usize {
     a.zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// The text with tabs as spaces up to the next column of eight, and for each byte of it (and its end) the place in the
-/// original; `None` inside a character or a tab.
-fn expanded(text: &str) -> (String, Vec<Option<usize>>) {
-    let mut flat = String::with_capacity(text.len());
-    let mut places = Vec::with_capacity(text.len() + 1);
-    let mut column = 0;
-    for (at, c) in text.char_indices() {
-        places.push(Some(at));
-        match c {
-            '\t' => {
-                let width = 8 - column % 8;
-                flat.push_str(&" ".repeat(width));
-                places.extend(std::iter::repeat_n(None, width - 1));
-                column += width;
-            }
-            c => {
-                flat.push(c);
-                places.extend(std::iter::repeat_n(None, c.len_utf8() - 1));
-                column = if matches!(c, '\n' | '\r') { 0 } else { column + 1 };
+/// A text with tabs as spaces up to the next column of eight.
+struct Expanded {
+    flat: String,
+    /// For each byte of it, and its end, the place in the original; `INSIDE` a character or a tab there is none.
+    places: Vec<u32>,
+}
+
+const INSIDE: u32 = u32::MAX;
+
+impl Expanded {
+    fn of(text: &str) -> Expanded {
+        let mut flat = String::with_capacity(text.len());
+        let mut places = Vec::with_capacity(text.len() + 1);
+        let place = |at: usize| u32::try_from(at).unwrap_or(INSIDE);
+        let mut column = 0;
+        for (at, c) in text.char_indices() {
+            places.push(place(at));
+            match c {
+                '\t' => {
+                    let width = 8 - column % 8;
+                    flat.push_str(&" ".repeat(width));
+                    places.extend(std::iter::repeat_n(INSIDE, width - 1));
+                    column += width;
+                }
+                c => {
+                    flat.push(c);
+                    places.extend(std::iter::repeat_n(INSIDE, c.len_utf8() - 1));
+                    column = if matches!(c, '\n' | '\r') { 0 } else { column + 1 };
+                }
             }
         }
+        places.push(place(text.len()));
+        Expanded { flat, places }
     }
-    places.push(Some(text.len()));
-    (flat, places)
+
+    fn place(&self, offset: usize) -> Option<usize> {
+        self.places.get(offset).filter(|place| **place != INSIDE).map(|place| *place as usize)
+    }
 }
 
 /// Puts lines after line `line`; 0 is the top. A newline at the end of `new` ends its last line and adds no other.
 pub(crate) fn insert(text: &str, line: i64, new: &str) -> Result<Edited, ToolError> {
-    let mut lines: Vec<&str> = text.split('\n').collect();
-    let at = usize::try_from(line).ok().filter(|at| *at <= lines.len()).ok_or_else(|| {
-        ToolError::new(format!("`insert_line` is {line}; it must be within [0, {}]", lines.len()))
-    })?;
+    let total = text.matches('\n').count() + 1;
+    let at = usize::try_from(line)
+        .ok()
+        .filter(|at| *at <= total)
+        .ok_or_else(|| ToolError::new(format!("`insert_line` is {line}; it must be within [0, {total}]")))?;
     let new = fit(text, new);
-    let windows = ends_in_crlf(text);
-    // Between two newlines the inserted lines need the carriage return that the split left on the others.
+    // Files that are Windows' throughout stay so: the line that gets a newline after it gets the carriage return too.
+    let newline = if ends_in_crlf(text) { "\r\n" } else { "\n" };
     let body = new.strip_suffix('\n').unwrap_or(&new);
-    let body = if windows && at < lines.len() && !body.ends_with('\r') {
-        format!("{body}\r")
-    } else {
-        body.to_owned()
+    let count = body.matches('\n').count() + 1;
+    let body = if newline == "\r\n" { body.strip_suffix('\r').unwrap_or(body) } else { body };
+    let text = match at.checked_sub(1).map(|before| text.match_indices('\n').nth(before)) {
+        None => [body, newline, text].concat(),
+        Some(Some((end, _))) => {
+            let (before, after) = text.split_at_checked(end + 1).unwrap_or((text, ""));
+            [before, body, newline, after].concat()
+        }
+        // After the last line, which no newline ends.
+        Some(None) => [text, newline, body].concat(),
     };
-    let mut last = String::new();
-    if windows
-        && at == lines.len()
-        && let Some(end) = lines.last_mut()
-    {
-        last = format!("{end}\r");
-        *end = &last;
-    }
-    let added: Vec<&str> = body.split('\n').collect();
-    let count = added.len();
-    lines.splice(at..at, added);
-    let text = lines.join("\n");
-    drop(last);
     Ok(Edited { text, shown: at.saturating_sub(AROUND)..at + count + AROUND })
 }
 

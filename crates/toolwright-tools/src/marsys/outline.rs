@@ -28,29 +28,26 @@ pub(super) struct Section {
     metadata: Map<String, Value>,
 }
 
-/// The paragraphs of a text.
-pub(super) fn sections(text: &str) -> Vec<Section> {
-    let mut all: Vec<Section> = Vec::new();
-    let mut open = false;
-    for (at, line) in text.lines().enumerate() {
-        if line.trim().is_empty() {
-            open = false;
-            continue;
+/// The paragraphs of a text, one after another: a large file has more of them than fit in memory.
+pub(super) fn sections(text: &str) -> impl Iterator<Item = Section> {
+    let mut lines = text.lines().enumerate().peekable();
+    let mut count = 0;
+    std::iter::from_fn(move || {
+        let (at, first) = lines.find(|(_, line)| !line.trim().is_empty())?;
+        let mut end_line = at + 1;
+        while lines.next_if(|(_, line)| !line.trim().is_empty()).is_some() {
+            end_line += 1;
         }
-        match all.last_mut().filter(|_| open) {
-            Some(section) => section.end_line = at + 1,
-            None => all.push(Section {
-                id: format!("paragraph:{}", all.len() + 1),
-                title: title(line.trim()),
-                level: 1,
-                start_line: at + 1,
-                end_line: at + 1,
-                metadata: Map::new(),
-            }),
-        }
-        open = true;
-    }
-    all
+        count += 1;
+        Some(Section {
+            id: format!("paragraph:{count}"),
+            title: title(first.trim()),
+            level: 1,
+            start_line: at + 1,
+            end_line,
+            metadata: Map::new(),
+        })
+    })
 }
 
 fn title(line: &str) -> String {
@@ -86,9 +83,9 @@ pub(super) struct Overview {
 }
 
 pub(super) fn overview(path: &str, text: &str) -> Overview {
-    let mut sections = sections(text);
-    let total = sections.len();
-    sections.truncate(MOST);
+    let mut all = sections(text);
+    let sections: Vec<Section> = all.by_ref().take(MOST).collect();
+    let total = sections.len() + all.count();
     let mut metadata = Map::new();
     if text.is_empty() {
         metadata.insert("empty_file".to_owned(), true.into());
@@ -181,9 +178,8 @@ pub(crate) fn read_section(options: &Options) -> ToolDef {
         |call: Call, ReadSection { path, section_id }| async move {
             let path = place(&path)?;
             let (text, _) = read::text(&path, &paths::read(&call, &path).await?, None)?;
-            let sections = sections(&text);
-            let count = sections.len();
-            let found = sections.into_iter().find(|section| section.id == section_id);
+            let mut count = 0;
+            let found = sections(&text).inspect(|_| count += 1).find(|section| section.id == section_id);
             let Section { title, start_line, end_line, .. } = found.ok_or_else(|| {
                 ToolError::new(format!("{path} has no section `{}`", section_id.escape_debug())).hint(
                     match count {
@@ -192,8 +188,13 @@ pub(crate) fn read_section(options: &Options) -> ToolDef {
                     },
                 )
             })?;
-            let lines: Vec<&str> = text.lines().collect();
-            let content = lines.get(start_line - 1..end_line).unwrap_or_default().join("\n");
+            let mut content = String::new();
+            for (at, line) in text.lines().enumerate().take(end_line).skip(start_line - 1) {
+                if at + 1 > start_line {
+                    content.push('\n');
+                }
+                content.push_str(line);
+            }
             let output = ToolOutput::text(content).with_metadata("title", title);
             Ok::<_, ToolError>(output.with_metadata("line_range", vec![start_line, end_line]))
         },
@@ -207,7 +208,8 @@ mod tests {
 
     #[test]
     fn paragraphs_are_lines_between_blank_ones() {
-        let found = sections("\n\nimport os\n\ndef f(x):\n    return x\n \t\nclass K:\n    pass\n");
+        let found: Vec<Section> =
+            sections("\n\nimport os\n\ndef f(x):\n    return x\n \t\nclass K:\n    pass\n").collect();
         let told: Vec<_> =
             found.iter().map(|s| (s.id.as_str(), s.title.as_str(), s.start_line, s.end_line)).collect();
         assert_eq!(
@@ -218,7 +220,7 @@ mod tests {
                 ("paragraph:3", "class K:", 8, 9)
             ]
         );
-        assert!(sections(" \n\n").is_empty());
+        assert_eq!(sections(" \n\n").count(), 0);
         assert_eq!(title(&"é".repeat(60)), format!("{}...", "é".repeat(50)));
     }
 }

@@ -135,12 +135,12 @@ struct Shown {
 }
 
 fn show(path: String, text: &str, (start, end): (i64, i64)) -> Result<Shown, ToolError> {
-    let all: Vec<&str> = if text.is_empty() { Vec::new() } else { text.split('\n').collect() };
-    let total_lines = all.len();
+    let total_lines = if text.is_empty() { 0 } else { text.split('\n').count() };
     let first = usize::try_from(start - 1).unwrap_or(usize::MAX).min(total_lines);
     let last = usize::try_from(end).unwrap_or(0).min(total_lines);
-    let shown = all.get(first..last.max(first)).unwrap_or_default();
-    let content = shown.join("\n");
+    let lines = text.split('\n').take(last).skip(first);
+    let shown = last.saturating_sub(first);
+    let content = lines.collect::<Vec<_>>().join("\n");
     let character_count = content.chars().count();
     if character_count > MOST_CHARACTERS {
         let message = format!(
@@ -152,8 +152,8 @@ fn show(path: String, text: &str, (start, end): (i64, i64)) -> Result<Shown, Too
     Ok(Shown {
         content,
         path,
-        partial: shown.len() < total_lines,
-        line_range: (!shown.is_empty()).then_some([first + 1, last]),
+        partial: shown < total_lines,
+        line_range: (shown > 0).then_some([first + 1, last]),
         total_lines,
         character_count,
         estimated_tokens: character_count / 4,

@@ -9,7 +9,8 @@ use toolwright_core::{Json, ToolDef, ToolError, glob_match};
 
 use super::{here, outline, place, yes};
 use crate::glob_files::{is_pattern, path_matches};
-use crate::grep_files::{below, cut, regex};
+use crate::grep_files::{below, regex};
+use crate::hits::{Hit, Wanted, cut};
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths::Kind;
 use crate::texts;
@@ -106,11 +107,11 @@ struct Match {
 }
 
 impl Match {
-    fn new(file: &str, line: usize, text: &str) -> Match {
+    fn new(file: &str, line: usize, text: String) -> Match {
         Match {
             file: file.to_owned(),
             line,
-            text: cut(text),
+            text,
             location: format!("line {line}"),
             context_before: Vec::new(),
             context_after: Vec::new(),
@@ -132,7 +133,7 @@ pub(crate) fn search_files(options: &Options) -> ToolDef {
                 SearchType::Filename => names(&call, &arguments).await?,
                 SearchType::Content | SearchType::Structure => texts(&call, &arguments, most).await?,
             };
-            found.truncated = found.total_matches > most;
+            found.truncated = found.total_matches > most || found.metadata.contains_key("matches_left_out");
             found.matches.truncate(most);
             found.search_duration_ms = start.elapsed().as_secs_f64() * 1000.0;
             Ok::<_, ToolError>(Json(found))
@@ -177,7 +178,7 @@ async fn names(call: &Call, arguments: &SearchFiles) -> Result<Found, ToolError>
         let name = path.rsplit('/').next().unwrap_or_default();
         let hit = if is_pattern(query) { glob_match(query, name) } else { fold(name).contains(&fold(query)) };
         if hit {
-            found.matches.push(Match::new(path, 1, path));
+            found.matches.push(Match::new(path, 1, cut(path)));
         }
     }
     found.total_matches = found.matches.len();
@@ -197,45 +198,34 @@ async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Foun
     let fits = |file: &str| file == path || is_wanted(arguments, inside(&path, file));
     let files = files.into_iter().filter(|(file, _)| fits(file));
     let mut found = nothing(arguments);
+    let mut wanted = Wanted::new(most, around, around);
     let skipped = texts::each(call, files, |file, text| {
         found.files_searched += 1;
         if arguments.search_type == SearchType::Structure {
-            for section in
-                outline::sections(text).into_iter().filter(|section| pattern.is_match(&section.title))
-            {
+            for section in outline::sections(text).filter(|section| pattern.is_match(&section.title)) {
                 found.total_matches += 1;
-                if found.matches.len() < most {
+                if wanted.admits(file.len() + section.title.len()) {
                     let section_id = Some(section.id);
                     found
                         .matches
-                        .push(Match { section_id, ..Match::new(file, section.start_line, &section.title) });
+                        .push(Match { section_id, ..Match::new(file, section.start_line, section.title) });
                 }
             }
             return;
         }
-        let lines: Vec<&str> = text.lines().collect();
-        for (at, line) in lines.iter().enumerate().filter(|(_, line)| pattern.is_match(line)) {
-            found.total_matches += 1;
-            if found.matches.len() >= most {
-                continue;
-            }
-            let shown = |from: usize, to: usize| {
-                lines
-                    .get(from..to.min(lines.len()))
-                    .unwrap_or_default()
-                    .iter()
-                    .map(|line| cut(line))
-                    .collect()
-            };
+        found.total_matches += wanted.find(&pattern, file, text, |Hit { number, line, before, after }| {
             found.matches.push(Match {
-                context_before: shown(at.saturating_sub(around), at),
-                context_after: shown(at + 1, at.saturating_add(around).saturating_add(1)),
-                ..Match::new(file, at + 1, line)
+                context_before: before,
+                context_after: after,
+                ..Match::new(file, number, line)
             });
-        }
+        });
     })
     .await?;
     found.num_files = found.files_searched;
+    if wanted.left_out > 0 {
+        found.metadata.insert("matches_left_out".to_owned(), json!(wanted.left_out));
+    }
     if skipped > 0 {
         found.metadata.insert("files_too_large".to_owned(), json!(skipped));
     }

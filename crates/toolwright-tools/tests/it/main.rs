@@ -16,6 +16,7 @@ mod people;
 mod pythons;
 mod sessions;
 mod shells;
+mod sizes;
 mod support;
 mod vectors;
 mod web;
@@ -56,6 +57,7 @@ fn cases() -> Vec<Case> {
         pythons::cases(),
         sessions::cases(),
         shells::cases(),
+        sizes::cases(),
         vectors::cases(),
     ]
     .into_iter()
