@@ -1,8 +1,11 @@
 //! Reading and writing one file, run where the commands of a sandbox run: a path can lead nowhere a command could not
 //! go, so links and races inside the sandbox gain nothing.
 //!
-//! Only regular files are read, decided on the opened descriptor. A file is replaced as a whole or not at all.
+//! Only regular files are read, decided on the opened descriptor. A file is replaced as a whole or not at all, unless that
+//! would change who can use it.
 
+use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
@@ -64,45 +67,125 @@ pub(crate) fn read(path: &Path, limit: u64, output: &mut dyn Write) -> io::Resul
     }
 }
 
-/// Replaces a file, making its folders. Readers see the old contents or the new, never a mix.
+/// Replaces a file, making its folders. Readers see the old contents or the new, never a mix, and the new file has the
+/// owner, group, mode, access list and `user.` attributes of the old. Where those cannot be given to a new file, the old
+/// one is written in place, so that nobody gains or loses a file by an edit.
 pub(crate) fn write(path: &Path, input: &mut dyn Read) -> io::Result<()> {
     let target = resolve(path)?;
     let folder = target.parent().map_or(Path::new("/"), |folder| folder);
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     fs::create_dir_all(folder)?;
-    let mode = match fs::metadata(&target) {
+    let traits = match fs::metadata(&target) {
         Ok(about) if about.is_dir() => return Err(own(libc::EISDIR)),
         Ok(about) if !about.is_file() => return Err(own(NOT_A_FILE)),
-        Ok(about) => {
+        Ok(_) => {
             // Replacing needs only rights on the folder; a file that cannot be written must still refuse.
-            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&target)?;
-            about.mode() & 0o777
+            let file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&target)?;
+            Some(Traits::of(file)?)
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => 0o644,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
     let temporary = folder.join(format!(".toolwright-{:016x}.tmp", sys::random_u64()));
-    let written = match nameless(folder) {
-        // Until it is complete the new file has no name, so a kill in the middle leaves nothing behind.
-        Ok(mut file) => io::copy(input, &mut file)
-            .and_then(|_| finish(&file, mode))
-            .and_then(|()| give_name(&mut file, &temporary, mode)),
-        Err(error) if refused(&error) && target.exists() => {
-            // A single writable file in a folder that is not: it can only be written in place.
-            let mut file = OpenOptions::new().write(true).truncate(true).open(&target)?;
-            return io::copy(input, &mut file).map(drop);
-        }
-        Err(error) if refused(&error) => return Err(error),
-        Err(_) => named(&temporary).and_then(|mut file| {
-            io::copy(input, &mut file)?;
-            finish(&file, mode)
-        }),
+    // Until it is complete the new file has no name, so a kill in the middle leaves nothing behind.
+    let made = match (nameless(folder), &traits) {
+        (Ok(file), _) => Ok((file, false)),
+        // A single writable file in a folder that is not: it can only be written in place.
+        (Err(error), Some(old)) if refused(&error) => return old.write_in_place(input),
+        (Err(error), None) if refused(&error) => return Err(error),
+        (Err(_), _) => named(&temporary).map(|file| (file, true)),
     };
-    let replaced = written.and_then(|()| fs::rename(&temporary, &target));
+    let replaced = made.and_then(|(mut file, has_name)| {
+        io::copy(input, &mut file)?;
+        if let Some(old) = &traits
+            && !old.give_to(&file)
+        {
+            file.rewind()?;
+            old.write_in_place(&mut file)?;
+            return if has_name { fs::remove_file(&temporary) } else { Ok(()) };
+        }
+        if traits.is_none() {
+            file.set_permissions(PermissionsExt::from_mode(0o644))?;
+        }
+        file.sync_data()?;
+        if !has_name {
+            give_name(&mut file, &temporary, traits.as_ref())?;
+        }
+        fs::rename(&temporary, &target)
+    });
     if replaced.is_err() {
         let _ = fs::remove_file(&temporary);
     }
     replaced
+}
+
+/// A file that is there, and what a new file in its place must have in common with it.
+struct Traits {
+    file: File,
+    about: fs::Metadata,
+    attributes: io::Result<Attributes>,
+}
+
+impl Traits {
+    fn of(file: File) -> io::Result<Traits> {
+        let (about, attributes) = (file.metadata()?, kept_attributes(&file));
+        if !about.is_file() {
+            return Err(own(NOT_A_FILE));
+        }
+        Ok(Traits { file, about, attributes })
+    }
+
+    /// Gives a new file everything the old one has. False when it does not have all of it then.
+    fn give_to(&self, new: &File) -> bool {
+        let Ok(attributes) = &self.attributes else { return false };
+        let (owner, group) = (self.about.uid(), self.about.gid());
+        let same_owner = |about: &fs::Metadata| {
+            (about.uid(), about.gid()) == (owner, group) && sys::is_own_id(owner) && sys::is_own_id(group)
+        };
+        let given = || {
+            if !same_owner(&new.metadata()?) {
+                std::os::unix::fs::fchown(new, Some(owner), Some(group))?;
+            }
+            new.set_permissions(PermissionsExt::from_mode(self.about.mode() & 0o777))?;
+            // A folder can give new files an access list that the old file has not.
+            for name in kept_attributes(new)?.into_keys().filter(|name| !attributes.contains_key(name)) {
+                sys::remove_attribute(new.as_fd(), &name)?;
+            }
+            attributes.iter().try_for_each(|(name, value)| sys::set_attribute(new.as_fd(), name, value))
+        };
+        given().is_ok() && new.metadata().is_ok_and(|about| same_owner(&about))
+    }
+
+    /// Writes over the old contents. What is given up: readers can see a mix while it is written, and a full disk or the
+    /// end of the system in the middle leaves one. `input` is complete by then unless the folder takes no new file.
+    fn write_in_place(&self, input: &mut dyn Read) -> io::Result<()> {
+        // Its other names may be outside the sandbox, where nothing may change.
+        if self.about.nlink() > 1 {
+            return Err(own(libc::EBUSY));
+        }
+        let mut file = &self.file;
+        let length = io::copy(input, &mut file)?;
+        file.set_len(length)?;
+        file.sync_data()
+    }
+}
+
+type Attributes = BTreeMap<CString, Vec<u8>>;
+
+/// The extended attributes that belong to a file's user: their own, and the access list.
+fn kept_attributes(file: &File) -> io::Result<Attributes> {
+    let names = match sys::attribute_names(file.as_fd()) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOTSUP) => return Ok(Attributes::new()),
+        other => other?,
+    };
+    let kept = |name: &CString| {
+        name.as_bytes().starts_with(b"user.") || name.as_bytes() == b"system.posix_acl_access"
+    };
+    names
+        .into_iter()
+        .filter(kept)
+        .map(|name| Ok((name.clone(), sys::attribute(file.as_fd(), &name)?)))
+        .collect()
 }
 
 fn refused(error: &io::Error) -> bool {
@@ -114,23 +197,23 @@ fn nameless(folder: &Path) -> io::Result<File> {
 }
 
 fn named(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
-fn finish(file: &File, mode: u32) -> io::Result<()> {
-    file.set_permissions(PermissionsExt::from_mode(mode))?;
-    file.sync_data()
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Gives a nameless file its name; where the system refuses that, copies it to a named one.
-fn give_name(file: &mut File, path: &Path, mode: u32) -> io::Result<()> {
+fn give_name(file: &mut File, path: &Path, old: Option<&Traits>) -> io::Result<()> {
     if sys::link_open_file(file.as_fd(), path).is_ok() {
         return Ok(());
     }
     file.rewind()?;
     let mut copy = named(path)?;
     io::copy(file, &mut copy)?;
-    finish(&copy, mode)
+    match old {
+        Some(old) if !old.give_to(&copy) => return Err(own(libc::EPERM)),
+        Some(_) => {}
+        None => copy.set_permissions(PermissionsExt::from_mode(0o644))?,
+    }
+    copy.sync_data()
 }
 
 /// Follows links to the file that is meant, which need not exist.

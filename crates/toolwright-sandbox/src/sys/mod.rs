@@ -3,10 +3,13 @@
 //! Each function is one kernel call (or one fixed sequence) with owned descriptors and `io::Result`. No policy lives
 //! here. Processes that use the fork family below have a single thread, so the child may allocate.
 
+pub(crate) mod attributes;
 pub(crate) mod mount;
 pub(crate) mod pages;
 pub(crate) mod process;
 pub(crate) mod socket;
+
+pub(crate) use attributes::{attribute, attribute_names, remove_attribute, set_attribute};
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -83,6 +86,13 @@ pub(crate) fn link_open_file(file: BorrowedFd<'_>, path: &Path) -> io::Result<()
         libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
     };
     check(linked.into()).map(drop)
+}
+
+/// Whether an owner or group is the one it looks like. In a user namespace all that are not mapped look like one.
+pub(crate) fn is_own_id(id: u32) -> bool {
+    const UNMAPPED: u32 = 65534;
+    let whole = |map: String| map.split_whitespace().eq(["0", "0", "4294967295"]);
+    id != UNMAPPED || std::fs::read_to_string("/proc/self/gid_map").is_ok_and(whole)
 }
 
 /// `fstat`.

@@ -1,15 +1,16 @@
 //! File cases: paths that lead out, things that are not files, races, and writes that are whole or not at all.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
-use toolwright_sandbox::{Policy, ProcessSandbox};
+use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
 
 use crate::attacks::Field;
-use crate::support::{Case, check, equal, folder, text, wait_until};
+use crate::support::{Case, check, equal, folder, is_root, text, wait_until};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -20,6 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("FS-05::sizes_are_counted_not_believed", sizes),
         Case::new("FS-06::readers_see_old_or_new", atomic),
         Case::new("FS-12::a_hard_link_outside_keeps_its_contents", hard_link),
+        Case::new("FS-12::a_written_file_keeps_its_group_and_attributes", traits),
         Case::new("SB-03::writing_through_a_link_is_refused", links),
         Case::new("FS-12::links_that_lead_nowhere_are_no_disaster", dangling),
         Case::new("SB-06::what_takes_the_place_of_a_protected_file_is_protected", replaced),
@@ -252,6 +254,78 @@ async fn hard_link() -> Result<(), String> {
     let _ = std::fs::remove_dir_all(&root);
     equal(read.as_str(), "changed")?;
     equal(kept.map_err(|error| error.to_string())?.as_str(), "outside")
+}
+
+async fn traits() -> Result<(), String> {
+    let error = |error: std::io::Error| error.to_string();
+    let work = folder("traits");
+    // Only root can give a file to a group it is not in; the sandbox belongs to the owner of the folder.
+    let (owner, groups) =
+        if is_root() { (Some(12_345), vec![12_345, 100]) } else { (None, vec![own_group()]) };
+    std::os::unix::fs::chown(&work, owner, owner).map_err(error)?;
+    let mut policy = Policy::for_workspace(&work);
+    policy.protect.clear();
+    let sandboxes: [Box<dyn Sandbox>; 2] = [
+        Box::new(LocalSandbox::open(policy.clone()).await.map_err(text)?),
+        Box::new(ProcessSandbox::open(policy).await.map_err(text)?),
+    ];
+    for sandbox in sandboxes {
+        for group in &groups {
+            let file = work.join("file");
+            std::fs::write(&file, "a longer text").map_err(error)?;
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).map_err(error)?;
+            std::os::unix::fs::chown(&file, owner, Some(*group)).map_err(error)?;
+            let tagged = set_tag(&file);
+            let before = std::fs::metadata(&file).map_err(error)?;
+            sandbox.write_file("file", b"changed").await.map_err(text)?;
+            let after = std::fs::metadata(&file).map_err(error)?;
+            let told = |about: &std::fs::Metadata| (about.uid(), about.gid(), about.mode());
+            equal((group, told(&after)), (group, told(&before)))?;
+            equal(std::fs::read_to_string(&file).map_err(error)?.as_str(), "changed")?;
+            check("the attribute is kept", !tagged || tag(&file).as_deref() == Some(b"kept"))?;
+            if *group == 100 {
+                std::fs::hard_link(&file, work.join("other")).map_err(error)?;
+                let written = sandbox.write_file("file", b"again").await.map_err(|error| error.kind());
+                // Whoever cannot keep the group of a file writes none of its other names.
+                let after = std::fs::metadata(&file).map_err(error)?;
+                check("written or refused", matches!(written, Ok(()) | Err(ErrorKind::Permission)))?;
+                equal(told(&after), told(&before))?;
+                equal(std::fs::read_to_string(work.join("other")).map_err(error)?.as_str(), "changed")?;
+                std::fs::remove_file(work.join("other")).map_err(error)?;
+            }
+            std::fs::remove_file(&file).map_err(error)?;
+        }
+    }
+    check(
+        "nothing is left behind",
+        std::fs::read_dir(&work).is_ok_and(|mut names| {
+            names.all(|name| name.is_ok_and(|name| !name.file_name().to_string_lossy().ends_with(".tmp")))
+        }),
+    )?;
+    std::fs::remove_dir_all(work).map_err(error)
+}
+
+fn own_group() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::getegid() }
+}
+
+/// False where the file system has no attributes.
+fn set_tag(file: &std::path::Path) -> bool {
+    let path = std::ffi::CString::new(file.as_os_str().as_bytes()).expect("a path");
+    // SAFETY: the texts are NUL-terminated and the value has four bytes; all outlive the call.
+    unsafe { libc::setxattr(path.as_ptr(), c"user.tag".as_ptr(), c"kept".as_ptr().cast(), 4, 0) == 0 }
+}
+
+fn tag(file: &std::path::Path) -> Option<Vec<u8>> {
+    let path = std::ffi::CString::new(file.as_os_str().as_bytes()).expect("a path");
+    let mut value = vec![0u8; 16];
+    // SAFETY: the texts are NUL-terminated and the pointer is to 16 bytes; all outlive the call.
+    let length = unsafe {
+        libc::getxattr(path.as_ptr(), c"user.tag".as_ptr(), value.as_mut_ptr().cast(), value.len())
+    };
+    value.truncate(usize::try_from(length).ok()?);
+    Some(value)
 }
 
 async fn links() -> Result<(), String> {
