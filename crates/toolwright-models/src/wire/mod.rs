@@ -4,6 +4,7 @@
 //! decoder, which whole replies and streams share. Sending bytes belongs to `http`.
 
 mod anthropic;
+mod arguments;
 mod assemble;
 mod bedrock;
 mod cache;

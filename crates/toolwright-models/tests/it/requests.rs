@@ -93,6 +93,48 @@ fn every_choice_of_tool_has_its_words() {
     );
 }
 
+/// llama.cpp answers 500 to a whole conversation with arguments in it that are no JSON, and templates read objects.
+#[test]
+fn arguments_that_are_no_object_go_back_inside_one() {
+    let cases = [
+        (json!("{\"a\": "), json!({"INVALID_JSON": "{\"a\": "})),
+        (json!("look at this"), json!({"INVALID_JSON": "look at this"})),
+        (json!("[1]"), json!({"INVALID_JSON": "[1]"})),
+        (json!([1]), json!({"INVALID_JSON": "[1]"})),
+        (json!("{\"b\":1, \"a\": 2}"), json!({"b": 1, "a": 2})),
+        (json!(" "), json!({})),
+        (Value::Null, json!({})),
+    ];
+    for (arguments, wanted) in cases {
+        let call = ToolCall::new("c", "f", arguments.clone());
+        let call = Message::Assistant(AssistantMessage::calls([call]));
+        let conversation = Conversation::of([Message::user("x"), call]);
+        let sent = |name: &str, pointer: &str| {
+            let body = encode(name, &conversation, Delivery::Whole);
+            body.pointer(pointer).unwrap_or_else(|| panic!("{name}: {body}")).clone()
+        };
+        for (name, pointer) in [
+            ("anthropic", "/messages/1/content/0/input"),
+            ("google", "/contents/1/parts/0/functionCall/args"),
+            ("bedrock", "/messages/1/content/0/toolUse/input"),
+        ] {
+            assert_eq!(sent(name, pointer), wanted, "{name}: {arguments}");
+        }
+        for (name, pointer) in [
+            ("llama.cpp", "/messages/1/tool_calls/0/function/arguments"),
+            ("openai-chat", "/messages/1/tool_calls/0/function/arguments"),
+            ("openai", "/input/1/arguments"),
+        ] {
+            let text = sent(name, pointer);
+            let text = text.as_str().unwrap();
+            assert_eq!(serde_json::from_str::<Value>(text).unwrap(), wanted, "{name}: {arguments}");
+            // What is an object already stays as it was written.
+            let written = arguments.as_str().filter(|text| text.contains("\"b\""));
+            assert_eq!(written.unwrap_or(text), text);
+        }
+    }
+}
+
 #[test]
 fn mistral_gets_ids_of_nine_letters_that_still_match() {
     let call = ToolCall::new("toolu_0123456789", "f", json!({}));

@@ -6,7 +6,7 @@ use toolwright_core::{Content, Media, MediaSource, ModelError, ModelRequest, Too
 use super::super::content::{self, Inside};
 use super::super::names::Names;
 use super::super::turns::{Piece, Turn, pieces, turns};
-use super::super::{Delivery, Target, Wire, object, tools};
+use super::super::{Delivery, Target, Wire, arguments, object, tools};
 use crate::vendor::Vendor;
 
 pub(crate) fn encode(
@@ -33,7 +33,7 @@ pub(crate) fn encode(
                         "type": "tool_use",
                         "id": vendor.quirks.ids.to_wire(&call.id),
                         "name": names.to_wire(&call.name),
-                        "input": input(&call.arguments),
+                        "input": arguments::as_object(&call.arguments),
                     })),
                 });
                 messages.add("assistant", blocks);
@@ -170,17 +170,4 @@ fn tool_result(result: &ToolResult, vendor: &Vendor) -> Value {
         block.insert("is_error".to_owned(), true.into());
     }
     Value::Object(block)
-}
-
-/// Arguments as the object the API demands; text that is none is shown as the model wrote it.
-pub(in super::super) fn input(arguments: &Value) -> Value {
-    match arguments {
-        Value::Object(_) => arguments.clone(),
-        Value::Null => json!({}),
-        Value::String(text) => match serde_json::from_str::<Map<String, Value>>(text) {
-            Ok(map) => Value::Object(map),
-            Err(_) => json!({"INVALID_JSON": text}),
-        },
-        other => json!({"INVALID_JSON": other.to_string()}),
-    }
 }

@@ -4,4 +4,4 @@ mod decode;
 mod encode;
 
 pub(super) use decode::Decoder;
-pub(super) use encode::{encode, input};
+pub(super) use encode::encode;

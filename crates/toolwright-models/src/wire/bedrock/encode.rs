@@ -7,11 +7,10 @@ use toolwright_core::{
     Content, Media, MediaSource, Message, ModelError, ModelRequest, ToolChoice, ToolResult,
 };
 
-use super::super::anthropic::input;
 use super::super::content::{self, Inside, Kind};
 use super::super::names::Names;
 use super::super::turns::{Alternating, Piece, Turn, pieces, turns};
-use super::super::{Target, Wire, object, tools};
+use super::super::{Target, Wire, arguments, object, tools};
 
 pub(crate) fn encode(
     target: Target<'_>,
@@ -35,7 +34,7 @@ pub(crate) fn encode(
                     Piece::Call(call) => Some(json!({"toolUse": {
                         "toolUseId": vendor.quirks.ids.to_wire(&call.id),
                         "name": names.to_wire(&call.name),
-                        "input": input(&call.arguments),
+                        "input": arguments::as_object(&call.arguments),
                     }})),
                 });
                 messages.add("assistant", blocks.collect());

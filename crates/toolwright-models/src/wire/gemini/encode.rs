@@ -6,7 +6,7 @@ use toolwright_core::{Content, MediaSource, ModelError, ModelRequest, ToolChoice
 use super::super::content::{self, Inside};
 use super::super::names::Names;
 use super::super::turns::{Alternating, Piece, Turn, pieces, turns};
-use super::super::{Target, Wire, object, tools};
+use super::super::{Target, Wire, arguments, object, tools};
 use crate::vendor::Vendor;
 
 /// Addresses the API fetches by itself; others it refuses.
@@ -100,17 +100,10 @@ fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Va
                 }
             }
             Piece::Call(call) => {
-                let args = match &call.arguments {
-                    Value::Object(map) => map.clone(),
-                    Value::String(text) => {
-                        serde_json::from_str(text).unwrap_or_else(|_| object(json!({"INVALID_JSON": text})))
-                    }
-                    _ => Map::new(),
-                };
                 let mut part = object(json!({"functionCall": {
                     "id": vendor.quirks.ids.to_wire(&call.id),
                     "name": names.to_wire(&call.name),
-                    "args": args,
+                    "args": arguments::as_object(&call.arguments),
                 }}));
                 part.extend(call_signature.take().map(|value| ("thoughtSignature".to_owned(), value)));
                 parts.push(Value::Object(part));

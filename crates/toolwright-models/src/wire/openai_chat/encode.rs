@@ -8,7 +8,7 @@ use toolwright_core::{
 use super::super::content::{self, Inside};
 use super::super::names::Names;
 use super::super::turns::{Piece, Turn, pieces, turns};
-use super::super::{Delivery, Target, Wire, object, tools};
+use super::super::{Delivery, Target, Wire, arguments, object, tools};
 use crate::vendor::{Any, Results, Vendor};
 
 pub(crate) fn encode(
@@ -124,7 +124,7 @@ fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &Names) -> Opti
             Piece::Call(call) => calls.push(json!({
                 "id": vendor.quirks.ids.to_wire(&call.id),
                 "type": "function",
-                "function": {"name": names.to_wire(&call.name), "arguments": written(&call.arguments)},
+                "function": {"name": names.to_wire(&call.name), "arguments": arguments::as_text(&call.arguments)},
             })),
         }
     }
@@ -138,15 +138,6 @@ fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &Names) -> Opti
         fields.insert("tool_calls".to_owned(), calls.into());
     }
     Some(Value::Object(fields))
-}
-
-/// Arguments as the text the API demands: what the model wrote, or JSON.
-pub(in super::super) fn written(arguments: &Value) -> String {
-    match arguments {
-        Value::String(text) => text.clone(),
-        Value::Null => "{}".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 fn tool(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {

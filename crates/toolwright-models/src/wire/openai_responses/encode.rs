@@ -6,9 +6,8 @@ use toolwright_core::{Content, Detail, MediaSource, ModelError, ModelRequest, To
 
 use super::super::content::{self, Inside};
 use super::super::names::Names;
-use super::super::openai_chat::written;
 use super::super::turns::{Piece, Turn, pieces, turns};
-use super::super::{Delivery, Target, Wire, object, tools};
+use super::super::{Delivery, Target, Wire, arguments, object, tools};
 use crate::error;
 use crate::vendor::Vendor;
 
@@ -47,7 +46,7 @@ pub(crate) fn encode(
                             "type": "function_call",
                             "call_id": vendor.quirks.ids.to_wire(&call.id),
                             "name": names.to_wire(&call.name),
-                            "arguments": written(&call.arguments),
+                            "arguments": arguments::as_text(&call.arguments),
                         })),
                     });
                 }
