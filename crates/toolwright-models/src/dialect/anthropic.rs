@@ -21,6 +21,9 @@ pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> 
         strict.insert("$defs".to_owned(), each(&definitions, &Place::In(at, "$defs"), report)?);
     }
     if let Some(reference) = rest.shift_remove("$ref") {
+        if reference.as_str().is_none_or(|reference| !reference.starts_with("#/$defs/")) {
+            report.changed(at, format!("the vendor may refuse the reference {reference}"), Effect::Refused);
+        }
         strict.insert("$ref".to_owned(), reference);
         for key in rest.keys().filter(|key| !NOTES.contains(&key.as_str()) && !is_words(key)) {
             report.changed(at, format!("`{key}` beside `$ref` is left out"), Effect::Looser);
@@ -44,6 +47,12 @@ pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> 
         }
         for (key, _) in union {
             report.changed(at, format!("`{key}` is left out"), Effect::Looser);
+        }
+        // Each object allows its own properties only, so that two of them at once allow none.
+        let own = kind.as_ref().is_some_and(|kind| kind == "object");
+        let several = own || key == "allOf" && variants.len() > 1;
+        if several && variants.iter().any(may_be_object) {
+            report.changed(at, format!("the objects of `{key}` exclude each other"), Effect::Tighter);
         }
         let place = Place::In(at, key);
         let variants = variants.iter().enumerate();
@@ -90,6 +99,11 @@ pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> 
     }
     describe(&rest, &mut strict, at, report);
     Ok(Value::Object(strict))
+}
+
+/// Whether an object may follow this schema.
+fn may_be_object(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str).is_none_or(|kind| kind == "object")
 }
 
 fn each(
@@ -141,8 +155,9 @@ fn object(
     };
     let place = Place::In(at, "properties");
     strict.insert("properties".to_owned(), each(&properties, &place, report)?);
-    if rest.shift_remove("additionalProperties") != Some(Value::Bool(false)) {
-        report.changed(at, "only the named properties remain", Effect::Closed);
+    report.closed(at, &properties, rest.shift_remove("additionalProperties").as_ref());
+    if rest.contains_key("patternProperties") {
+        report.changed(at, "`patternProperties` cannot be said", Effect::Tighter);
     }
     strict.insert("additionalProperties".to_owned(), false.into());
     strict.extend(rest.shift_remove("required").map(|list| ("required".to_owned(), list)));

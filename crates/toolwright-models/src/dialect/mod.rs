@@ -8,7 +8,7 @@ mod gemini;
 mod openai;
 mod page;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(crate) use gemini::ignored as ignored_by_gemini;
 pub use page::reference;
@@ -65,7 +65,7 @@ pub enum Effect {
     Looser,
     /// Values are refused that the original accepts.
     Tighter,
-    /// Properties without a name in the schema are refused, and nothing else.
+    /// Properties that the schema does not mention are refused, and nothing else.
     Closed,
     /// The vendor may refuse the schema.
     Refused,
@@ -116,6 +116,9 @@ pub fn adapt(schema: &Value, dialect: Dialect) -> Result<Adapted, DialectError> 
         Dialect::AnthropicStrict => anthropic::adapt(schema, &Place::Root, &mut report),
         Dialect::OpenAiStrict => openai::adapt(schema.clone(), &Place::Root, &mut report),
     }?;
+    if let Some(problem) = (dialect == Dialect::OpenAiStrict).then(|| openai::refused(&schema)).flatten() {
+        report.changed(&Place::Root, problem, Effect::Refused);
+    }
     Ok(Adapted { schema, changes: report.changes })
 }
 
@@ -167,6 +170,18 @@ struct Report<'a> {
 impl Report<'_> {
     fn changed(&mut self, at: &Place<'_>, what: impl Into<String>, effect: Effect) {
         self.changes.push(Change { at: at.pointer(), what: what.into(), effect });
+    }
+
+    /// Tells that an object allows its named properties only. Where others were meant (a map, and not just an object that
+    /// does not mention them), that takes something away.
+    fn closed(&mut self, at: &Place<'_>, properties: &Map<String, Value>, others: Option<&Value>) {
+        match others {
+            Some(Value::Bool(false)) => {}
+            None if !properties.is_empty() || matches!(at, Place::Root) => {
+                self.changed(at, "only the named properties remain", Effect::Closed);
+            }
+            _ => self.changed(at, "a map can have no properties without a name", Effect::Tighter),
+        }
     }
 
     /// Counts one schema, so that no schema takes forever.

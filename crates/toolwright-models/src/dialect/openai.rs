@@ -2,7 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{DialectError, Effect, Place, Report};
+use super::{DialectError, Effect, MAX_NODES, Place, Report};
+
+/// The vendor's limits.
+const MAX_LEVELS: usize = 10;
+const MAX_PROPERTIES: usize = 5000;
+const MAX_VALUES: usize = 1000;
+const MAX_LETTERS: usize = 120_000;
+const LONG_ENUM: usize = 250;
+const MAX_LONG_ENUM: usize = 15_000;
 
 /// Keywords the vendor's strict mode refuses; they are sent as they are, and the report says so.
 const REFUSED: [&str; 11] = [
@@ -27,11 +35,15 @@ pub(super) fn adapt(schema: Value, at: &Place<'_>, report: &mut Report<'_>) -> R
             each(definitions, &Place::In(at, key), report)?;
         }
     }
-    if schema.get("type").and_then(Value::as_str) == Some("object")
-        && !schema.contains_key("additionalProperties")
-    {
-        schema.insert("additionalProperties".to_owned(), false.into());
-        report.changed(at, "only the named properties remain", Effect::Closed);
+    let none = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    match schema.get("additionalProperties") {
+        None if schema.get("type").and_then(Value::as_str) == Some("object") => {
+            report.closed(at, properties, None);
+            schema.insert("additionalProperties".to_owned(), false.into());
+        }
+        None | Some(Value::Bool(false)) => {}
+        Some(_) => report.changed(at, "the vendor refuses properties without a name", Effect::Refused),
     }
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         each(properties, &Place::In(at, "properties"), report)?;
@@ -73,6 +85,86 @@ pub(super) fn adapt(schema: Value, at: &Place<'_>, report: &mut Report<'_>) -> R
         report.changed(at, format!("the vendor may refuse `{key}`"), Effect::Refused);
     }
     Ok(Value::Object(schema))
+}
+
+/// Why the vendor refuses a schema that says nothing it does not know: the root is a union, or there is too much of it.
+pub(super) fn refused(schema: &Value) -> Option<String> {
+    let mut count = Count { left: MAX_NODES, ..Count::default() };
+    count.add(schema);
+    if schema.get("anyOf").is_some() {
+        return Some("the vendor refuses `anyOf` at the root".to_owned());
+    }
+    let mut left = MAX_NODES;
+    let levels = levels(schema, schema, &mut left);
+    let limits = [
+        (levels, MAX_LEVELS, "levels"),
+        (count.properties, MAX_PROPERTIES, "properties"),
+        (count.values, MAX_VALUES, "values in its `enum`s"),
+        (count.letters, MAX_LETTERS, "letters in its names and values"),
+        (count.longest, MAX_LONG_ENUM, "letters in one `enum` of over 250 values"),
+    ];
+    let over = limits.iter().find(|(found, most, _)| found > most);
+    over.map(|(_, most, what)| format!("the vendor takes at most {most} {what}"))
+}
+
+/// What the vendor counts in a schema.
+#[derive(Default)]
+struct Count {
+    properties: usize,
+    values: usize,
+    letters: usize,
+    longest: usize,
+    /// How many more schemas are looked at.
+    left: usize,
+}
+
+impl Count {
+    fn add(&mut self, schema: &Value) {
+        let Some(schema) = schema.as_object().filter(|_| self.left > 0) else { return };
+        self.left -= 1;
+        let length = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
+        if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+            let letters = values.iter().map(length).sum();
+            self.values += values.len();
+            self.letters += letters;
+            if values.len() > LONG_ENUM {
+                self.longest = self.longest.max(letters);
+            }
+        }
+        self.letters += schema.get("const").map_or(0, length);
+        for key in ["properties", "$defs", "definitions"] {
+            for (name, inner) in schema.get(key).and_then(Value::as_object).into_iter().flatten() {
+                self.properties += usize::from(key == "properties");
+                self.letters += name.len();
+                self.add(inner);
+            }
+        }
+        schema.get("items").into_iter().for_each(|items| self.add(items));
+        schema.get("anyOf").and_then(Value::as_array).into_iter().flatten().for_each(|inner| self.add(inner));
+    }
+}
+
+/// How many objects and lists are inside one another, at most one more than are allowed. Counts down what is looked at:
+/// references may lead to the same place very often.
+fn levels(schema: &Value, root: &Value, left: &mut usize) -> usize {
+    fn deepest(schema: &Value, root: &Value, outer: usize, left: &mut usize) -> usize {
+        *left = left.saturating_sub(1);
+        if *left == 0 || outer > MAX_LEVELS {
+            return MAX_LEVELS + 1;
+        }
+        let target = |reference: &str| root.pointer(reference.strip_prefix('#')?);
+        if let Some(schema) = schema.get("$ref").and_then(Value::as_str).and_then(target) {
+            return deepest(schema, root, outer, left);
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let inner: Vec<&Value> =
+            properties.into_iter().flat_map(Map::values).chain(schema.get("items")).collect();
+        let union = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+        let own = outer + usize::from(!inner.is_empty());
+        let below = inner.into_iter().map(|schema| (schema, own)).chain(union.map(|schema| (schema, outer)));
+        below.fold(own, |most, (schema, outer)| most.max(deepest(schema, root, outer, left)))
+    }
+    deepest(schema, root, 0, left)
 }
 
 fn each(

@@ -27,14 +27,16 @@ pub fn reference() -> String {
             Dialect::AnthropicStrict,
             "Not among the subset: limits of numbers, lengths and lists, \
           `pattern`, other formats than the usual ten, recursion. What is left out is told in the description. At most 20 \
-          tools with 24 optional parameters are sent this way in one request.",
+          tools with 24 optional parameters and 16 unions are sent this way in one request. A tool that takes a map (properties \
+          of any name) is sent without `strict`.",
         ),
         (
             "OpenAI",
             Dialect::OpenAiStrict,
             "Every property is required and no others are allowed, so a tool with optional \
           parameters is sent without `strict`. Not among the subset: `allOf`, `oneOf`, `not`, `if`, `dependent*`, \
-          `patternProperties`.",
+          `patternProperties`, maps, and a union at the root; nor more than 10 levels, 5000 properties or 1000 values of \
+          `enum`.",
         ),
     ];
     for (title, dialect, words) in dialects {

@@ -9,9 +9,9 @@ use crate::dialect::{self, Adapted, Change, Dialect, Effect};
 use crate::error;
 use crate::vendor::Vendor;
 
-/// The most tools a vendor holds to their schemas in one request, and the most optional parameters they have together.
+/// What Anthropic holds to schemas in one request: so many tools, and together so many optional parameters and unions.
 /// More is refused because the grammar gets too large.
-const MOST_STRICT: (usize, usize) = (20, 24);
+const MOST_STRICT: [usize; 3] = [20, 24, 16];
 
 /// A tool as a vendor is told about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +43,7 @@ pub fn define(vendor: &Vendor, tools: &[ToolSpec], strict: bool) -> Vec<Definiti
 pub(super) fn definitions(target: Target<'_>, request: &ModelRequest<'_>, names: &Names) -> Vec<Definition> {
     let vendor = target.vendor;
     let wanted = request.options.strict == Some(true);
-    let (mut tools, mut optional) = MOST_STRICT;
+    let mut left = MOST_STRICT;
     let one = |tool: &ToolSpec| {
         let name = names.to_wire(&tool.name);
         let mut changes = Vec::new();
@@ -60,11 +60,19 @@ pub(super) fn definitions(target: Target<'_>, request: &ModelRequest<'_>, names:
             None => {}
             Some(dialect) => match strict_schema(&tool.parameters, dialect) {
                 Err(problem) => note(format!("it is not sent in strict mode: {problem}")),
-                Ok(adapted) => {
-                    let few = optional.checked_sub(optional_parameters(&adapted.schema));
-                    match (tools.checked_sub(1), few) {
-                        (Some(tools_left), Some(optional_left)) => {
-                            (tools, optional) = (tools_left, optional_left);
+                Ok(adapted) if dialect == Dialect::AnthropicStrict => {
+                    let [tools, optional, unions] = left;
+                    let after = [
+                        tools.checked_sub(1),
+                        optional.checked_sub(optional_parameters(&adapted.schema)),
+                        unions.checked_sub(unions_of(&adapted.schema)),
+                    ];
+                    match after {
+                        _ if !is_plain_object(&adapted.schema) => {
+                            note("it is not sent in strict mode: its arguments are a union".to_owned());
+                        }
+                        [Some(tools), Some(optional), Some(unions)] => {
+                            left = [tools, optional, unions];
                             strict = Some(adapted);
                         }
                         _ => {
@@ -72,6 +80,7 @@ pub(super) fn definitions(target: Target<'_>, request: &ModelRequest<'_>, names:
                         }
                     }
                 }
+                Ok(adapted) => strict = Some(adapted),
             },
         }
         let is_strict = strict.is_some();
@@ -128,7 +137,8 @@ fn strict_schema(schema: &Value, dialect: Dialect) -> Result<Adapted, String> {
     }
     let adapted = dialect::adapt(schema, dialect).map_err(|error| error.problem)?;
     match adapted.changes.iter().find(|change| matches!(change.effect, Effect::Tighter | Effect::Refused)) {
-        Some(change) => Err(change.what.clone()),
+        Some(Change { at, what, .. }) if at.is_empty() => Err(what.clone()),
+        Some(Change { at, what, .. }) => Err(format!("{what} (at {at})")),
         None => Ok(adapted),
     }
 }
@@ -146,6 +156,22 @@ fn optional_parameters(schema: &Value) -> usize {
         _ => 0,
     };
     inner + own().unwrap_or(0)
+}
+
+/// How many schemas at any depth are unions.
+fn unions_of(schema: &Value) -> usize {
+    let inner = match schema {
+        Value::Object(map) => map.values().map(unions_of).sum(),
+        Value::Array(list) => list.iter().map(unions_of).sum(),
+        _ => 0,
+    };
+    inner + usize::from(schema.get("anyOf").is_some_and(Value::is_array))
+}
+
+/// Whether a schema is an object and no union, as the root of a tool's arguments must be.
+fn is_plain_object(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object")
+        && ["anyOf", "oneOf", "allOf"].iter().all(|key| schema.get(key).is_none())
 }
 
 /// The schema that an answer must follow, as the vendor takes it, and whether it is held to it exactly.

@@ -244,6 +244,97 @@ fn tools_are_strict_where_they_can_be_and_the_report_says_where_not() {
     assert!(define(vendor("anthropic"), &many, false).iter().all(|tool| tool.json.get("strict").is_none()));
 }
 
+/// The reason why a tool with one parameter of this schema is not sent in strict mode; empty when it is.
+fn not_strict(name: &str, parameters: Value) -> String {
+    let defined = define(vendor(name), &[tool("t", parameters)], true).remove(0);
+    let flags = ["/strict", "/function/strict", "/toolSpec/strict"];
+    let strict = flags.iter().any(|at| defined.json.pointer(at) == Some(&json!(true)));
+    let told = defined.changes.iter().map(|change| change.to_string());
+    let told: Vec<String> = told
+        .filter_map(|told| Some(told.strip_prefix("it is not sent in strict mode: ")?.to_owned()))
+        .collect();
+    assert_eq!(strict, told.is_empty(), "{name}: {told:?}\n{}", defined.json);
+    told.concat()
+}
+
+fn one(schema: Value) -> Value {
+    json!({"type": "object", "properties": {"p": schema}, "required": ["p"], "additionalProperties": false})
+}
+
+#[test]
+fn a_tool_that_strict_mode_would_cripple_is_sent_without_it() {
+    let map = "a map can have no properties without a name (at /properties/p)";
+    let maps = [
+        json!({"type": "object", "additionalProperties": {"type": "integer"}}),
+        json!({"type": "object", "additionalProperties": true}),
+        json!({"type": "object"}),
+    ];
+    for name in ["anthropic", "bedrock", "bedrock-invoke"] {
+        for schema in maps.clone() {
+            assert_eq!(not_strict(name, one(schema.clone())), map, "{name}: {schema}");
+        }
+        let patterns =
+            json!({"type": "object", "patternProperties": {"^x": {}}, "additionalProperties": false});
+        assert_eq!(
+            not_strict(name, one(patterns)),
+            "`patternProperties` cannot be said (at /properties/p)",
+            "{name}"
+        );
+        let two = json!({"allOf": [one(json!({"type": "string"})), {"type": "object", "properties": {
+            "q": {"type": "string"}}}]});
+        assert_eq!(
+            not_strict(name, one(two)),
+            "the objects of `allOf` exclude each other (at /properties/p)",
+            "{name}"
+        );
+        let both = json!({"anyOf": [one(json!({"type": "string"})), one(json!({"type": "integer"}))]});
+        assert_eq!(not_strict(name, both), "its arguments are a union", "{name}");
+        let old = json!({"type": "object", "properties": {"p": {"$ref": "#/definitions/A"}}, "required": ["p"],
+            "definitions": {"A": {"type": "string"}}});
+        assert!(not_strict(name, old).contains("may refuse the reference"), "{name}");
+        let several = json!({"allOf": [{"type": "string"}, {"type": "string", "description": "d"}]});
+        assert_eq!(not_strict(name, one(several)), "", "{name}");
+    }
+    for name in ["openai", "openai-chat"] {
+        let nameless = "the vendor refuses properties without a name (at /properties/p)";
+        let reasons = [nameless, nameless, map];
+        for (schema, reason) in maps.clone().into_iter().zip(reasons) {
+            assert_eq!(not_strict(name, one(schema.clone())), reason, "{name}: {schema}");
+        }
+        let both = json!({"anyOf": [one(json!({"type": "string"})), one(json!({"type": "integer"}))]});
+        assert_eq!(not_strict(name, both), "the vendor refuses `anyOf` at the root", "{name}");
+        let nested = |levels: usize| (1..levels).fold(json!({"type": "string"}), |inner, _| one(inner));
+        assert_eq!(not_strict(name, nested(11)), "", "{name}");
+        assert_eq!(not_strict(name, nested(12)), "the vendor takes at most 10 levels", "{name}");
+        let values = |count: usize| json!({"type": "string", "enum": (0..count).map(|n| n.to_string()).collect::<Vec<_>>()});
+        assert_eq!(not_strict(name, one(values(1000))), "", "{name}");
+        assert_eq!(
+            not_strict(name, one(values(1001))),
+            "the vendor takes at most 1000 values in its `enum`s",
+            "{name}"
+        );
+        // References that lead to the same place very often are not followed without end.
+        let mut bomb = one(json!({"$ref": "#/$defs/d0"}));
+        for level in 0..9 {
+            let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+            let names: Vec<String> = (0..20).map(|n| format!("p{n}")).collect();
+            let properties: Value = names.iter().map(|name| (name.clone(), next.clone())).collect();
+            bomb["$defs"][format!("d{level}")] = json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false});
+        }
+        bomb["$defs"]["d9"] = json!({"type": "string"});
+        assert_eq!(not_strict(name, bomb), "the vendor takes at most 10 levels", "{name}");
+    }
+    // The limit of tools and parameters is Anthropic's alone.
+    let many: Vec<ToolSpec> =
+        (0..30).map(|n| tool(&format!("t{n}"), tools()[0].parameters.clone())).collect();
+    let strict = define(vendor("openai"), &many, true);
+    assert_eq!(strict.iter().filter(|tool| tool.json["strict"] == true).count(), 30);
+    let union = json!({"anyOf": [{"type": "string"}, {"type": "null"}]});
+    let many: Vec<ToolSpec> = (0..20).map(|n| tool(&format!("t{n}"), one(union.clone()))).collect();
+    let strict = define(vendor("anthropic"), &many, true);
+    assert_eq!(strict.iter().filter(|tool| tool.json["strict"] == true).count(), 16);
+}
+
 #[test]
 fn what_a_vendor_reads_past_or_is_not_told_is_reported() {
     let mut look = tool(
@@ -314,6 +405,13 @@ fn an_answer_that_follows_a_schema_is_asked_for_in_each_vendors_way() {
         Some(&json!(false)),
         "an optional property stays one"
     );
+    conversation.options.response_schema = Some(one(json!({"type": "object"})));
+    let chat = vendor("openai-chat")
+        .wire
+        .encode(target("openai-chat"), &conversation.request(), Delivery::Whole)
+        .unwrap();
+    let sent = json!({"name": "answer", "schema": one(json!({"type": "object"})), "strict": false});
+    assert_eq!(chat.pointer("/response_format/json_schema"), Some(&sent), "a map stays one");
     conversation.options.response_schema = Some(json!({"properties": {}}));
     let error = vendor("anthropic")
         .wire
