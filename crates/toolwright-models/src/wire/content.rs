@@ -88,7 +88,9 @@ pub fn rule(wire: Wire, kind: Kind) -> Rule {
         }
         (Wire::AnthropicMessages, Kind::Document) => (Native, "`document` block: PDF, text, or an address"),
         (Wire::AnthropicMessages, Kind::Audio | Kind::Video) => (Described, "the API has no such block"),
-        (Wire::AnthropicMessages, Kind::Error) => (Native, "`is_error`, and the error as JSON text"),
+        (Wire::AnthropicMessages, Kind::Error) => {
+            (Native, "`is_error`, and the error as JSON text; media beside it follows")
+        }
 
         (Wire::OpenAiChat, Kind::Text) => (Native, "the message's text"),
         (Wire::OpenAiChat, Kind::Image) => (Follow, "`image_url` part: JPEG, PNG, GIF, WebP, or an address"),
@@ -121,7 +123,9 @@ pub fn rule(wire: Wire, kind: Kind) -> Rule {
         }
         (Wire::BedrockConverse, Kind::Video) => (Native, "`video` block, for the models that take one"),
         (Wire::BedrockConverse, Kind::Audio) => (Follow, "`audio` block, for the models that take one"),
-        (Wire::BedrockConverse, Kind::Error) => (Native, "`status`, and the error as JSON text"),
+        (Wire::BedrockConverse, Kind::Error) => {
+            (Native, "`status`, and the error as JSON text; media beside it follows")
+        }
 
         (Wire::OpenAiChat, Kind::Metadata) => (
             Text,
@@ -161,7 +165,7 @@ pub(super) fn sort<'a>(wire: Wire, result: &'a ToolResult, takes: impl Fn(&Conte
     for content in &result.content {
         let Some(kind) = kind(content) else { continue };
         let fits = || takes(content);
-        match (rule(wire, kind).place, content) {
+        match (place(wire, kind, result), content) {
             (Place::Native, Content::Json { value }) => sorted.inside.push(Inside::Json(value)),
             (_, Content::Text { .. } | Content::Json { .. } | Content::ResourceLink { .. }) => {
                 sorted.inside.extend(in_words(content).map(Inside::Text));
@@ -183,6 +187,19 @@ pub(super) fn sort<'a>(wire: Wire, result: &'a ToolResult, takes: impl Fn(&Conte
         sorted.inside = vec![Inside::Text(NOTHING.into())];
     }
     sorted
+}
+
+/// Where a kind of content of this result goes. Claude refuses a failed result that holds anything but text, and with it
+/// the conversation.
+fn place(wire: Wire, kind: Kind, result: &ToolResult) -> Place {
+    let text_only = result.is_error()
+        && matches!(wire, Wire::AnthropicMessages | Wire::BedrockConverse | Wire::BedrockInvoke);
+    match rule(wire, kind).place {
+        Place::Native if text_only && matches!(kind, Kind::Image | Kind::Video | Kind::Document) => {
+            Place::Follow
+        }
+        place => place,
+    }
 }
 
 /// The notes that end a result in formats without a place for them: metadata, then the error.

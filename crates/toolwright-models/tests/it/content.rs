@@ -103,6 +103,46 @@ fn every_kind_goes_where_the_table_says() {
     }
 }
 
+/// Claude refuses a failed result that holds anything but text, and the conversation could not go on.
+#[test]
+fn media_of_a_failed_result_follows_all_results() {
+    for name in ["anthropic", "bedrock-invoke", "bedrock"] {
+        let calls = ["c", "d"].map(|id| ToolCall::new(id, "f", json!({})));
+        let mut failed = result(Kind::Image);
+        failed.content.push(Content::document("application/pdf", "d.pdf", b"mark"));
+        failed.error = result(Kind::Error).error;
+        let conversation = Conversation::of([
+            Message::user("x"),
+            Message::Assistant(AssistantMessage::calls(calls)),
+            Message::Tool(failed),
+            Message::Tool(ToolResult { call_id: "d".into(), ..result(Kind::Image) }),
+        ]);
+        let body = vendor(name).wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap();
+        let blocks = body["messages"][2]["content"].as_array().unwrap();
+        let kinds: Vec<Value> = blocks
+            .iter()
+            .map(|block| match block.get("type") {
+                Some(kind) => kind.clone(),
+                None => block.as_object().unwrap().keys().next().unwrap().clone().into(),
+            })
+            .collect();
+        let results = if name == "bedrock" { "toolResult" } else { "tool_result" };
+        assert_eq!(kinds, [results, results, "text", "image", "document"], "{name}");
+        let inside = |at: usize| match name {
+            "bedrock" => blocks[at]["toolResult"]["content"].to_string(),
+            _ => blocks[at]["content"].to_string(),
+        };
+        assert!(inside(0).contains("[image (image/png): included below]"), "{name}: {}", inside(0));
+        assert!(
+            !inside(0).contains("\"image\"") && !inside(0).contains("\"document\""),
+            "{name}: {}",
+            inside(0)
+        );
+        assert!(inside(1).contains("\"image\""), "one that did not fail keeps its picture: {name}");
+        assert_eq!(blocks[2]["text"], "[content of the result of `f`, call c]");
+    }
+}
+
 #[test]
 fn what_a_tool_explains_follows_its_explanation_in_chat_completions() {
     let encoded = |result: ToolResult, vendor: &str| {

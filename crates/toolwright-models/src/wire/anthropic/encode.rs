@@ -39,7 +39,12 @@ pub(crate) fn encode(
                 messages.add("assistant", blocks);
             }
             Turn::Results(results) => {
-                messages.add("user", results.iter().map(|result| tool_result(result, vendor)));
+                let mut follow = Vec::new();
+                let results = results.iter().map(|result| tool_result(result, vendor, &names, &mut follow));
+                let mut blocks: Vec<Value> = results.collect();
+                // All results come first: anything before or between them is refused.
+                blocks.append(&mut follow);
+                messages.add("user", blocks.into_iter());
             }
         }
     }
@@ -147,7 +152,7 @@ fn document(media: &Media) -> Option<Value> {
     Some(Value::Object(block))
 }
 
-fn tool_result(result: &ToolResult, vendor: &Vendor) -> Value {
+fn tool_result(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
     let sorted = content::sort(Wire::AnthropicMessages, result, |block| native(block, vendor).is_some());
     let mut blocks: Vec<Value> = sorted
         .inside
@@ -159,10 +164,12 @@ fn tool_result(result: &ToolResult, vendor: &Vendor) -> Value {
         })
         .collect();
     blocks.extend(content::notes(result).iter().map(|note| text(note)));
-    let mut block = object(json!({
-        "type": "tool_result",
-        "tool_use_id": vendor.quirks.ids.to_wire(&result.call_id),
-    }));
+    let id = vendor.quirks.ids.to_wire(&result.call_id);
+    if !sorted.follow.is_empty() {
+        follow.push(text(&content::tag(&names.to_wire(&result.name), &id)));
+        follow.extend(sorted.follow.iter().filter_map(|block| native(block, vendor)));
+    }
+    let mut block = object(json!({"type": "tool_result", "tool_use_id": id}));
     if !blocks.is_empty() {
         block.insert("content".to_owned(), blocks.into());
     }
