@@ -113,7 +113,7 @@ impl Http {
             };
             let Some(pause) = self.route.retry.pause(tries, after, waited) else {
                 return Err(match after {
-                    Some(after) if after >= 1.0 => with_note(&failed, &format!("try again in {after:.0} s")),
+                    Some(after) if after >= 1.0 => with_wait(&failed, after),
                     _ if tries > 0 => with_note(&failed, &format!("tried {} times", tries + 1)),
                     _ => failed,
                 });
@@ -148,7 +148,8 @@ impl Http {
             Failure::Passing(error::unavailable(text).with_source(cause.without_url()), None)
         })?;
         let status = response.status();
-        let mut answer = Answer { response, left: self.route.limits.body, limits: self.route.limits };
+        let mut answer =
+            Answer { response, ahead: Vec::new(), left: self.route.limits.body, limits: self.route.limits };
         if status.is_success() {
             return Ok(answer);
         }
@@ -167,7 +168,11 @@ impl Http {
         answer.left = ERROR_BODY;
         let body = answer.head().await;
         let failed = error::from_status(status.as_u16(), &body, &self.secrets);
-        Err(if verdict.retry { Failure::Passing(failed, verdict.after) } else { Failure::Final(failed) })
+        Err(match (verdict.retry, verdict.after) {
+            (true, after) => Failure::Passing(failed, after),
+            (false, Some(after)) if after >= 1.0 => Failure::Final(with_wait(&failed, after)),
+            (false, _) => Failure::Final(failed),
+        })
     }
 }
 
@@ -194,6 +199,11 @@ enum Failure {
     Passing(ModelError, Option<f64>),
 }
 
+/// The error of a server that asks for more patience than there is.
+fn with_wait(failed: &ModelError, seconds: f64) -> ModelError {
+    with_note(failed, &format!("try again in {seconds:.0} s"))
+}
+
 fn with_note(failed: &ModelError, note: &str) -> ModelError {
     ModelError::new(failed.kind(), format!("{failed} ({note})"))
 }
@@ -201,20 +211,43 @@ fn with_note(failed: &ModelError, note: &str) -> ModelError {
 /// An answer that is being read.
 pub(crate) struct Answer {
     response: Response,
+    /// What was read to see what it is, and not told yet.
+    ahead: Vec<u8>,
     left: usize,
     limits: HttpLimits,
 }
 
 impl Answer {
-    /// True when the body is a stream of events.
-    pub(crate) fn is_stream(&self) -> bool {
-        let kind = self.response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+    /// True when the body is a stream of events: its type says so, or it has none and begins like one.
+    pub(crate) async fn is_stream(&mut self) -> Result<bool, ModelError> {
         let streams = ["text/event-stream", "application/vnd.amazon.eventstream"];
-        kind.is_some_and(|kind| streams.iter().any(|stream| kind.trim_start().starts_with(stream)))
+        let kind = self.response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+        if let Some(kind) = kind {
+            let kind = kind.trim_start().to_ascii_lowercase();
+            return Ok(streams.iter().any(|stream| kind.starts_with(stream)));
+        }
+        let first = loop {
+            match self.ahead.iter().find(|byte| !byte.is_ascii_whitespace()) {
+                Some(first) => break Some(*first),
+                None => match self.next().await? {
+                    Some(chunk) => self.ahead.extend(chunk),
+                    None => break None,
+                },
+            }
+        };
+        // `data:`, `event:`, `id:`, `retry:`, or a comment. No JSON begins so.
+        Ok(first.is_some_and(|first| b"deir:".contains(&first)))
     }
 
     /// The next bytes; `None` at the end. An error when the connection broke or there is too much.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, ModelError> {
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, ModelError> {
+        match self.ahead.is_empty() {
+            true => self.next().await,
+            false => Ok(Some(std::mem::take(&mut self.ahead))),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, ModelError> {
         let chunk = self.response.chunk().await.map_err(|cause| {
             let text = if cause.is_timeout() {
                 format!("the answer fell silent for {:?}", self.limits.read)
@@ -228,14 +261,14 @@ impl Answer {
             Some(left) => self.left = left,
             None => return Err(error::reply(format!("the answer is over {} bytes", self.limits.body))),
         }
-        Ok(Some(chunk))
+        Ok(Some(chunk.to_vec()))
     }
 
     /// All bytes.
     pub(crate) async fn body(&mut self) -> Result<Vec<u8>, ModelError> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk().await? {
-            body.extend_from_slice(chunk.as_ref());
+            body.extend(chunk);
         }
         Ok(body)
     }
@@ -244,7 +277,7 @@ impl Answer {
     async fn head(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         while let Ok(Some(chunk)) = self.chunk().await {
-            body.extend_from_slice(chunk.as_ref());
+            body.extend(chunk);
         }
         body
     }

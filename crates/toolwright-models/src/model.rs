@@ -125,13 +125,13 @@ impl VendorModel {
         let mut answer = self.http.post(&url, body.as_bytes()).await.map_err(Broken::Final)?;
         let mut decoder = wire.decoder(target, request);
         // Some servers answer with a document when asked for events, and others the other way round.
-        if !answer.is_stream() {
+        if !answer.is_stream().await? {
             decoder.body(&answer.body().await?, sink)?;
             return Ok(decoder.finish()?);
         }
         let mut reader = wire.reader(self.http.route.limits.event);
         while let Some(chunk) = answer.chunk().await? {
-            for event in reader.push(chunk.as_ref())? {
+            for event in reader.push(&chunk)? {
                 decoder.event(&event, sink)?;
             }
             if decoder.is_over() {

@@ -305,6 +305,30 @@ async fn a_server_that_asks_for_too_much_patience_is_reported_at_once() {
     let error = ask(&server.model("openai-chat", QUICK)).await.unwrap_err();
     check(&error, ModelErrorKind::RateLimit, "(try again in 90 s)");
     assert!(started.elapsed() < Duration::from_secs(40));
+
+    // More than the vendor's own clients would wait: it is not tried again, and still says how long.
+    let server = Server::new(|_, stream| respond(stream, "429 Slow", "retry-after: 300\r\n", "{}"));
+    let error = ask(&server.model("openai", RetryPolicy::default())).await.unwrap_err();
+    check(&error, ModelErrorKind::RateLimit, "(try again in 300 s)");
+    assert_eq!(server.requests(), 1);
+}
+
+#[tokio::test]
+async fn a_stream_is_one_however_its_type_is_written_or_when_it_has_none() {
+    for kind in ["content-type: Text/Event-Stream; charset=utf-8\r\n", ""] {
+        let server = Server::new(move |_, stream| {
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n{kind}\r\n\n");
+            let chunk =
+                r#"{"choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}"#;
+            let _ = write!(stream, "data: {chunk}\n\ndata: [DONE]\n\n");
+        });
+        let (reply, told) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
+        assert_eq!((reply.unwrap().message.text().as_str(), told.as_str()), ("fine", "fine"), "{kind}");
+    }
+    // A document without a type stays one.
+    let server = Server::new(|_, stream| respond(stream, "200 OK", "", OK));
+    let (reply, _) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
+    assert_eq!(reply.unwrap().message.text(), "fine");
 }
 
 #[tokio::test]

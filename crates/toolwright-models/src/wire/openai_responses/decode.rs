@@ -12,13 +12,15 @@ pub(crate) struct Decoder {
     assembly: Assembly,
     /// The items that were completed on the way, with their places.
     items: Vec<(Option<u64>, Value)>,
+    /// What the message before was: a remark on the way, or the answer.
+    phase: Option<String>,
     refused: bool,
     complete: bool,
 }
 
 impl Decoder {
     pub(crate) fn new(assembly: Assembly) -> Self {
-        Decoder { assembly, items: Vec::new(), refused: false, complete: false }
+        Decoder { assembly, items: Vec::new(), phase: None, refused: false, complete: false }
     }
 
     /// Keeps an item for the end; one that comes twice counts once.
@@ -39,6 +41,13 @@ impl Decoder {
         let word = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let piece = match word("type").as_str() {
             "message" => {
+                // A model that gets its own messages back without their phase takes remarks for answers.
+                let phase = item.get("phase").and_then(Value::as_str).map(str::to_owned);
+                if phase != self.phase {
+                    let opaque = Map::from_iter([("phase".to_owned(), phase.clone().into())]);
+                    self.assembly.add(Piece::Own { text: String::new(), opaque })?;
+                    self.phase = phase;
+                }
                 for part in item.get("content").and_then(Value::as_array).into_iter().flatten() {
                     self.part(part)?;
                 }

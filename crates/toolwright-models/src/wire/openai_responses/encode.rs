@@ -37,10 +37,19 @@ pub(crate) fn encode(
                 input.push(message("user", parts.collect()));
             }
             Turn::Assistant(message) => {
+                let mut phase = None;
                 for piece in pieces(message, vendor.name) {
                     input.extend(match piece {
-                        Piece::Content(block) => content::in_words(block)
-                            .map(|words| json!({"type": "message", "role": "assistant", "content": words})),
+                        Piece::Content(block) => content::in_words(block).map(|words| {
+                            let said = json!({"type": "message", "role": "assistant", "content": words});
+                            let mut said = object(said);
+                            said.extend(phase.clone().map(|phase| ("phase".to_owned(), phase)));
+                            Value::Object(said)
+                        }),
+                        Piece::Own { opaque, .. } if opaque.contains_key("phase") => {
+                            phase = opaque.get("phase").filter(|phase| !phase.is_null()).cloned();
+                            None
+                        }
                         Piece::Own { opaque, .. } => opaque.get("item").cloned(),
                         Piece::Call(call) => Some(json!({
                             "type": "function_call",
