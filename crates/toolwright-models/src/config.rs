@@ -66,6 +66,9 @@ pub struct ModelConfig {
     /// Whether the vendor is asked to keep what stays the same from turn to turn.
     #[serde(default)]
     pub cache: Option<bool>,
+    /// Whether it is shown pictures. They are described to a model that cannot see.
+    #[serde(default)]
+    pub images: Option<bool>,
     /// What tokens cost.
     #[serde(default, alias = "pricing")]
     pub price: Option<Price>,
@@ -212,6 +215,9 @@ impl ModelConfig {
             let key = key
                 .ok_or_else(|| ConnectError::NoVariable { name: name.clone(), variable: variable.clone() })?;
             settings = settings.key(Secret::new(key.trim()));
+        }
+        if let Some(images) = self.images {
+            settings = settings.images(images);
         }
         if let Some(url) = &self.base_url {
             settings = settings.base_url(url);

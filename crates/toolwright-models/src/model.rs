@@ -1,11 +1,12 @@
 //! A vendor's model: encode, send, decode.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::Value;
 use toolwright_core::{
-    BoxFuture, DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply,
+    BoxFuture, DeltaSink, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply,
     ModelRequest, Usage,
 };
 
@@ -14,7 +15,7 @@ use crate::http::Http;
 use crate::price::Price;
 use crate::tokens::{self, Tokens};
 use crate::vendor::Vendor;
-use crate::wire::{Delivery, Target};
+use crate::wire::{Delivery, Target, content};
 
 /// How long a connection may take to end after the reply is complete.
 const LINGER: Duration = Duration::from_millis(100);
@@ -30,6 +31,8 @@ pub struct VendorModel {
     /// How it answers when a request does not say.
     pub(crate) options: ModelOptions,
     pub(crate) price: Option<Price>,
+    /// Pictures are described to it.
+    pub(crate) blind: bool,
 }
 
 impl VendorModel {
@@ -47,7 +50,8 @@ impl VendorModel {
     pub async fn count_tokens(&self, request: ModelRequest<'_>) -> Result<Tokens, ModelError> {
         let target = Target { vendor: self.vendor, model: &self.model };
         let options = request.options.or(&self.options);
-        let request = ModelRequest { options: &options, ..request };
+        let messages = self.shown(request.messages);
+        let request = ModelRequest { messages: &messages, options: &options, ..request };
         let Some((path, body)) = self.vendor.wire.count(target, &request)? else {
             return Ok(Tokens::Estimated(tokens::estimate(self.vendor, &request)));
         };
@@ -90,7 +94,8 @@ impl VendorModel {
     ) -> Result<ModelReply, ModelError> {
         let target = Target { vendor: self.vendor, model: &self.model };
         let options = request.options.or(&self.options);
-        let request = ModelRequest { options: &options, ..request };
+        let messages = self.shown(request.messages);
+        let request = ModelRequest { messages: &messages, options: &options, ..request };
         let body = self.vendor.wire.encode(target, &request, delivery)?.to_string();
         let (mut tries, mut waited) = (0, Duration::ZERO);
         loop {
@@ -142,6 +147,11 @@ impl VendorModel {
         }
         let over = decoder.is_over();
         decoder.finish().map_err(|broken| if over { Broken::Final(broken) } else { Broken::Passing(broken) })
+    }
+
+    /// The messages as the model may see them.
+    fn shown<'a>(&self, messages: &'a [Message]) -> Cow<'a, [Message]> {
+        if self.blind { content::without_images(messages).into() } else { messages.into() }
     }
 
     fn url(&self, path: &str) -> Result<Url, ModelError> {

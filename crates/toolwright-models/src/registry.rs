@@ -31,6 +31,7 @@ pub struct ModelSettings {
     retry: RetryPolicy,
     pace: Option<Pace>,
     proxies: Option<Proxies>,
+    blind: bool,
 }
 
 impl ModelSettings {
@@ -78,6 +79,14 @@ impl ModelSettings {
     #[must_use]
     pub fn options(mut self, options: ModelOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Whether the model is shown pictures, which is so unless said otherwise. A server without eyes may refuse the whole
+    /// conversation for one; without them, pictures are described in words.
+    #[must_use]
+    pub fn images(mut self, shown: bool) -> Self {
+        self.blind = !shown;
         self
     }
 
@@ -208,7 +217,7 @@ pub fn connect(
     };
     let http = Http::new(&base, &headers, route).map_err(ConnectError::Http)?;
     let (name, model, options) = (name.to_owned(), model.to_owned(), settings.options);
-    Ok(VendorModel { name, vendor, model, base, http, options, price })
+    Ok(VendorModel { name, vendor, model, base, http, options, price, blind: settings.blind })
 }
 
 /// True for a server on this machine.

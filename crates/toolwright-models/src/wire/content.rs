@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use toolwright_core::{Content, Media, MediaSource, ToolResult};
+use toolwright_core::{Content, Media, MediaSource, Message, ToolResult};
 
 use super::Wire;
 use crate::vendor::{VENDORS, Vendor};
@@ -271,6 +271,23 @@ pub(crate) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
             (None, None) => return None,
         },
     })
+}
+
+/// Messages in which every picture is described in words.
+pub(crate) fn without_images(messages: &[Message]) -> Vec<Message> {
+    let mut messages = messages.to_vec();
+    for message in &mut messages {
+        let blocks = match message {
+            Message::System { content } | Message::User { content } => content,
+            Message::Assistant(message) => &mut message.content,
+            Message::Tool(result) => &mut result.content,
+        };
+        for block in blocks.iter_mut().filter(|block| matches!(block, Content::Image(_))) {
+            let words = in_words(block).unwrap_or_default().into_owned();
+            *block = Content::text(words);
+        }
+    }
+    messages
 }
 
 /// The text of a document that is text.

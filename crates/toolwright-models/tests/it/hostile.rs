@@ -24,6 +24,15 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(answer: impl Fn(usize, &mut TcpStream) + Send + 'static) -> Self {
+        Self::start(move |number, _, stream| answer(number, stream))
+    }
+
+    /// A server that is given what it is asked.
+    fn recording(answer: impl Fn(String, &mut TcpStream) + Send + 'static) -> Self {
+        Self::start(move |_, request, stream| answer(request, stream))
+    }
+
+    fn start(answer: impl Fn(usize, String, &mut TcpStream) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(AtomicUsize::new(0));
@@ -32,8 +41,8 @@ impl Server {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let number = count.fetch_add(1, Ordering::SeqCst);
-                read_request(&mut stream);
-                answer(number, &mut stream);
+                let request = read_request(&mut stream);
+                answer(number, request, &mut stream);
             }
         });
         Server { url, requests, _thread }
@@ -329,6 +338,34 @@ async fn a_stream_is_one_however_its_type_is_written_or_when_it_has_none() {
     let server = Server::new(|_, stream| respond(stream, "200 OK", "", OK));
     let (reply, _) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
     assert_eq!(reply.unwrap().message.text(), "fine");
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_see_is_told_of_pictures() {
+    let picture = || toolwright_core::Content::image("image/png", b"hi");
+    let call = toolwright_core::ToolCall::new("c", "look", serde_json::json!({}));
+    let mut result = toolwright_core::ToolResult::failed(&call, toolwright_core::ToolError::new("no").info());
+    result.error = None;
+    result.content.push(picture());
+    let conversation = Conversation::of([
+        Message::User { content: vec![picture()] },
+        Message::Assistant(toolwright_core::AssistantMessage::calls([call])),
+        Message::Tool(result),
+    ]);
+    let (sent, received) = std::sync::mpsc::channel();
+    let server = Server::recording(move |request, stream| {
+        let _ = sent.send(request);
+        respond(stream, "200 OK", "", OK);
+    });
+    for (images, shown) in [(None, true), (Some(true), true), (Some(false), false)] {
+        let config =
+            serde_json::json!({"m": {"model": "llama.cpp/m", "base_url": server.url, "images": images}});
+        let model = toolwright_models::ModelConfig::read(&config).unwrap()["m"].connect(|_| None).unwrap();
+        assert_eq!(model.generate(conversation.request()).await.unwrap().message.text(), "fine");
+        let request = received.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(request.matches("data:image/png").count(), if shown { 2 } else { 0 }, "{request}");
+        assert_eq!(request.matches("cannot be shown to this model").count(), if shown { 0 } else { 2 });
+    }
 }
 
 #[tokio::test]
