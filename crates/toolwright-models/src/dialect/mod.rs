@@ -7,11 +7,13 @@ mod anthropic;
 mod gemini;
 mod openai;
 mod page;
+mod plain;
 
 use serde_json::{Map, Value};
 
 pub(crate) use gemini::ignored as ignored_by_gemini;
 pub use page::reference;
+pub(crate) use plain::plain;
 
 /// The subset of JSON Schema that a strict mode takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

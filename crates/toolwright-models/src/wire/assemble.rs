@@ -11,7 +11,9 @@ use toolwright_core::{
 };
 
 use super::names::{Names, hash};
+use super::tools;
 use crate::error;
+use crate::vendor::Vendor;
 
 /// The most blocks of one reply.
 pub(super) const MAX_PIECES: usize = 4096;
@@ -127,10 +129,10 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    pub(super) fn new(vendor: &'static str, request: &ModelRequest<'_>) -> Self {
+    pub(super) fn new(vendor: &Vendor, request: &ModelRequest<'_>) -> Self {
         Assembly {
-            vendor,
-            names: Names::new(request),
+            vendor: vendor.name,
+            names: tools::names(vendor.wire, request),
             turn: request.messages.len(),
             pieces: Vec::new(),
             stop: None,
@@ -190,7 +192,9 @@ impl Assembly {
                         id
                     };
                     ids.insert(id.clone());
-                    message.tool_calls.push(ToolCall::new(id, self.names.to_native(&name), arguments));
+                    let name = self.names.to_native(&name);
+                    let arguments = self.names.arguments_to_native(&name, arguments);
+                    message.tool_calls.push(ToolCall::new(id, name, arguments));
                     message.calls_after.push(message.content.len());
                 }
             }
@@ -219,7 +223,7 @@ mod tests {
         let request =
             ModelRequest { messages: &[], tools: &[], tool_choice: &ToolChoice::Auto, options: &options };
         let reply = |stop| {
-            let mut assembly = Assembly::new("test", &request);
+            let mut assembly = Assembly::new(crate::vendor::find("openai-chat").unwrap(), &request);
             let arguments = Arguments::Text(String::new());
             assembly.add(Piece::Call { id: "1".into(), name: "wipe".into(), arguments }).unwrap();
             assembly.stop = Some(stop);

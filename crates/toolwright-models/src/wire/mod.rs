@@ -173,7 +173,7 @@ impl Wire {
 
     /// What reads the reply to `request`.
     pub fn decoder(self, target: Target<'_>, request: &ModelRequest<'_>) -> Decoder {
-        let assembly = assemble::Assembly::new(target.vendor.name, request);
+        let assembly = assemble::Assembly::new(target.vendor, request);
         let format: Box<dyn Decode> = match self {
             Wire::AnthropicMessages | Wire::BedrockInvoke => Box::new(anthropic::Decoder::new(assembly)),
             Wire::OpenAiChat => Box::new(openai_chat::Decoder::new(assembly)),

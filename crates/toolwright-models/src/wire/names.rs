@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::{Message, ModelRequest};
 
@@ -16,6 +17,8 @@ const MAX_NAME: usize = 64;
 pub(crate) struct Names {
     native: HashMap<String, String>,
     wire: HashMap<String, String>,
+    /// The parameters that go by another name, by tool: as the tool calls them, and as the vendor does.
+    parameters: HashMap<String, Vec<(String, String)>>,
 }
 
 impl Names {
@@ -47,6 +50,53 @@ impl Names {
         }
     }
 
+    /// With names of parameters that Claude takes.
+    pub(crate) fn with_parameters(mut self, request: &ModelRequest<'_>) -> Self {
+        for tool in request.tools {
+            let Some(properties) = tool.parameters.get("properties").and_then(Value::as_object) else {
+                continue;
+            };
+            let mut renamed: Vec<(String, String)> = Vec::new();
+            for name in properties.keys().filter(|name| !is_plain_parameter(name)) {
+                let good = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+                let plain: String =
+                    name.chars().take(MAX_NAME).map(|c| if good(c) { c } else { '_' }).collect();
+                let taken = properties.contains_key(&plain) || renamed.iter().any(|(_, wire)| *wire == plain);
+                let wire = if taken || !is_plain_parameter(&plain) || name.len() > MAX_NAME {
+                    with_hash(&plain, name)
+                } else {
+                    plain
+                };
+                renamed.push((name.clone(), wire));
+            }
+            if !renamed.is_empty() {
+                self.parameters.insert(tool.name.to_string(), renamed);
+            }
+        }
+        self
+    }
+
+    /// The parameters of a tool that go by another name: as the tool calls them, and as the vendor does.
+    pub(crate) fn parameters(&self, tool: &str) -> &[(String, String)] {
+        self.parameters.get(tool).map_or(&[], Vec::as_slice)
+    }
+
+    /// Arguments under the names a vendor knows.
+    pub(crate) fn arguments_to_wire(&self, tool: &str, arguments: Map<String, Value>) -> Map<String, Value> {
+        let renamed = self.parameters(tool);
+        rename(arguments, |name| renamed.iter().find(|(native, _)| native == name).map(|(_, wire)| wire))
+    }
+
+    /// Arguments under the names the tool knows.
+    pub(crate) fn arguments_to_native(&self, tool: &str, arguments: Value) -> Value {
+        let renamed = self.parameters(tool);
+        let native = |name: &str| renamed.iter().find(|(_, wire)| wire == name).map(|(native, _)| native);
+        match arguments {
+            Value::Object(arguments) => Value::Object(rename(arguments, native)),
+            other => other,
+        }
+    }
+
     /// The name a vendor is sent.
     pub(crate) fn to_wire(&self, native: &str) -> String {
         self.wire.get(native).cloned().unwrap_or_else(|| plain(native))
@@ -56,6 +106,19 @@ impl Names {
     pub(crate) fn to_native(&self, wire: &str) -> String {
         self.native.get(wire).cloned().unwrap_or_else(|| wire.to_owned())
     }
+}
+
+fn is_plain_parameter(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+}
+
+/// The same values under other names.
+pub(super) fn rename<'a>(
+    map: Map<String, Value>,
+    other: impl Fn(&str) -> Option<&'a String>,
+) -> Map<String, Value> {
+    map.into_iter().map(|(name, value)| (other(&name).cloned().unwrap_or(name), value)).collect()
 }
 
 fn is_plain(name: &str) -> bool {

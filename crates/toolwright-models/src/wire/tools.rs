@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{ModelError, ModelOptions, ModelRequest, ToolSpec};
 
-use super::names::Names;
+use super::names::{Names, rename};
 use super::{Target, Wire, object};
 use crate::dialect::{self, Adapted, Change, Dialect, Effect};
 use crate::error;
@@ -36,7 +36,18 @@ pub struct Definition {
 pub fn define(vendor: &Vendor, tools: &[ToolSpec], strict: bool) -> Vec<Definition> {
     let options = ModelOptions { strict: Some(strict), ..ModelOptions::default() };
     let request = ModelRequest { messages: &[], tools, tool_choice: &Default::default(), options: &options };
-    definitions(Target { vendor, model: "" }, &request, &Names::new(&request))
+    definitions(Target { vendor, model: "" }, &request, &names(vendor.wire, &request))
+}
+
+/// The names of a request's tools and, where the format is particular about them, of their parameters.
+pub(super) fn names(wire: Wire, request: &ModelRequest<'_>) -> Names {
+    let names = Names::new(request);
+    match wire {
+        Wire::AnthropicMessages | Wire::BedrockInvoke | Wire::BedrockConverse => {
+            names.with_parameters(request)
+        }
+        Wire::OpenAiChat | Wire::OpenAiResponses | Wire::Gemini => names,
+    }
 }
 
 /// The definitions of a request's tools.
@@ -53,6 +64,9 @@ pub(super) fn definitions(target: Target<'_>, request: &ModelRequest<'_>, names:
         }
         if tool.output_schema.is_some() {
             note("the schema of its output is not sent".to_owned());
+        }
+        for (native, wire) in names.parameters(&tool.name) {
+            note(format!("its parameter `{native}` is called `{wire}`"));
         }
         let mut strict = None;
         match vendor.quirks.strict.filter(|_| wanted) {
@@ -89,16 +103,34 @@ pub(super) fn definitions(target: Target<'_>, request: &ModelRequest<'_>, names:
                 changes.extend(adapted.changes);
                 adapted.schema
             }
-            None => {
-                if vendor.wire == Wire::Gemini {
-                    changes.extend(dialect::ignored_by_gemini(&tool.parameters));
-                }
+            None if vendor.wire == Wire::Gemini => {
+                changes.extend(dialect::ignored_by_gemini(&tool.parameters));
                 tool.parameters.clone()
             }
+            None => {
+                let adapted = dialect::plain(&tool.parameters);
+                changes.extend(adapted.changes);
+                adapted.schema
+            }
         };
+        let schema = renamed(schema, names.parameters(&tool.name));
         Definition { json: definition(vendor.wire, name, tool, schema, is_strict), changes }
     };
     request.tools.iter().map(one).collect()
+}
+
+/// A schema whose properties have the names that the vendor takes.
+fn renamed(mut schema: Value, parameters: &[(String, String)]) -> Value {
+    let wire = |name: &str| parameters.iter().find(|(native, _)| native == name).map(|(_, wire)| wire);
+    if let Some(Value::Object(properties)) = schema.get_mut("properties").filter(|_| !parameters.is_empty()) {
+        *properties = rename(std::mem::take(properties), wire);
+        for name in schema.get_mut("required").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(wire) = name.as_str().and_then(wire) {
+                *name = wire.as_str().into();
+            }
+        }
+    }
+    schema
 }
 
 fn definition(wire: Wire, name: String, tool: &ToolSpec, schema: Value, strict: bool) -> Value {

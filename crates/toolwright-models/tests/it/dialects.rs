@@ -363,6 +363,140 @@ fn what_a_vendor_reads_past_or_is_not_told_is_reported() {
     );
 }
 
+/// The parameters of a tool as a vendor is told them without strict mode, and what is said about that.
+fn told(name: &str, parameters: Value) -> (Value, Vec<String>) {
+    let defined = define(vendor(name), &[tool("t", parameters)], false).remove(0);
+    let at = ["/input_schema", "/parameters", "/function/parameters", "/toolSpec/inputSchema/json"];
+    let schema = at.iter().find_map(|at| defined.json.pointer(at)).unwrap().clone();
+    (schema, defined.changes.iter().map(|change| change.to_string()).collect())
+}
+
+#[test]
+fn a_tool_whose_schema_some_vendor_refuses_is_told_in_another_way() {
+    let string = json!({"type": "string"});
+    let one_of_two = json!({"type": "object", "description": "D.", "properties": {"c": string}, "required": ["c"],
+        "anyOf": [
+            {"properties": {"a": string, "k": {"const": 1}}, "required": ["a", "k"]},
+            {"$ref": "#/$defs/B"},
+        ],
+        "$defs": {"B": {"properties": {"b": string, "k": {"const": 2}}, "required": ["k"]}}});
+    for name in ["anthropic", "openai", "openai-chat", "bedrock", "bedrock-invoke", "llama.cpp"] {
+        let (schema, changes) = told(name, one_of_two.clone());
+        assert_eq!(
+            schema["properties"],
+            json!({"c": string, "a": string,
+            "k": {"anyOf": [{"const": 1}, {"const": 2}]}, "b": string})
+        );
+        assert_eq!((&schema["type"], &schema["required"]), (&json!("object"), &json!(["c", "k"])), "{name}");
+        assert!(["anyOf", "oneOf", "allOf"].iter().all(|key| schema.get(key).is_none()), "{name}: {schema}");
+        let words = schema["description"].as_str().unwrap();
+        assert!(
+            words.starts_with("D.\n\nThe arguments must also follow this JSON Schema: {\"anyOf\":"),
+            "{words}"
+        );
+        assert_eq!(
+            changes,
+            ["/: `anyOf` is only described (the vendor may send what the tool refuses)"],
+            "{name}"
+        );
+        jsonschema::validator_for(&schema).unwrap();
+
+        // What all hold together is one object.
+        let all = json!({"allOf": [{"type": "object", "properties": {"a": string}, "required": ["a"]},
+            {"properties": {"b": string}}]});
+        let wanted = json!({"type": "object", "properties": {"a": string, "b": string}, "required": ["a"]});
+        assert_eq!(told(name, all), (wanted, vec![]), "{name}");
+        let closed = json!({"allOf": [{"properties": {"a": string}, "additionalProperties": false}]});
+        assert_eq!(told(name, closed).1.len(), 1, "{name}");
+        let not = json!({"type": "object", "not": {"required": ["a"]}});
+        assert_eq!(
+            told(name, not).1,
+            ["/: `not` is only described (the vendor may send what the tool refuses)"]
+        );
+        // A schema that is a reference, or says no type.
+        let reference = json!({"$ref": "#/$defs/A", "$defs": {"A": {"properties": {"a": string}}}});
+        let (schema, changes) = told(name, reference);
+        assert_eq!((&schema["type"], &schema["properties"]["a"]), (&json!("object"), &string), "{name}");
+        assert!(changes.is_empty(), "{name}");
+
+        let odd = json!({"type": "object", "properties": {
+            "any": true, "tuple": {"type": "array", "prefixItems": [string], "items": false},
+            "again": {"$ref": "#"}, "more": {"type": "object", "additionalProperties": true},
+        }, "$defs": {"arguments": {"type": "null"}}});
+        let (schema, changes) = told(name, odd.clone());
+        let properties = json!({"any": {}, "tuple": {"type": "array", "prefixItems": [string], "maxItems": 1},
+            "again": {"$ref": "#/$defs/arguments_"}, "more": {"type": "object", "additionalProperties": true}});
+        assert_eq!(schema["properties"], properties, "{name}");
+        assert_eq!(
+            schema["$defs"]["arguments_"],
+            json!({"type": "object", "properties": properties}),
+            "{name}"
+        );
+        assert!(changes.is_empty(), "{name}: {changes:?}");
+        let (before, after) = (validator(&odd), validator(&schema));
+        for value in [
+            json!({}),
+            json!({"any": 1, "tuple": ["a"], "again": {"again": {}}}),
+            json!({"tuple": ["a", "b"]}),
+            json!({"again": {"tuple": [1]}}),
+            json!({"again": 1}),
+        ] {
+            assert_eq!(before.is_valid(&value), after.is_valid(&value), "{name}: {value}");
+        }
+        let never = json!({"type": "object", "properties": {"no": false}});
+        let said = "/properties/no: `false` is left out (the vendor may send what the tool refuses)";
+        assert_eq!(told(name, never).1, [said], "{name}");
+    }
+    // Gemini takes them all.
+    let defined = define(vendor("google"), &[tool("t", one_of_two.clone())], false).remove(0);
+    assert_eq!(defined.json["parametersJsonSchema"], one_of_two);
+}
+
+#[test]
+fn parameters_whose_names_claude_refuses_have_others_on_the_way() {
+    use toolwright_core::{AssistantMessage, Message, ToolCall};
+    let string = json!({"type": "string"});
+    let odd = json!({"type": "object", "properties": {"weird name!": string, "weird_name_": string, "größe": string},
+        "required": ["weird name!"]});
+    let arguments = json!({"weird name!": "a", "größe": "b"});
+    for (name, schema_at, input_at) in [
+        ("anthropic", "/tools/0/input_schema", "/messages/1/content/0/input"),
+        ("bedrock-invoke", "/tools/0/input_schema", "/messages/1/content/0/input"),
+        ("bedrock", "/toolConfig/tools/0/toolSpec/inputSchema/json", "/messages/1/content/0/toolUse/input"),
+    ] {
+        let call = Message::Assistant(AssistantMessage::calls([ToolCall::new("c", "t", arguments.clone())]));
+        let mut conversation = Conversation::of([Message::user("x"), call]);
+        conversation.tools.push(tool("t", odd.clone()));
+        let body = vendor(name).wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap();
+        let schema = body.pointer(schema_at).unwrap();
+        let names: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        let fits = regex(r"^[a-zA-Z0-9_.-]{1,64}$");
+        assert!(names.len() == 3 && names.iter().all(|name| fits.is_valid(&json!(name))), "{names:?}");
+        assert_eq!(schema["required"], json!([names[0]]));
+        let sent = body.pointer(input_at).unwrap();
+        assert_eq!(*sent, json!({names[0]: "a", "gr__e": "b"}), "{name}");
+        // What comes back has the tool's own names.
+        let mut decoder = vendor(name).wire.decoder(target(name), &conversation.request());
+        let reply = match name {
+            "bedrock" => json!({"output": {"message": {"role": "assistant", "content": [
+                {"toolUse": {"toolUseId": "c", "name": "t", "input": sent}}]}}, "stopReason": "tool_use"}),
+            _ => json!({"type": "message", "role": "assistant", "content": [
+                {"type": "tool_use", "id": "c", "name": "t", "input": sent}], "stop_reason": "tool_use"}),
+        };
+        decoder.body(reply.to_string().as_bytes(), &mut |_| {}).unwrap();
+        assert_eq!(decoder.finish().unwrap().message.tool_calls[0].arguments, arguments, "{name}");
+        let changes = define(vendor(name), &conversation.tools, false).remove(0).changes;
+        assert_eq!(changes.len(), 2, "{changes:?}");
+    }
+    let (schema, changes) = told("openai", odd.clone());
+    assert_eq!((schema, changes.len()), (odd, 0));
+}
+
+/// A validator of names.
+fn regex(pattern: &str) -> jsonschema::Validator {
+    validator(&json!({"pattern": pattern}))
+}
+
 #[test]
 fn an_answer_that_follows_a_schema_is_asked_for_in_each_vendors_way() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});

@@ -53,6 +53,13 @@ async fn whole_loops_with_a_real_server() {
                 "unit": {"enum": ["m", "km"]}, "places": {"type": "integer", "minimum": 1, "maximum": 3}
             }, "required": ["unit", "places"], "additionalProperties": false});
             conversation.tools.push(tool);
+            // Its grammar takes no `true`, and no reference to the whole.
+            let mut odd = ToolSpec::new("odd", "Takes anything.");
+            odd.parameters = json!({"type": "object", "properties": {
+                "any": true, "again": {"$ref": "#"}, "none": {"type": "array", "items": false},
+                "two": {"type": "array", "prefixItems": [{"type": "string"}, true], "items": false},
+            }});
+            conversation.tools.push(odd);
             conversation.tool_choice = ToolChoice::Any;
 
             let (reply, told) = ask(&model, &conversation, streamed).await;

@@ -15,7 +15,7 @@ pub(crate) fn encode(
     delivery: Delivery,
 ) -> Result<Map<String, Value>, ModelError> {
     let Target { vendor, model } = target;
-    let names = Names::new(request);
+    let names = tools::names(vendor.wire, request);
     let mut system = Vec::new();
     let mut messages = Messages::default();
     for turn in turns(request.messages) {
@@ -33,7 +33,7 @@ pub(crate) fn encode(
                         "type": "tool_use",
                         "id": vendor.quirks.ids.to_wire(&call.id),
                         "name": names.to_wire(&call.name),
-                        "input": arguments::as_object(&call.arguments),
+                        "input": names.arguments_to_wire(&call.name, arguments::as_object(&call.arguments)),
                     })),
                 });
                 messages.add("assistant", blocks);

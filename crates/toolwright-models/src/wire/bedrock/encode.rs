@@ -17,7 +17,7 @@ pub(crate) fn encode(
     request: &ModelRequest<'_>,
 ) -> Result<Map<String, Value>, ModelError> {
     let vendor = target.vendor;
-    let names = Names::new(request);
+    let names = tools::names(vendor.wire, request);
     let mut system = Vec::new();
     let mut messages = Alternating::new("assistant", "content");
     for turn in turns(request.messages) {
@@ -34,7 +34,7 @@ pub(crate) fn encode(
                     Piece::Call(call) => Some(json!({"toolUse": {
                         "toolUseId": vendor.quirks.ids.to_wire(&call.id),
                         "name": names.to_wire(&call.name),
-                        "input": arguments::as_object(&call.arguments),
+                        "input": names.arguments_to_wire(&call.name, arguments::as_object(&call.arguments)),
                     }})),
                 });
                 messages.add("assistant", blocks.collect());
