@@ -5,6 +5,7 @@ use std::io::BufRead as _;
 use std::sync::{Arc, Weak};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{QueueSelector, tcflush};
 
 /// How often to look whether the answer is still wanted.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -28,6 +29,13 @@ pub async fn ask<T: Send + 'static>(
     let answer = asking.await;
     drop(wanted);
     answer
+}
+
+/// Forgets what was typed so far: it was no answer to a question that nobody had seen. A terminal hands out one line at a
+/// time, so nothing of it waits in this program.
+pub fn forget() {
+    // What is no terminal has nothing to forget.
+    let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
 }
 
 /// The next line; `None` when there is nobody, or nobody who waits for it. Only inside [`ask`].

@@ -1,6 +1,7 @@
 //! Asking the person at the terminal.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 use toolwright::mcp::{ElicitReply, Elicitation, Elicitor};
@@ -44,11 +45,16 @@ impl Approver for Terminal {
     }
 }
 
-/// Questions of several calls do not mix.
-static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+/// Waits until no other question is open: those of several calls do not mix. Only what is typed from then on is an answer.
+fn turn() -> impl Drop {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    keyboard::forget();
+    turn
+}
 
 fn ask(question: &str) -> Decision {
-    let _turn = ONE_AT_A_TIME.lock();
+    let _turn = turn();
     let columns = lines::columns(&std::io::stderr()).unwrap_or(usize::MAX / 2);
     let choices = lines::wrapped("Allow it? [y]es, [n]o, [q]uit the run: ", columns, 0);
     eprint!("{}", lines::wrapped(question, columns, 2));
@@ -77,7 +83,7 @@ impl Person for Terminal {
         let question = question.clone();
         Box::pin(async move {
             let filled = keyboard::ask(move || {
-                let _turn = ONE_AT_A_TIME.lock();
+                let _turn = turn();
                 eprintln!(
                     "\nThe model asks:\n\n    {}\n",
                     printable(&question.message).replace('\n', "\n    ")
@@ -96,7 +102,7 @@ impl Person for Terminal {
         let prompt = printable(prompt);
         Box::pin(async move {
             let written = keyboard::ask(move || {
-                let _turn = ONE_AT_A_TIME.lock();
+                let _turn = turn();
                 eprintln!("\n{prompt}\n(an empty line ends it)");
                 let lines = std::iter::from_fn(|| line("").filter(|line| !line.is_empty()));
                 lines.take(MAX_LINES).collect::<Vec<_>>().join("\n")
@@ -115,7 +121,7 @@ impl Person for Terminal {
 
 /// Shows what a server asks, and has it answered.
 fn fill_in(request: &Elicitation) -> ElicitReply {
-    let _turn = ONE_AT_A_TIME.lock();
+    let _turn = turn();
     let server = printable(&request.server);
     eprintln!(
         "\nThe server `{server}` asks:\n\n    {}\n",

@@ -31,6 +31,7 @@ mod env;
 mod files;
 pub mod launcher;
 mod layer;
+mod path;
 mod pick;
 mod policy;
 mod probe;

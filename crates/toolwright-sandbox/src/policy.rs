@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toolwright_core::{ErrorKind, ToolError};
 
+use crate::path;
 use crate::proxy::rules::Rules;
 
 /// System folders that programs need; those that exist are shown read-only.
@@ -61,20 +62,25 @@ pub const PROTECTED: [&str; 7] =
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
     /// The folder to work in, writable, shown at its own path. Without one a private folder is made and removed again.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(with = "path::maybe", skip_serializing_if = "Option::is_none")]
     pub workspace: Option<PathBuf>,
     /// Show the workspace read-only: looking is all that can be done to it.
     pub read_only: bool,
     /// System folders to show read-only; missing ones are left out.
+    #[serde(with = "path::many")]
     pub system: Vec<PathBuf>,
     /// More files and folders to show read-only; a missing one is an error.
+    #[serde(with = "path::many")]
     pub read: Vec<PathBuf>,
     /// More folders to show writable; a missing one is an error.
+    #[serde(with = "path::many")]
     pub write: Vec<PathBuf>,
     /// Files and folders to show empty. Relative ones belong to the workspace.
+    #[serde(with = "path::many")]
     pub mask: Vec<PathBuf>,
     /// Files and folders (those with a final `/`) that cannot be changed, or made when absent, in the workspace and in the
     /// folders of `write`.
+    #[serde(with = "path::many")]
     pub protect: Vec<PathBuf>,
     /// The image of a container, for the backends that have containers.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -102,7 +102,8 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
 
 /// A tool that takes everything; the executor answers for it.
 fn stand_in(name: &str) -> ToolDef {
-    let spec = ToolSpec::new(name, "Known from a record only.");
+    let mut spec = ToolSpec::new(name, "Known from a record only.");
+    spec.parameters = json!({"type": "object"});
     ToolDef::dynamic(spec, |_, _: Value| async { Err::<ToolOutput, _>(ToolError::fatal("it is not here")) })
 }
 

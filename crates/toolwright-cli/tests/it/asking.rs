@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::show_in;
 use crate::terminal::Terminal;
 
-/// A server in shell with one tool, `go`, that asks `question` and tells what came back.
+/// A server in shell with one tool, `go`, that asks `question` and tells what came back. While there is a file `hold` it
+/// does not ask, while there is a file `keep` it does not tell.
 fn asking(folder: &Path, question: &str) {
     let script = format!(
         r#"answer() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$1" "$2"; }}
@@ -14,8 +15,10 @@ can=none; case "$hello" in *'"sampling":{{'*) can=sampling;; esac
 answer 1 '{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"asks","version":"1"}}}}'
 read -r l; read -r l; answer 2 '{{"tools":[{{"name":"go","inputSchema":{{"type":"object"}}}}]}}'
 read -r l
+while [ -e hold ]; do sleep 0.05; done
 printf '%s\n' '{question}'
 read -r reply
+while [ -e keep ]; do sleep 0.05; done
 case "$reply" in
   *'"text":"hello from the model"'*) said='the model said hello';;
   *'"action":"accept"'*'"name":"Ada"'*) said='hello Ada';;
@@ -154,6 +157,40 @@ fn a_server_of_the_older_transport_is_imported() {
     server.wait().unwrap();
     assert!(shown.contains("Echo: hi"), "{shown}");
     assert!(wrong.contains("`timeout` is a number of seconds, from 1 to 86400"), "{wrong}");
+}
+
+/// What was typed before a question was there is no answer to it, whoever asks.
+#[test]
+fn what_was_typed_before_a_question_does_not_answer_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    asking(folder.path(), ELICIT);
+    write(
+        "t.yaml",
+        "mcp:\n  s: {transport: stdio, command: /bin/sh, args: [asks.sh], auto_import_scope: shared}\n\
+         policy: [{tools: s_go, decision: approve}, {tools: greet, decision: ask}]\n\
+         tools: [{name: greet, do: {eval: hello}}]\n",
+    );
+    write("replies.yaml", "- calls: [{tool: s_go}]\n- calls: [{tool: greet}]\n- {text: done}\n");
+    write("hold", "");
+    write("keep", "");
+    let args = ["ask", "hi", "-f", "t.yaml", "--model", "scripted/replies.yaml", "--no-record"];
+    let mut terminal = Terminal::start(folder.path(), &args, 80, 40, &[]);
+    let typed =
+        |times: usize| move |screen: &str| screen.lines().filter(|line| line.trim() == "y").count() == times;
+    terminal.wait("s_go");
+    terminal.send("y\r");
+    terminal.wait_for("the line that was typed", typed(1));
+    std::fs::remove_file(folder.path().join("hold")).unwrap();
+    terminal.wait("Answer it?");
+    terminal.send("n\ry\r");
+    terminal.wait_for("the other line that was typed", typed(2));
+    std::fs::remove_file(folder.path().join("keep")).unwrap();
+    terminal.wait("Allow it?");
+    terminal.send("n\r");
+    assert_eq!(terminal.end(), 0);
+    let screen = terminal.screen();
+    assert!(screen.contains("declined, none") && screen.contains("the user said no"), "{screen}");
 }
 
 /// A person who does not answer keeps nothing waiting: Ctrl-C ends the run, and so does its time.

@@ -97,6 +97,21 @@ fn a_replay_is_the_same_until_something_changed() {
     assert!(here(&["replay"]).contains("no difference"));
 }
 
+/// A tool that is gone is played from the record, whatever arguments it took.
+#[test]
+fn a_replay_does_without_tools_that_are_gone() {
+    let folder = folder();
+    let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("tools.yaml", "tools: [{import_tool: add}]\n");
+    write("adds.yaml", "- calls: [{tool: add, arguments: {x: 1, y: 2}}]\n- text: three\n");
+    assert!(here(&["ask", "q", "-f", "tools.yaml", "--model", "scripted/adds.yaml"]).contains("three"));
+    write("tools.yaml", "tools: [{import_tool: read_file}]\n");
+    let shown = here(&["replay"]);
+    assert!(shown.contains("`add` is not here now, so its arguments are not checked"), "{shown}");
+    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
 /// A flow only combines calls, so it is run again as it is written now; what it calls is answered from the record.
 #[test]
 fn a_replay_runs_flows_again_as_they_are_now() {

@@ -51,6 +51,29 @@ fn a_command_reads_the_current_folder_and_writes_only_where_it_may() {
     assert!(call(folder.path(), &["read_file", &path, "--read", &shown]).contains("hunter2"));
 }
 
+/// A path is bytes; a folder with a name that is no text works like any other.
+#[test]
+fn a_folder_need_not_have_a_name_that_is_text() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let outer = folder();
+    if !works(outer.path()) {
+        return;
+    }
+    let odd = outer.path().join(std::ffi::OsStr::from_bytes(b"q\xff"));
+    std::fs::create_dir(&odd).unwrap();
+    std::fs::set_permissions(&odd, std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::write(odd.join("a.txt"), "hello\n").unwrap();
+    let bash = call(&odd, &["bash", "command=cat a.txt; echo written > b.txt", "--write", "."]);
+    assert!(bash.contains("hello") && bash.ends_with("--- exit 0\n"), "{bash}");
+    assert_eq!(std::fs::read_to_string(odd.join("b.txt")).unwrap(), "written\n");
+    let read = call(&odd, &["read_file", "path=a.txt"]);
+    assert!(read.contains("hello") && read.ends_with("--- exit 0\n"), "{read}");
+    let wrote = call(&odd, &["write_file", "path=c.txt", "content=x", "--write", "."]);
+    assert!(wrote.ends_with("--- exit 0\n") && odd.join("c.txt").exists(), "{wrote}");
+    let explained = show_in(&odd, &["sandbox", "explain", "--json"], "");
+    assert!(explained.ends_with("--- exit 0\n"), "{explained}");
+}
+
 fn folder_with_key() -> tempfile::TempDir {
     let folder = folder();
     std::fs::write(folder.path().join("key"), "hunter2").unwrap();

@@ -1,6 +1,6 @@
 //! The `process` sandbox: namespaces, a view of its own, filters and limits, with no daemon and no other program.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolwright_core::{
@@ -101,12 +101,19 @@ impl ProcessSandbox {
         })
     }
 
+    /// Commands and relative paths begin in this folder, which the policy shows, instead of the workspace.
+    #[must_use]
+    pub fn beginning_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.seat.workspace = folder.into();
+        self
+    }
+
     /// Whether the sandbox is still there.
     pub(super) fn is_alive(&self) -> bool {
         self.seat.session.is_alive()
     }
 
-    /// The workspace as commands see it.
+    /// Where commands begin, as they see it: the workspace, unless another folder was named.
     pub fn workspace(&self) -> &Path {
         &self.seat.workspace
     }

@@ -25,7 +25,7 @@ pub(crate) const FILE_PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Seat {
     pub(crate) session: Arc<Session>,
     pub(crate) policy: Policy,
-    /// The workspace as commands see it.
+    /// Where commands and relative paths begin, as commands see it: the workspace, or the folder that was named instead.
     pub(crate) workspace: PathBuf,
     pub(crate) home: String,
     pub(crate) user: String,

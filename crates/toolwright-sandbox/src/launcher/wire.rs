@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use toolwright_core::TerminalSize;
 
+use crate::path;
 use crate::policy::{Layer, Policy};
 
 /// The largest setup message; it must fit one packet.
@@ -28,6 +29,7 @@ pub(crate) struct Setup {
     pub(crate) mode: Mode,
     pub(crate) policy: Policy,
     /// The workspace on the host.
+    #[serde(with = "path::one")]
     pub(crate) workspace: PathBuf,
     /// Layers to leave out, to see what the others hold.
     pub(crate) without: Vec<Layer>,
@@ -54,6 +56,7 @@ pub(crate) enum SetupReply {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) work: Work,
+    #[serde(with = "path::one")]
     pub(crate) cwd: PathBuf,
     /// `NAME=value`.
     pub(crate) env: Vec<String>,
@@ -75,6 +78,7 @@ pub(crate) enum Work {
     /// Sends a file to standard output.
     Read {
         /// Absolute, or relative to `cwd`.
+        #[serde(with = "path::one")]
         path: PathBuf,
         /// The most to send.
         limit: u64,
@@ -82,6 +86,7 @@ pub(crate) enum Work {
     /// Replaces a file by standard input.
     Write {
         /// Absolute, or relative to `cwd`.
+        #[serde(with = "path::one")]
         path: PathBuf,
     },
 }

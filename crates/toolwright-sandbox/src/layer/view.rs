@@ -56,6 +56,7 @@ pub enum Access {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ViewEntry {
     /// Where it is inside.
+    #[serde(serialize_with = "crate::path::one::serialize")]
     pub path: PathBuf,
     /// How it can be used.
     pub access: Access,

@@ -177,8 +177,7 @@ impl SandboxSection {
         match &self.kind() {
             SandboxKind::None => Ok(None),
             SandboxKind::Process => {
-                let sandbox = Arc::new(ProcessSandbox::open(policy).await?);
-                Ok(Some(Arc::new(Inside { sandbox, folder })))
+                Ok(Some(Arc::new(ProcessSandbox::open(policy).await?.beginning_in(folder))))
             }
             SandboxKind::Engine(kind) => {
                 let sandbox = toolwright_sandbox::open(Some(kind), policy).await?;
@@ -257,7 +256,7 @@ fn real(path: &Path) -> Result<PathBuf, ToolError> {
     real.map_err(|error| ToolError::invalid(format!("cannot use `{}`: {error}", path.display())))
 }
 
-/// A sandbox whose commands and relative paths begin in a folder.
+/// A container whose commands and relative paths begin in a folder.
 struct Inside {
     sandbox: Arc<dyn Sandbox>,
     folder: PathBuf,
