@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toolwright::data::DataTools;
 use toolwright::file::{self, Importer};
-use toolwright::lang::{
-    Diagnostic, Host, Loaded, MissingEnv, Severity, find_dotenv, load, load_all, parse_dotenv,
-};
+use toolwright::lang::{Host, Loaded, MissingEnv, find_dotenv, load, load_all, parse_dotenv};
 use toolwright::mcp::Suspension;
 use toolwright::{Limits, Policy, RunBuilder, ToolError};
 
@@ -66,12 +64,12 @@ pub fn exists(path: &Path) -> anyhow::Result<()> {
     Err(error.into())
 }
 
-/// Loads a file for running. Its problems are printed; then the error only counts them.
+/// Loads a file for running. Its problems are in the error.
 pub fn open(path: &Path) -> anyhow::Result<Loaded> {
     exists(path)?;
     let later = Later::default();
     let host = models::lend(host(MissingEnv::Error, later.clone())?, later.models.clone());
-    let loaded = load(path, &host).map_err(|error| refused(error.problems()))?;
+    let loaded = load(path, &host).map_err(|error| report::refused(error.problems()))?;
     let _ = later.models.set(models::named(Some(&loaded))?);
     if let Some(section) = loaded.section("policy") {
         let _ = later.policy.set(section.value.clone());
@@ -158,15 +156,6 @@ pub fn limits(loaded: &Loaded) -> anyhow::Result<Limits> {
 /// A section that is not what it should be.
 pub fn wrong(error: ToolError) -> Usage {
     Usage::from(error.info())
-}
-
-/// Prints problems, and says how many there are.
-pub fn refused(problems: &[Diagnostic]) -> Usage {
-    for problem in problems {
-        eprintln!("{}\n", prompt::printable(&problem.render()));
-    }
-    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-    report::found(errors)
 }
 
 /// Finds what files import: other systems' names, tools that look things up, MCP servers as they were approved.

@@ -57,11 +57,14 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> anyhow::Result<()> {
+    if let Some(instead) = args.command.is_for_people().filter(|_| args.json) {
+        return Err(report::Usage::new("what this command prints is not JSON").hint(instead).into());
+    }
     match args.command {
         Command::Completions(what) => return commands::completions::run(&what),
         Command::Man(what) => return commands::man::run(&what),
         Command::Eval(what) => return commands::eval::run(&what, args.json),
-        Command::Init(what) => return commands::init::run(&what),
+        Command::Init(what) => return commands::init::run(&what, args.json),
         Command::Runs(what) => return commands::runs::run(&what, args.json),
         Command::Diff(what) => return commands::diff::run(&what, args.json),
         _ => {}
@@ -72,13 +75,13 @@ fn run(args: Args) -> anyhow::Result<()> {
             Command::Call(what) => commands::call::run(what, args.json).await,
             Command::Step(what) => interruptible(commands::step::run(what)).await,
             Command::Ask(what) => commands::ask::run(what, args.json).await,
-            Command::Serve(what) => commands::serve::run(what).await,
+            Command::Serve(what) => commands::serve::run(what, args.json).await,
             Command::Mcp(what) => interruptible(commands::mcp::run(what, args.json)).await,
             Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
             Command::Doctor => commands::doctor::run(args.json).await,
             Command::Run(what) => commands::run::run(what, args.json).await,
             Command::Chat(what) => chat::run(what).await,
-            Command::View(what) => commands::view::run(what).await,
+            Command::View(what) => commands::view::run(what, args.json).await,
             Command::Replay(what) => interruptible(commands::replay::run(what, args.json)).await,
             // They may have to start the servers a file imports tools from.
             Command::Tools(what) => commands::tools::run(&what, args.json),

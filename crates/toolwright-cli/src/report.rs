@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
+use serde_json::{Value, json};
+use toolwright::lang::{Diagnostic, Severity};
 use toolwright::{ErrorInfo, ErrorKind, ToolError, nearest, text};
 
 use crate::prompt::printable;
@@ -13,22 +15,30 @@ use crate::prompt::printable;
 pub struct Usage {
     message: String,
     hint: Option<String>,
+    /// What is wrong with a file, one by one.
+    problems: Vec<Diagnostic>,
 }
 
 impl Usage {
     pub fn new(message: impl Into<String>) -> Self {
-        Usage { message: message.into(), hint: None }
+        Usage { message: message.into(), hint: None, problems: Vec::new() }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
+
+    /// The problems of a file, which are shown with the error.
+    pub fn showing(mut self, problems: &[Diagnostic]) -> Self {
+        self.problems = problems.to_vec();
+        self
+    }
 }
 
 impl From<ErrorInfo> for Usage {
     fn from(info: ErrorInfo) -> Self {
-        Usage { message: info.message, hint: info.hint }
+        Usage { hint: info.hint, ..Usage::new(info.message) }
     }
 }
 
@@ -62,6 +72,11 @@ pub fn line(text: impl std::fmt::Display) -> std::io::Result<()> {
     writeln!(std::io::stdout().lock(), "{text}")
 }
 
+/// Prints where something can be reached from now on.
+pub fn address(address: &str, json: bool) -> std::io::Result<()> {
+    if json { line(json!({"address": address})) } else { line(address) }
+}
+
 /// `1 call`, `2 calls`.
 pub fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
@@ -71,6 +86,20 @@ pub fn counted(count: u64, what: &str) -> String {
 pub fn found(problems: usize) -> Usage {
     let verb = if problems == 1 { "was" } else { "were" };
     Usage::new(format!("{} {verb} found", counted(problems as u64, "problem")))
+}
+
+/// A file that cannot be used: how many problems it has, and each of them.
+pub fn refused(problems: &[Diagnostic]) -> Usage {
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    found(errors).showing(problems)
+}
+
+/// A problem of a file as a program reads it.
+pub fn problem(problem: &Diagnostic) -> Value {
+    json!({
+        "severity": problem.severity.as_str(), "file": problem.file, "line": problem.line,
+        "column": problem.column, "message": problem.message, "hint": problem.hint
+    })
 }
 
 /// True when the reader of our output has gone away, as `head` does: it has what it wanted.
@@ -113,10 +142,18 @@ pub fn misused(mut error: clap::Error) -> ExitCode {
 
 /// Prints an error: what, the causes, the way out.
 pub fn print(error: &anyhow::Error, json: bool) {
+    let problems = error.downcast_ref::<Usage>().map_or(&[][..], |usage| &usage.problems);
     if json {
-        eprintln!("{}", info(error).to_json());
+        let mut told = info(error).to_json();
+        if !problems.is_empty()
+            && let Some(told) = told.pointer_mut("/error").and_then(Value::as_object_mut)
+        {
+            told.insert("problems".to_owned(), problems.iter().map(problem).collect());
+        }
+        eprintln!("{told}");
         return;
     }
+    problems.iter().for_each(|problem| eprintln!("{}\n", printable(&problem.render())));
     // What a tool or a server says is among it.
     let say = |words: String| {
         let lines: Vec<String> = words.split('\n').map(|line| text::clip(line, LONGEST)).collect();

@@ -51,7 +51,7 @@ pub enum Command {
     #[command(after_help = talk::STEP_HELP)]
     Step(Step),
     /// Talk with a model that uses the tools.
-    #[command(after_help = talk::CHAT_HELP)]
+    #[command(after_help = talk::CHAT_HELP, arg = no_json())]
     Chat(Chat),
     /// List the models there are: those of keys, of local servers and of a file.
     #[command(after_help = talk::MODELS_HELP)]
@@ -97,14 +97,34 @@ pub enum Command {
     Doctor,
     /// Print completions for a shell.
     #[command(
-        after_help = "Example:\n  toolwright completions bash > ~/.local/share/bash-completion/completions/toolwright"
+        after_help = "Example:\n  toolwright completions bash > ~/.local/share/bash-completion/completions/toolwright",
+        arg = no_json()
     )]
     Completions(Completions),
     /// Print the manual page.
     #[command(
-        after_help = "Examples:\n  toolwright man chat | man -l -\n  toolwright man --to ~/.local/share/man/man1"
+        after_help = "Examples:\n  toolwright man chat | man -l -\n  toolwright man --to ~/.local/share/man/man1",
+        arg = no_json()
     )]
     Man(Man),
+}
+
+impl Command {
+    /// What a program should ask instead, where a command is for people alone.
+    pub fn is_for_people(&self) -> Option<&'static str> {
+        match self {
+            Command::Chat(_) => Some(
+                "`toolwright ask --json` answers one question; `toolwright step` takes the messages of a conversation and gives the next",
+            ),
+            Command::Completions(_) | Command::Man(_) => Some("leave out --json"),
+            _ => None,
+        }
+    }
+}
+
+/// In place of the program's own `--json`, where there is nothing to offer: it is still understood, to be refused.
+fn no_json() -> clap::Arg {
+    clap::Arg::new("json").long("json").action(clap::ArgAction::SetTrue).hide(true)
 }
 
 #[derive(clap::Args)]

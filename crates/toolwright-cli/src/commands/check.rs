@@ -14,61 +14,77 @@ use crate::{demo, files, sandboxes, toolbox};
 
 pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
     let default = Path::new(files::DEFAULT);
-    let file = what
-        .file
-        .as_deref()
-        .or(what.also_file.as_deref())
-        .or_else(|| (what.policy.is_none() && default.exists()).then_some(default));
-    if let Some(file) = file {
-        return check_file(file, what.policy.as_deref(), what.start_servers, json);
+    let named = what.file.as_deref().or(what.also_file.as_deref());
+    match named.or_else(|| default.exists().then_some(default)) {
+        Some(file) => check_file(file, what.policy.as_deref(), what.start_servers, json),
+        None => check_built_in(what.policy.as_deref(), json),
     }
+}
+
+/// All problems of the built-in tools, and of a policy for them.
+fn check_built_in(policy: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let tools = toolbox::all()?;
+    let Rules { count, problems: in_rules, warnings } = Rules::read(policy, &tools)?;
     let mut problems: Vec<String> =
         toolbox::definitions(&tools).flat_map(|tool| demo::problems(&tool)).collect();
-    let (mut rules, mut warnings) = (None, Vec::new());
-    if let Some(path) = &what.policy {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()));
-        match Policy::from_yaml(&text.map_err(|error| Usage::new(format!("{error:#}")))?) {
-            Ok(policy) => {
-                rules = Some(policy.rules().len());
-                warnings = unknown(&policy, &tools, path);
-            }
-            Err(error) => {
-                problems
-                    .extend(error.problems().iter().map(|problem| format!("{}: {problem}", path.display())));
-            }
-        }
-    }
+    problems.extend(in_rules);
     if json {
         report::line(serde_json::json!({
-            "tools": tools.len(), "rules": rules, "problems": problems, "warnings": warnings
+            "tools": tools.len(), "rules": count, "problems": problems, "warnings": warnings
         }))?;
-    }
-    if !json {
-        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    } else {
+        tell(&problems, &warnings);
     }
     if !problems.is_empty() {
-        if !json {
-            problems.iter().for_each(|problem| eprintln!("error: {problem}"));
-        }
         return Err(report::found(problems.len()).into());
     }
     if !json {
-        let rules = rules.map(|count| format!(", {}", counted(count as u64, "rule"))).unwrap_or_default();
         let tools = counted(tools.len() as u64, "tool");
-        report::line(format_args!("{tools}{rules}: {}", outcome(warnings.len())))?;
+        report::line(format_args!("{tools}{}: {}", and_rules(count), outcome(warnings.len())))?;
     }
     Ok(())
 }
 
-fn outcome(warnings: usize) -> String {
-    if warnings == 0 { "no problems".to_owned() } else { counted(warnings as u64, "warning") }
+/// What there is to say about a policy in a file of its own.
+#[derive(Default)]
+struct Rules {
+    /// How many there are, when they can be read.
+    count: Option<usize>,
+    problems: Vec<String>,
+    /// Tools and parameters that are not there. The policy may be meant for others too.
+    warnings: Vec<String>,
 }
 
-/// What a policy says about tools and parameters that are not there. It may be meant for others too.
-fn unknown(policy: &Policy, tools: &Toolset, path: &Path) -> Vec<String> {
-    let told = policy.unknown_tools(tools).into_iter().chain(policy.unknown_parameters(tools));
-    told.map(|text| format!("{}: {text}", path.display())).collect()
+impl Rules {
+    fn read(path: Option<&Path>, tools: &Toolset) -> anyhow::Result<Rules> {
+        let Some(path) = path else { return Ok(Rules::default()) };
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()));
+        let text = text.map_err(|error| Usage::new(format!("{error:#}")))?;
+        let told = |texts: Vec<String>| texts.into_iter().map(|text| format!("{}: {text}", path.display()));
+        Ok(match Policy::from_yaml(&text) {
+            Ok(policy) => {
+                let warnings =
+                    told(policy.unknown_tools(tools)).chain(told(policy.unknown_parameters(tools)));
+                let (count, warnings) = (Some(policy.rules().len()), warnings.collect());
+                Rules { count, warnings, ..Rules::default() }
+            }
+            Err(error) => Rules { problems: told(error.problems().to_vec()).collect(), ..Rules::default() },
+        })
+    }
+}
+
+/// What is wrong with a policy, for a person.
+fn tell(problems: &[String], warnings: &[String]) {
+    warnings.iter().for_each(|warning| eprintln!("warning: {}", printable(warning)));
+    problems.iter().for_each(|problem| eprintln!("error: {}", printable(problem)));
+}
+
+fn and_rules(count: Option<usize>) -> String {
+    count.map(|count| format!(", {}", counted(count as u64, "rule"))).unwrap_or_default()
+}
+
+fn outcome(warnings: usize) -> String {
+    if warnings == 0 { "no problems".to_owned() } else { counted(warnings as u64, "warning") }
 }
 
 /// All problems of a file of tools, its policy, limits and sandbox included.
@@ -81,41 +97,44 @@ fn check_file(path: &Path, policy: Option<&Path>, start_servers: bool, json: boo
     problems.extend(section_problems(&loaded));
     let own = own_rules(&loaded);
     // A policy beside the file is one more place for mistakes.
-    let beside = match policy {
-        Some(path) => unknown(&crate::commands::ask::policy(Some(path))?, loaded.tools(), path),
-        None => Vec::new(),
-    };
-    let warnings = own.len() + beside.len();
+    let beside = Rules::read(policy, &with_built_in(loaded.tools())?)?;
+    let warnings = own.len() + beside.warnings.len();
     problems.extend(own);
-    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let in_file = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let errors = in_file + beside.problems.len();
     if json {
-        let beside =
-            beside.iter().map(|message| serde_json::json!({"severity": "warning", "message": message}));
-        let shown: Vec<_> = problems
-            .iter()
-            .map(|problem| {
-                serde_json::json!({
-                    "severity": problem.severity.as_str(), "file": problem.file, "line": problem.line,
-                    "column": problem.column, "message": problem.message, "hint": problem.hint
-                })
-            })
-            .chain(beside)
-            .collect();
-        report::line(serde_json::json!({"tools": loaded.tools().len(), "problems": shown}))?;
-    }
-    if !json {
-        beside.iter().for_each(|warning| eprintln!("warning: {}\n", printable(warning)));
+        let of = |severity: &'static str, texts: &[String]| {
+            let told =
+                texts.iter().map(|message| serde_json::json!({"severity": severity, "message": message}));
+            told.collect::<Vec<_>>()
+        };
+        let mut shown: Vec<_> = problems.iter().map(report::problem).collect();
+        shown.extend(of("error", &beside.problems));
+        shown.extend(of("warning", &beside.warnings));
+        report::line(serde_json::json!({
+            "tools": loaded.tools().len(), "rules": beside.count, "problems": shown
+        }))?;
+    } else {
+        tell(&beside.problems, &beside.warnings);
     }
     if errors > 0 {
-        let refused = if json { report::found(errors) } else { files::refused(&problems) };
-        return Err(refused.into());
+        let found = report::found(errors);
+        return Err(if json { found } else { found.showing(&problems) }.into());
     }
     if !json {
         problems.iter().for_each(|warning| eprintln!("{}\n", printable(&warning.render())));
         let tools = counted(loaded.tools().len() as u64, "tool");
-        report::line(format_args!("{}: {tools}: {}", path.display(), outcome(warnings)))?;
+        let rules = and_rules(beside.count);
+        report::line(format_args!("{}: {tools}{rules}: {}", path.display(), outcome(warnings)))?;
     }
     Ok(())
+}
+
+/// The tools of a file and the built-in ones: a policy of its own also holds where the file is not used.
+fn with_built_in(own: &Toolset) -> anyhow::Result<Toolset> {
+    let all = toolbox::all()?;
+    let mut others = toolbox::definitions(&all).filter(|tool| own.get(&tool.spec().name).is_none());
+    Ok(others.try_fold(own.clone(), |tools, tool| tools.with(tool))?)
 }
 
 /// What is wrong with the sections that are the program's business; `limits` is checked with the file.

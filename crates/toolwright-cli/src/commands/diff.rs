@@ -5,7 +5,7 @@ use std::io::Write as _;
 use serde_json::json;
 
 use crate::args::DiffRuns;
-use crate::commands::runs::{span, summary};
+use crate::commands::runs::{summary, took};
 use crate::prompt::printable;
 use crate::report::{self, counted};
 use crate::runs;
@@ -34,7 +34,7 @@ pub fn run(what: &DiffRuns, json: bool) -> anyhow::Result<()> {
     } else {
         let mut out = std::io::stdout().lock();
         for (mark, Source { path, index }) in [("-", &a), ("+", &b)] {
-            let took = span(index.last.saturating_sub(index.started));
+            let took = took(index.duration_us());
             writeln!(
                 out,
                 "{mark} {}  {}, {}, {}, {}, {took}",

@@ -3,20 +3,25 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
+use serde_json::json;
 
 use crate::args::Init;
+use crate::report;
 
 const STARTER: &str = include_str!("starter.yaml");
 
-pub fn run(what: &Init) -> anyhow::Result<()> {
+pub fn run(what: &Init, json: bool) -> anyhow::Result<()> {
     let path = what.file.display();
-    let asks = !what.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let asks = !what.yes && !json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if what.file.exists() {
         anyhow::bail!("cannot write `{path}`: it is there already");
     }
     let text = if asks { asked()? } else { STARTER.to_owned() };
     let mut file = std::fs::File::create_new(&what.file).with_context(|| format!("cannot write `{path}`"))?;
     file.write_all(text.as_bytes())?;
+    if json {
+        return Ok(report::line(json!({"file": path.to_string()}))?);
+    }
     eprintln!("wrote {path}; try:\n  toolwright check {path}\n  toolwright call greet name=Ada -f {path}");
     Ok(())
 }

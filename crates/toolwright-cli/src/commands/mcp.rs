@@ -22,7 +22,7 @@ pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
         Mcp::List(what) => list(what, json).await,
         Mcp::Call(what) => call_tool(what, json).await,
         Mcp::Lock(what) => lock(what, json).await,
-        Mcp::Install(what) => mcp_install::run(what),
+        Mcp::Install(what) => mcp_install::run(what, json),
     }
 }
 

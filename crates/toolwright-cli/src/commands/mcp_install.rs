@@ -19,13 +19,20 @@ struct Form {
     url: &'static str,
 }
 
-pub fn run(what: McpInstall) -> anyhow::Result<()> {
+pub fn run(what: McpInstall, json: bool) -> anyhow::Result<()> {
     let form = form(what.client, what.project)?;
     let entry = entry(&form, &what)?;
     let mut servers = Map::new();
     servers.insert(what.name.clone(), entry.clone());
+    let told = |settings: Value| json!({"file": form.path.to_string_lossy(), "settings": settings, "written": what.write});
     if what.client == McpClient::Codex {
+        if json && !what.write {
+            return Ok(report::line(told(json!({"mcp_servers": servers})))?);
+        }
         return codex(&what, &entry, &form.path);
+    }
+    if json && !what.write {
+        return Ok(report::line(told(json!({form.key: servers})))?);
     }
     if !what.write {
         report::line(serde_json::to_string_pretty(&json!({form.key: servers}))?)?;
@@ -39,6 +46,9 @@ pub fn run(what: McpInstall) -> anyhow::Result<()> {
     };
     let known = all.insert(what.name.clone(), entry).is_some();
     write(&form.path, &Value::Object(config))?;
+    if json {
+        return Ok(report::line(told(json!({form.key: servers})))?);
+    }
     let word = if known { "replaced" } else { "added" };
     eprintln!("{word} `{}` in {}; start the client again", what.name, form.path.display());
     Ok(())

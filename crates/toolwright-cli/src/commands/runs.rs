@@ -20,12 +20,26 @@ pub fn run(what: &Runs, json: bool) -> anyhow::Result<()> {
     match &what.what {
         None => list(what, json),
         Some(RunsWhat::Show { run, full }) => show(&runs::find(run)?, *full, json),
-        Some(RunsWhat::Path { run }) => Ok(report::line(runs::find(run)?.display())?),
+        Some(RunsWhat::Path { run }) => {
+            let path = runs::find(run)?;
+            if json {
+                report::line(json!({"run": runs::id_of(&path), "path": path.to_string_lossy()}))?;
+            } else {
+                report::line(path.display())?;
+            }
+            Ok(())
+        }
         Some(RunsWhat::Remove { runs: names }) => {
             let paths = names.iter().map(|name| runs::find(name)).collect::<anyhow::Result<Vec<_>>>()?;
-            for path in paths {
-                runs::remove(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
-                eprintln!("removed {}", runs::id_of(&path));
+            for path in &paths {
+                runs::remove(path).with_context(|| format!("cannot remove `{}`", path.display()))?;
+                if !json {
+                    eprintln!("removed {}", runs::id_of(path));
+                }
+            }
+            if json {
+                let removed: Vec<String> = paths.iter().map(|path| runs::id_of(path)).collect();
+                report::line(json!({"removed": removed}))?;
             }
             Ok(())
         }
@@ -81,8 +95,8 @@ fn wanted(what: &Runs, source: &Source) -> anyhow::Result<bool> {
 /// One run as a program reads it.
 pub fn summary(path: &Path, index: &Index) -> Value {
     json!({
-        "run": runs::id_of(path), "path": path, "command": index.labels.get("command"), "labels": index.labels,
-        "started": moment(index.started), "duration_us": index.last.saturating_sub(index.started),
+        "run": runs::id_of(path), "path": path.to_string_lossy(), "command": index.labels.get("command"), "labels": index.labels,
+        "started": index.started.map(moment), "duration_us": index.duration_us(),
         "status": index.state(), "models": index.models(), "prompt": index.prompt, "turns": index.replies.len(),
         "calls": index.calls, "errors": index.errors, "usage": index.usage, "cost": index.cost,
         "bytes": index.bytes, "broken_lines": index.broken_lines,
@@ -99,11 +113,11 @@ fn line(path: &Path, index: &Index) -> String {
     };
     let errors = if index.errors > 0 { format!(", {} failed", index.errors) } else { String::new() };
     let line = format!(
-        "{}  {}  {command:<4}  {:<8} {:>10}  {}{errors}  {}",
+        "{}  {:<19}  {command:<4}  {:<8} {:>10}  {}{errors}  {}",
         runs::id_of(path),
         day_and_time(index.started),
         index.state(),
-        span(index.last.saturating_sub(index.started)),
+        index.duration_us().map_or_else(|| "?".to_owned(), span),
         counted(index.calls, "call"),
         text::clip(&about.replace('\n', " "), 60),
     );
@@ -122,8 +136,8 @@ fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
     let source = Source::open(path)?;
     let index = &source.index;
     let command = index.labels.get("command").map_or("run", String::as_str);
-    let took = span(index.last.saturating_sub(index.started));
-    writeln!(out, "{command} {}: {}, {took}", runs::id_of(path), index.state())?;
+    let took = index.duration_us().map_or_else(String::new, |took| format!(", {}", span(took)));
+    writeln!(out, "{command} {}: {}{took}", runs::id_of(path), index.state())?;
     writeln!(out, "{}", facts(index))?;
     if let Some(folder) = index.labels.get("folder") {
         writeln!(out, "in {}", printable(folder))?;
@@ -173,7 +187,7 @@ fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
         let reply = item.reply.and_then(|number| index.replies.get(number as usize));
         let figures = reply.map_or(String::new(), |reply| {
             let usage = &reply.usage;
-            let time = span(reply.duration_us);
+            let time = took(reply.duration_us);
             match usage.total() {
                 0 => format!("  ({time})"),
                 _ => format!("  ({time}, {} in, {} out)", usage.input_tokens, usage.output_tokens),
@@ -190,7 +204,7 @@ fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
             let took = match call.state {
                 State::Running => "still running".to_owned(),
                 State::Interrupted => "interrupted".to_owned(),
-                _ => span(call.duration_us),
+                _ => took(call.duration_us),
             };
             let mut out = format!("{indent}⏺ {}  {took}", text::clip(&call_text(&asked), most(200)));
             for note in &whole.notes {
@@ -221,12 +235,20 @@ fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
     }
 }
 
+const NOT_KNOWN: &str = "time not known";
+
 /// `2026-01-31 12:00:00`, in UTC.
-fn day_and_time(micros: u64) -> String {
-    moment(micros).get(..19).unwrap_or_default().replace('T', " ")
+fn day_and_time(micros: Option<u64>) -> String {
+    let told = micros.map(moment);
+    told.as_deref().and_then(|told| told.get(..19)).unwrap_or(NOT_KNOWN).replace('T', " ")
 }
 
-pub fn moment(micros: u64) -> String {
+/// How long something took, as far as the record says so.
+pub fn took(micros: Option<u64>) -> String {
+    micros.map_or_else(|| NOT_KNOWN.to_owned(), span)
+}
+
+fn moment(micros: u64) -> String {
     toolwright::format_time(UNIX_EPOCH + Duration::from_micros(micros))
 }
 

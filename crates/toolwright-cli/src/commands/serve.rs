@@ -29,7 +29,7 @@ const LONG: Duration = Duration::from_secs(20);
 /// By then the first client has said hello and listed the tools.
 const SETTLED: Duration = Duration::from_secs(2);
 
-pub async fn run(what: Serve) -> anyhow::Result<()> {
+pub async fn run(what: Serve, json: bool) -> anyhow::Result<()> {
     answers::ask_the_client();
     let loaded = what.file.as_deref().map(files::open).transpose()?;
     let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
@@ -70,7 +70,7 @@ pub async fn run(what: Serve) -> anyhow::Result<()> {
         server = with_resources(server, loaded, file)?;
     }
     match what.http.http {
-        Some(address) => over_http(server, address, &what.http).await?,
+        Some(address) => over_http(server, address, &what.http, json).await?,
         None => {
             settle();
             tokio::select! {
@@ -194,7 +194,7 @@ fn with_resources(server: Server, loaded: &Loaded, file: &Path) -> anyhow::Resul
     Ok(server.resources(resources))
 }
 
-async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> anyhow::Result<()> {
+async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp, json: bool) -> anyhow::Result<()> {
     let token = what.token_env.as_deref().map(secret).transpose()?;
     if token.is_none() && what.oauth.is_none() && !what.open && !address.ip().is_loopback() {
         let problem = Usage::new(format!("other machines can reach {address}, and no token is asked for"));
@@ -233,7 +233,7 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp) -> any
         ),
         _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
     })?;
-    report::line(format_args!("http://{}/mcp", listening.address()))?;
+    report::address(&format!("http://{}/mcp", listening.address()), json)?;
     settle();
     let stop = CancelToken::new();
     let on_signal = stop.clone();

@@ -10,7 +10,7 @@ use crate::report;
 use crate::runs;
 use crate::view::{Viewer, serve};
 
-pub async fn run(what: View) -> anyhow::Result<()> {
+pub async fn run(what: View, json: bool) -> anyhow::Result<()> {
     let chosen = what.run.as_deref().map(runs::find).transpose()?;
     let extra = chosen.clone().filter(|path| !runs::list().contains(path));
     let listener = TcpListener::bind(("127.0.0.1", what.port))
@@ -18,8 +18,10 @@ pub async fn run(what: View) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on port {} of 127.0.0.1", what.port))?;
     let viewer = Arc::new(Viewer::new(listener.local_addr()?.port(), extra)?);
     let place = chosen.map(|path| format!("#{}", runs::id_of(&path))).unwrap_or_default();
-    report::line(format_args!("{}{place}", viewer.address()))?;
-    eprintln!("open it in a browser on this machine; Ctrl-C ends it");
+    report::address(&format!("{}{place}", viewer.address()), json)?;
+    if !json {
+        eprintln!("open it in a browser on this machine; Ctrl-C ends it");
+    }
     tokio::select! {
         served = serve(listener, viewer) => Ok(served?),
         _ = tokio::signal::ctrl_c() => Ok(()),

@@ -20,7 +20,13 @@ const KEPT_FROM: u64 = 32 << 20;
 const MAX_LINE: u64 = 256 << 20;
 
 /// The version of a kept index.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+
+/// The times a record can tell of, in microseconds since 1970: from 2020, before there was this program, to 2100.
+const TIMES: std::ops::Range<u64> = 1_577_836_800_000_000..4_102_444_800_000_000;
+
+/// The longest that anything takes: a year, in microseconds.
+const LONGEST: u64 = 366 * 24 * 3600 * 1_000_000;
 
 /// What stands where in a transcript.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -30,9 +36,12 @@ pub struct Index {
     pub labels: BTreeMap<String, String>,
     /// How it ended; empty while it goes on.
     pub status: String,
-    /// Microseconds since 1970.
-    pub started: u64,
-    pub last: u64,
+    /// When it began, in microseconds since 1970; absent when the record has no such time.
+    pub started: Option<u64>,
+    /// When something happened last.
+    last: Option<u64>,
+    /// True when something has no time, so that nobody knows when it happened.
+    undated: bool,
     /// What the user said first.
     pub prompt: String,
     pub items: Vec<Item>,
@@ -59,7 +68,7 @@ pub struct Item {
     pub kind: Kind,
     /// Where its line is.
     pub at: Place,
-    pub time: u64,
+    pub time: Option<u64>,
     /// The reply that made this message of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<u32>,
@@ -88,7 +97,7 @@ pub struct CallItem {
     pub parent: Option<usize>,
     pub depth: u16,
     pub state: State,
-    pub duration_us: u64,
+    pub duration_us: Option<u64>,
     /// Where its last line is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Place>,
@@ -115,8 +124,7 @@ pub struct Place(pub u64, pub u64);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reply {
     pub model: u32,
-    pub time: u64,
-    pub duration_us: u64,
+    pub duration_us: Option<u64>,
     pub usage: Usage,
     pub cost: f64,
 }
@@ -169,14 +177,15 @@ impl Index {
     }
 
     fn take(&mut self, head: Head, at: Place) {
-        let time = toolwright::parse_time(&head.time)
-            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
-            .map_or(self.last, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
-        self.last = self.last.max(time);
+        let told = time(&head.time);
+        self.last = self.last.max(told);
+        self.undated |= told.is_none();
+        // What has no time of its own happened after what stands before it.
+        let time = told.or(self.last);
         match head.event.as_str() {
             "run_started" => {
                 if self.run_id.is_empty() {
-                    (self.run_id, self.labels, self.started) = (head.run_id, head.labels, time);
+                    (self.run_id, self.labels, self.started) = (head.run_id, head.labels, told);
                 }
                 self.status.clear();
             }
@@ -199,8 +208,8 @@ impl Index {
                 self.cost += head.cost;
                 self.pending_reply = u32::try_from(self.replies.len()).ok();
                 let model = self.name(&head.model);
-                let duration_us = head.duration_us.unwrap_or_default();
-                self.replies.push(Reply { model, time, duration_us, usage: head.usage, cost: head.cost });
+                let duration_us = head.duration_us.filter(|took| *took <= LONGEST);
+                self.replies.push(Reply { model, duration_us, usage: head.usage, cost: head.cost });
             }
             "call_started" => self.call_started(head, at, time),
             "call_decided" => {
@@ -223,7 +232,7 @@ impl Index {
         }
     }
 
-    fn call_started(&mut self, head: Head, at: Place, time: u64) {
+    fn call_started(&mut self, head: Head, at: Place, time: Option<u64>) {
         let Some(span) = head.span else { return };
         let parent = head.parent.and_then(|parent| self.open.get(&parent)).copied();
         let outer = parent.and_then(|at| self.items.get(at)).and_then(|item| item.call.as_ref());
@@ -233,7 +242,7 @@ impl Index {
         }
         let tool = self.name(&head.tool);
         let state = State::Running;
-        let call = CallItem { tool, span, parent, depth, state, duration_us: 0, end: None, decided: None };
+        let call = CallItem { tool, span, parent, depth, state, duration_us: None, end: None, decided: None };
         self.open.insert(span, self.items.len());
         self.items.push(Item { kind: Kind::Call, at, time, reply: None, call: Some(call) });
     }
@@ -244,7 +253,7 @@ impl Index {
         if let Some(call) = self.open_call(head.span) {
             top = call.depth == 0;
             call.end = Some(at);
-            call.duration_us = head.duration_us.unwrap_or_default();
+            call.duration_us = head.duration_us.filter(|took| *took <= LONGEST);
             call.state = match (call.state, failed) {
                 (State::Refused, _) => State::Refused,
                 _ if head.interrupted => State::Interrupted,
@@ -285,6 +294,12 @@ impl Index {
         models
     }
 
+    /// How long it took so far; absent when the times of the record do not say so.
+    pub fn duration_us(&self) -> Option<u64> {
+        let took = self.last?.checked_sub(self.started?)?;
+        (took <= LONGEST && !self.undated).then_some(took)
+    }
+
     /// How the run stands: `done`, `failed` and so on, `running`, or `cut off` when its process is gone.
     pub fn state(&self) -> &str {
         if !self.status.is_empty() {
@@ -297,6 +312,12 @@ impl Index {
             _ => "cut off",
         }
     }
+}
+
+/// The time a line tells, in microseconds since 1970.
+fn time(text: &str) -> Option<u64> {
+    let since = toolwright::parse_time(text)?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_micros()).ok().filter(|time| TIMES.contains(time))
 }
 
 /// Where the index of a large transcript is kept.

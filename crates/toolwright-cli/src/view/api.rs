@@ -234,7 +234,7 @@ fn tools(index: &Index) -> Value {
         let (calls, errors, time) = tools.entry(index.name_of(call.tool)).or_default();
         *calls += 1;
         *errors += u64::from(!matches!(call.state, State::Ok | State::Running));
-        *time += call.duration_us;
+        *time += call.duration_us.unwrap_or_default();
     }
     let tools = tools.into_iter().map(|(name, (calls, errors, total_us))| {
         json!({"name": name, "calls": calls, "errors": errors, "total_us": total_us})

@@ -24,6 +24,8 @@ const get = async (path) => {
 };
 const span = (us) => us < 1e3 ? us + ' µs' : us < 1e6 ? (us / 1e3).toFixed(1) + ' ms' : us < 6e7 ? (us / 1e6).toFixed(1) + ' s'
   : Math.floor(us / 6e7) + ' min ' + Math.floor(us / 1e6 % 60) + ' s';
+// A record that was damaged has no times, or wild ones.
+const took = (us) => us == null || us > 366 * 864e8 ? 'not known' : span(us);
 const count = (number) => number.toLocaleString('en-US');
 const counted = (number, what) => count(number) + ' ' + what + (number === 1 ? '' : 's');
 
@@ -45,7 +47,7 @@ async function listRuns(fresh) {
     const item = make('li');
     item.dataset.id = summary.run;
     item.append(make('div', '', summary.prompt || summary.about || summary.run),
-      make('div', 'soft', [summary.command, summary.started.slice(0, 16).replace('T', ' '), counted(summary.calls, 'call')].join(' · ')));
+      make('div', 'soft', [summary.command, summary.started ? summary.started.slice(0, 16).replace('T', ' ') : 'time not known', counted(summary.calls, 'call')].join(' · ')));
     item.lastChild.append(make('span', summary.status === 'done' ? 'ok' : summary.status === 'running' ? 'running' : 'error', ' ' + summary.status));
     item.addEventListener('click', () => { location.hash = summary.run; });
     if (run && run.run === summary.run) item.setAttribute('aria-current', 'true');
@@ -102,7 +104,7 @@ function drawFacts() {
   facts.replaceChildren();
   fact('run', run.run);
   fact('status', run.status, run.status === 'done' ? 'ok' : run.status === 'running' ? 'running' : 'error');
-  fact('took', span(run.duration_us));
+  fact('took', took(run.duration_us));
   if (run.models.length) fact('model', run.models.join(', '));
   fact('turns', count(run.turns));
   fact('calls', count(run.calls) + (run.errors ? ' (' + count(run.errors) + ' failed)' : ''));
@@ -234,14 +236,16 @@ function drawRow(place, row) {
   if (row.kind === 'call') {
     line.append(make('span', row.state, row.state === 'ok' ? '' : row.state));
     const lane = make('span', 'lane');
-    const bar = make('i');
-    const whole = Math.max(1, run.duration_us);
-    bar.style.left = Math.min(99, (row.time - run.started_us) / whole * 100) + '%';
-    bar.style.width = Math.min(100, row.duration_us / whole * 100) + '%';
-    lane.append(bar);
+    if (row.time != null && run.duration_us != null) {
+      const bar = make('i');
+      const whole = Math.max(1, run.duration_us);
+      bar.style.left = Math.max(0, Math.min(99, (row.time - run.started_us) / whole * 100)) + '%';
+      bar.style.width = Math.min(100, (row.duration_us || 0) / whole * 100) + '%';
+      lane.append(bar);
+    }
     line.append(lane);
   }
-  line.append(make('span', 'took', row.state === 'running' ? '…' : row.duration_us ? span(row.duration_us) : ''));
+  line.append(make('span', 'took', row.state === 'running' ? '…' : row.duration_us === null ? '?' : row.duration_us ? span(row.duration_us) : ''));
   line.addEventListener('click', () => select(place));
   return line;
 }
@@ -294,7 +298,7 @@ async function showDetail(number) {
   if (notes.length) part('while it ran', notes.join('\n'));
   const finished = whole.finished;
   if (!finished) { part('result', 'still running'); return; }
-  part('took', span(finished.duration_us) + (finished.interrupted ? ', interrupted' : ''));
+  part('took', took(finished.duration_us) + (finished.interrupted ? ', interrupted' : ''));
   if (finished.error) part('error: ' + finished.error.type, finished.error.message + (finished.error.hint ? '\n\n' + finished.error.hint : ''));
   if (finished.result) {
     const result = finished.result;

@@ -100,6 +100,88 @@ fn models_of_a_file_are_asked_by_their_names() {
     insta::assert_snapshot!(show_in(folder.path(), &["check", "bad.yaml"], ""));
 }
 
+/// The one line of JSON that was printed on `stdout` or `stderr`, and nothing else on it.
+fn json_on(stream: &str, shown: &str) -> serde_json::Value {
+    let part = shown.split(&format!("--- {stream}\n")).nth(1).unwrap_or_else(|| panic!("{shown}"));
+    let part = part.split("\n--- ").next().unwrap_or_default();
+    serde_json::from_str(part).unwrap_or_else(|error| panic!("{error}: {shown}"))
+}
+
+/// `--json` holds for every answer and every error; what cannot be JSON is refused.
+#[test]
+fn programs_get_json_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = |args: &[&str]| show_in(folder.path(), &[&["--json"], args].concat(), "hello\n");
+    std::fs::write(folder.path().join("bad.yaml"), "tools:\n  - nam: x\n").unwrap();
+    for args in [
+        &["tools", "-f", "bad.yaml"][..],
+        &["call", "x", "-f", "bad.yaml"],
+        &["ask", "x", "-f", "bad.yaml"],
+        &["run", "bad.yaml", "x"],
+        &["serve", "bad.yaml"],
+    ] {
+        let shown = here(args);
+        assert!(shown.ends_with("--- exit 2\n") && !shown.contains("--- stdout"), "{shown}");
+        let error = &json_on("stderr", &shown)["error"];
+        let problem = &error["problems"][0];
+        assert_eq!((&error["type"], &problem["file"]), (&"parsing".into(), &"bad.yaml".into()), "{shown}");
+        assert_eq!((&problem["severity"], &problem["line"]), (&"error".into(), &2.into()), "{shown}");
+    }
+    for args in [&["chat"][..], &["completions", "bash"], &["man"]] {
+        let shown = here(args);
+        assert!(shown.ends_with("--- exit 2\n") && !shown.contains("--- stdout"), "{shown}");
+        let error = json_on("stderr", &shown);
+        assert_eq!(error["error"]["message"], "what this command prints is not JSON");
+        let help = show_in(folder.path(), &[args, &["--help"]].concat(), "");
+        assert!(!help.contains("--json  "), "{help}");
+    }
+    let answer = |args: &[&str]| {
+        let shown = here(args);
+        assert!(shown.ends_with("--- exit 0\n") && !shown.contains("--- stderr"), "{shown}");
+        json_on("stdout", &shown)
+    };
+    assert_eq!(answer(&["init", "made.yaml"]), serde_json::json!({"file": "made.yaml"}));
+    here(&["call", "add", "x=1", "y=2"]);
+    let path = answer(&["runs", "path"]);
+    assert!(path["path"].as_str().unwrap().ends_with(&format!("{}.jsonl", path["run"].as_str().unwrap())));
+    assert_eq!(answer(&["runs", "remove", "last"]), serde_json::json!({"removed": [path["run"]]}));
+    let cli = "cli: {process_input: one_by_one, do: {eval: 'got ${input}'}}\n";
+    std::fs::write(folder.path().join("cli.yaml"), cli).unwrap();
+    let ran = answer(&["run", "cli.yaml", "one"]);
+    assert_eq!(ran, serde_json::json!({"input": "one", "output": "got one"}));
+    for client in ["cursor", "codex"] {
+        let told = answer(&["mcp", "install", "--client", client, "made.yaml"]);
+        assert_eq!((&told["written"], told["settings"].is_object()), (&false.into(), true), "{told}");
+    }
+}
+
+/// A policy in a file of its own is checked with the tools that are here: those of the file, and the built-in ones.
+#[test]
+fn a_policy_is_checked_with_the_file_that_is_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("toolwright.yaml", "tools: [{name: mine, do: {eval: hello}}]\n");
+    let args = ["check", "--policy", "policy.yaml"];
+    write(
+        "policy.yaml",
+        "- {tools: [mine, read_file], decision: approve}\n- {tools: bash, decision: reject}\n",
+    );
+    let shown = show_in(folder.path(), &args, "");
+    assert!(
+        shown.contains("--- stdout\ntoolwright.yaml: 1 tool, 2 rules: no problems\n--- exit 0"),
+        "{shown}"
+    );
+    write("policy.yaml", "- {tools: mien, decision: approve}\n");
+    let shown = show_in(folder.path(), &args, "");
+    assert!(shown.contains("`mien` matches no tool") && shown.contains("1 rule: 1 warning"), "{shown}");
+    // Mistakes of both files are told together.
+    write("policy.yaml", "- {tools: mine, decision: perhaps}\n");
+    write("toolwright.yaml", "tools: [{name: mine, do: {eval: '${who}'}}]\n");
+    let shown = show_in(folder.path(), &args, "");
+    assert!(shown.contains("policy.yaml: rule 1: unknown variant `perhaps`"), "{shown}");
+    assert!(shown.contains("nothing defines `who`") && shown.contains("2 problems were found"), "{shown}");
+}
+
 /// A reader of stderr that goes away changes neither the work nor how it ends.
 #[test]
 fn problems_are_told_to_nobody_without_a_panic() {

@@ -249,6 +249,50 @@ fn hostile_transcripts_are_shown_without_harm() {
     );
 }
 
+/// Times that are missing, or that cannot be, are said to be not known.
+#[test]
+fn a_damaged_record_has_times_that_are_not_known() {
+    let folder = folder();
+    let record = |begun: &str, ended: &str, took: &str| {
+        format!(
+            r#"{{"seq":0,{begun}"event":"run_started","version":1,"run_id":"0-1-0","tools":[]}}
+{{"seq":1,"time":"2026-01-01T00:00:00.000000Z","event":"call_started","span":1,"call_id":"a","tool":"add","arguments":{{}}}}
+{{"seq":2,"time":"{ended}","event":"call_finished","span":1,{took}"result":{{"call_id":"a","name":"add","content":[]}}}}
+"#
+        )
+    };
+    let (day, late) = (r#""time":"2026-01-01T00:00:00.000000Z","#, "2026-01-01T00:00:02.000000Z");
+    let wild = "99999999999999999";
+    for (name, text) in [
+        ("whole", record(day, late, r#""duration_us":1000,"#)),
+        ("missing", record("", late, "")),
+        (
+            "early",
+            record(r#""time":"1970-01-01T00:00:00.000000Z","#, late, &format!(r#""duration_us":{wild},"#)),
+        ),
+        ("late", record(day, "9999-12-31T23:59:59.000000Z", r#""duration_us":1000,"#)),
+    ] {
+        std::fs::write(folder.path().join(format!("{name}.jsonl")), text).unwrap();
+    }
+    let here = |args: &[&str]| show_in(folder.path(), args, "");
+    let shown = |name: &str| here(&["runs", "show", &format!("{name}.jsonl")]);
+    let whole = shown("whole");
+    assert!(whole.contains("2026-01-01 00:00:00, ") && whole.contains(", 2.0 s\n"), "{whole}");
+    for name in ["missing", "early"] {
+        let shown = shown(name);
+        assert!(shown.contains("\ntime not known, ") && !shown.contains(" min "), "{shown}");
+        assert!(!shown.contains("1970") && !shown.contains("0 µs"), "{shown}");
+    }
+    let late = shown("late");
+    let head = late.lines().find(|line| line.starts_with("run late: ")).unwrap();
+    assert!(late.contains("2026-01-01 00:00:00, ") && !head.contains(','), "{late}");
+    let diff = here(&["diff", "whole.jsonl", "missing.jsonl", "--json"]);
+    let told = diff.lines().find(|line| line.starts_with('{')).unwrap();
+    let told: serde_json::Value = serde_json::from_str(told).unwrap();
+    assert_eq!((&told["a"]["duration_us"], &told["b"]["duration_us"]), (&2_000_000.into(), &().into()));
+    assert_eq!(told["b"]["started"], serde_json::Value::Null);
+}
+
 /// `TOOLWRIGHT_BIG=1` makes it a gigabyte, as it is measured; always, the index must not hold the contents.
 #[test]
 fn a_large_transcript_opens_by_its_index() {

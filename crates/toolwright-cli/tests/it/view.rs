@@ -16,8 +16,12 @@ pub struct Served {
 
 impl Served {
     pub fn start(home: &Path) -> Served {
+        Served::start_with(home, &["view"])
+    }
+
+    fn start_with(home: &Path, args: &[&str]) -> Served {
         let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
-            .arg("view")
+            .args(args)
             .env_clear()
             .env("HOME", home)
             .stdout(Stdio::piped())
@@ -191,6 +195,23 @@ fn calls(calls: impl Iterator<Item = (String, String)>) -> tempfile::TempDir {
     }
     drop(file.into_inner().unwrap());
     folder
+}
+
+/// A program gets the address as JSON; a record without times is shown all the same.
+#[test]
+fn a_program_gets_the_address_and_a_record_may_have_no_times() {
+    let folder = calls([("a.txt".to_owned(), "x".to_owned())].into_iter());
+    let run = folder.path().join(".local/share/toolwright/runs/0000000000001-1-0.jsonl");
+    let text = std::fs::read_to_string(&run).unwrap();
+    std::fs::write(&run, text.replacen("2026-01-01", "1970-01-01", 1)).unwrap();
+    let mut served = Served::start_with(folder.path(), &["view", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&served.address).unwrap();
+    served.address = told["address"].as_str().unwrap().to_owned();
+    assert!(served.address.starts_with("http://127.0.0.1:"), "{told}");
+    let Some(mut page) = Page::open(&served.address) else { return };
+    page.wait("document.querySelectorAll('.row.call').length === 1");
+    page.wait("document.getElementById('facts').innerText.includes('not known')");
+    page.wait("document.getElementById('runs').innerText.includes('time not known')");
 }
 
 /// What a tool gave cannot hide, turn the text around, run, or keep the browser busy.
