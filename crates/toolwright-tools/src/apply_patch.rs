@@ -17,11 +17,20 @@ struct ApplyPatch {
     dry_run: bool,
 }
 
+/// The most bytes of all files of a patch, before and after: all are worked out before any is written.
+const MOST_HELD: usize = 256 << 20;
+
 /// What will be at a path; `None` means nothing.
 struct Write {
     path: String,
     before: Option<String>,
     after: Option<String>,
+}
+
+impl Write {
+    fn size(&self) -> usize {
+        [&self.before, &self.after].into_iter().flatten().map(String::len).sum()
+    }
 }
 
 /// The tool `apply_patch`. `input` and `diff` are accepted for `patch`.
@@ -42,6 +51,7 @@ async fn run(call: &Call, patch: &str, dry_run: bool) -> Result<String, ToolErro
     let mut told: Vec<String> = Vec::new();
     for change in patch::parse(patch)? {
         told.push(plan(call, change, &mut writes).await?);
+        bounded(&writes, MOST_HELD)?;
     }
     if dry_run {
         return Ok(format!("the patch fits; nothing was changed:\n{}", told.join("\n")));
@@ -58,6 +68,14 @@ async fn run(call: &Call, patch: &str, dry_run: bool) -> Result<String, ToolErro
         }
     }
     Ok(told.join("\n"))
+}
+
+fn bounded(writes: &[Write], most: usize) -> Result<(), ToolError> {
+    if writes.iter().map(Write::size).sum::<usize>() <= most {
+        return Ok(());
+    }
+    let message = format!("the files of the patch are larger than {} MiB together", most >> 20);
+    Err(ToolError::of(ErrorKind::OutputLimit, message).hint("nothing was changed; apply the patch in parts"))
 }
 
 /// Works out one change on top of those before it.
@@ -132,4 +150,21 @@ async fn undo(call: &Call, writes: &[Write]) -> bool {
         all &= put(call, &write.path, write.before.as_deref()).await.is_ok();
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_patch_holds_is_bounded() {
+        let write = |before: &str, after: Option<&str>| Write {
+            path: "f".to_owned(),
+            before: Some(before.to_owned()),
+            after: after.map(str::to_owned),
+        };
+        let writes = [write("abc", Some("de")), write("de", None)];
+        assert!(bounded(&writes, 7).is_ok());
+        assert_eq!(bounded(&writes, 6).unwrap_err().kind(), ErrorKind::OutputLimit);
+    }
 }

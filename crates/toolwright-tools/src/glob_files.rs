@@ -120,6 +120,9 @@ fn matches(parts: &[&str], names: &[&str]) -> bool {
             }
         }
         reach = next;
+        if !reach.contains(&true) {
+            return false;
+        }
     }
     // `**` at the end stands for files as well.
     reach.last() == Some(&true)

@@ -259,9 +259,7 @@ impl Files {
         let new = folders_of(&path).filter(|folder| !self.folders.contains(*folder)).count()
             + usize::from(!self.files.contains_key(&path));
         if others + text.len() > MOST_BYTES || self.files.len() + self.folders.len() + new > MOST_FILES {
-            let message =
-                format!("memories hold at most {MOST_FILES} files and folders, and {MOST_BYTES} bytes");
-            return Err(ToolError::of(ErrorKind::Limit, message).hint("delete what is no longer needed"));
+            return Err(full());
         }
         self.folders.extend(folders_of(&path).map(str::to_owned));
         self.files.insert(path.clone(), text);
@@ -291,12 +289,31 @@ impl Files {
             Some(rest) => format!("{to}{rest}"),
             None => path,
         };
+        let longest = self
+            .files
+            .keys()
+            .chain(&self.folders)
+            .filter(|path| is_at_or_below(path, from))
+            .map(String::len)
+            .max();
+        if longest.unwrap_or(0) - from.len() + to.len() > LONGEST {
+            return Err(ToolError::new(format!("a path would be longer than {LONGEST} bytes")));
+        }
+        let new = folders_of(to).filter(|folder| !self.folders.contains(*folder)).count();
+        if self.files.len() + self.folders.len() + new > MOST_FILES {
+            return Err(full());
+        }
         self.files =
             std::mem::take(&mut self.files).into_iter().map(|(path, text)| (moved(path), text)).collect();
         self.folders = std::mem::take(&mut self.folders).into_iter().map(moved).collect();
         self.folders.extend(folders_of(to).map(str::to_owned));
         Ok(format!("renamed {from} to {to}"))
     }
+}
+
+fn full() -> ToolError {
+    let message = format!("memories hold at most {MOST_FILES} files and folders, and {MOST_BYTES} bytes");
+    ToolError::of(ErrorKind::Limit, message).hint("delete what is no longer needed")
 }
 
 fn missing(path: &str) -> ToolError {
@@ -375,6 +392,13 @@ mod tests {
         files.put("/memories/d/e".into(), "x".into()).unwrap();
         assert!(files.put("/memories/d".into(), "x".into()).is_err());
         assert!(files.rename("/memories/a", "/memories/d/e").is_err());
+        let long = format!("/memories/{}", "x/".repeat(1000));
+        assert_eq!(
+            files.rename("/memories/d", long.trim_end_matches('/')).unwrap_err().kind(),
+            ErrorKind::Limit
+        );
+        let long = format!("/memories/{}", "x".repeat(LONGEST - 10));
+        assert!(files.rename("/memories/d", &long).is_err() && files.is_there("/memories/d/e"));
         assert!(files.rename("/memories/d", "/memories/d/f").is_err());
         files.rename("/memories/d", "/memories/g").unwrap();
         assert!(files.files.contains_key("/memories/g/e"));

@@ -2,9 +2,16 @@
 //!
 //! Two ways of writing them are understood: unified diffs, and the `*** Begin Patch` form some models are trained on.
 
-use toolwright_core::{ToolError, text::clip};
+use std::cell::Cell;
+
+use toolwright_core::{ErrorKind, ToolError, text::clip};
 
 use crate::text::ends_in_crlf;
+
+/// The most lines of a file that is patched; each takes 32 bytes beside its text.
+const MOST_LINES: usize = 4 << 20;
+/// How many lines may be compared or moved for the hunks of one file: some seconds.
+const MOST_WORK: usize = 1 << 29;
 
 /// What a patch does to one file.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +61,8 @@ impl Hunk {
     /// Empty lines at the end that the header does not count come from the end of the message, not from the file.
     fn drop_stray_ends(&mut self) {
         let Some((old, new)) = self.counts else { return };
-        while self.old().len() > old && self.new_lines().count() > new {
+        let extra = self.old().len().saturating_sub(old).min(self.new_lines().count().saturating_sub(new));
+        for _ in 0..extra {
             match self.lines.last() {
                 Some((Side::Both, line)) if line.is_empty() => drop(self.lines.pop()),
                 _ => break,
@@ -279,14 +287,32 @@ fn marked_line(change: Option<&mut Change>, line: &str, at: usize) -> Result<(),
 
 /// The text of a file after the hunks. All of them fit, or nothing is given back.
 pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, ToolError> {
+    apply_within(MOST_WORK, path, text, hunks)
+}
+
+fn apply_within(work: usize, path: &str, text: &str, hunks: &[Hunk]) -> Result<String, ToolError> {
     let windows = ends_in_crlf(text);
     let newline = if windows { "\r\n" } else { "\n" };
-    let mut lines: Vec<Line> = text.split_inclusive('\n').map(Line::read).collect();
+    if text.split_inclusive('\n').count() > MOST_LINES {
+        let message = format!("{path} has more than {MOST_LINES} lines, which is too many to patch");
+        return Err(ToolError::of(ErrorKind::OutputLimit, message));
+    }
+    let mut lines: Vec<Line<'_>> = text.split_inclusive('\n').map(Line::read).collect();
     let mut from = 0;
     let mut shift = 0i64;
+    let work = Cell::new(work);
     for (index, hunk) in hunks.iter().enumerate() {
         let old = hunk.old();
-        let at = place(&lines, hunk, &old, from, shift).map_err(|why| {
+        let placed = place(&lines, hunk, &old, from, shift, &work);
+        // To look for an anchor, blanks at the ends of lines are passed over.
+        let cost = lines.len() + hunk.anchor.as_ref().map_or(0, |_| text.len() / 16);
+        if work.get() < cost {
+            let message = format!("{path} and the {} hunks for it are too long to compare", hunks.len());
+            return Err(ToolError::of(ErrorKind::OutputLimit, message)
+                .hint("nothing was changed; apply the patch in parts, with line numbers"));
+        }
+        work.set(work.get() - cost);
+        let at = placed.map_err(|why| {
             ToolError::new(format!("hunk {} does not fit {path}: {why}", index + 1))
                 .hint("nothing was changed; look at the file and write the hunk anew")
         })?;
@@ -296,17 +322,17 @@ pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, To
         let end = at + old.len();
         let reaches_end = end == lines.len();
         let was_open = lines.last().is_some_and(|line| line.end.is_empty());
-        let mut fresh: Vec<Line> = Vec::new();
+        let mut fresh: Vec<Line<'_>> = Vec::new();
         let mut kept = at;
         for (side, line) in &hunk.lines {
             match side {
                 // A line that stays keeps its own bytes.
                 Side::Both => {
-                    fresh.extend(lines.get(kept).cloned());
+                    fresh.extend(lines.get(kept).copied());
                     kept += 1;
                 }
                 Side::Old => kept += 1,
-                Side::New => fresh.push(Line { text: line.clone(), end: newline.to_owned() }),
+                Side::New => fresh.push(Line { text: line, end: newline }),
             }
         }
         shift += signed(fresh.len()) - signed(old.len());
@@ -317,7 +343,7 @@ pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, To
             close(&mut lines, newline, open);
         }
     }
-    Ok(lines.into_iter().map(|line| line.text + &line.end).collect())
+    Ok(lines.into_iter().flat_map(|line| [line.text, line.end]).collect())
 }
 
 fn signed(number: usize) -> i64 {
@@ -325,39 +351,46 @@ fn signed(number: usize) -> i64 {
 }
 
 /// Every line but the last ends in a newline, and the last does unless the file is to stay open.
-fn close(lines: &mut [Line], newline: &str, open: bool) {
+fn close<'a>(lines: &mut [Line<'a>], newline: &'a str, open: bool) {
     let total = lines.len();
     for (index, line) in lines.iter_mut().enumerate() {
-        if index + 1 < total && line.end.is_empty() {
-            line.end = newline.to_owned();
-        } else if index + 1 == total {
-            line.end = match (open, line.end.is_empty()) {
-                (true, _) => String::new(),
-                (false, true) => newline.to_owned(),
-                (false, false) => std::mem::take(&mut line.end),
-            };
+        if index + 1 == total && open {
+            line.end = "";
+        } else if line.end.is_empty() {
+            line.end = newline;
         }
     }
 }
 
-#[derive(Clone)]
-struct Line {
-    text: String,
-    end: String,
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    text: &'a str,
+    end: &'a str,
 }
 
-impl Line {
-    fn read(line: &str) -> Line {
+impl Line<'_> {
+    fn read(line: &str) -> Line<'_> {
         let text = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
-        Line { text: text.to_owned(), end: line.strip_prefix(text).unwrap_or_default().to_owned() }
+        Line { text, end: line.strip_prefix(text).unwrap_or_default() }
     }
 }
 
 /// Where the old lines are: at the line the header names, or else at the only place they are found.
-fn place(lines: &[Line], hunk: &Hunk, old: &[&str], from: usize, shift: i64) -> Result<usize, String> {
+fn place(
+    lines: &[Line<'_>],
+    hunk: &Hunk,
+    old: &[&str],
+    from: usize,
+    shift: i64,
+    work: &Cell<usize>,
+) -> Result<usize, String> {
+    let same = |line: &Line<'_>, old: &str| {
+        work.set(work.get().saturating_sub(1));
+        work.get() > 0 && line.text == old
+    };
     let fits = |at: usize| {
         let here = lines.get(at..at + old.len());
-        here.is_some_and(|here| here.iter().zip(old).all(|(line, old)| line.text == *old))
+        here.is_some_and(|here| here.iter().zip(old).all(|(line, old)| same(line, old)))
             && (!hunk.at_end || at + old.len() == lines.len())
     };
     if old.is_empty() {
@@ -386,20 +419,20 @@ fn place(lines: &[Line], hunk: &Hunk, old: &[&str], from: usize, shift: i64) -> 
     }
 }
 
-fn after_anchor(lines: &[Line], hunk: &Hunk, from: usize) -> Result<usize, String> {
+fn after_anchor(lines: &[Line<'_>], hunk: &Hunk, from: usize) -> Result<usize, String> {
     let anchor = hunk.anchor.as_deref().unwrap_or_default();
     let found = lines.iter().enumerate().skip(from).find(|(_, line)| line.text.trim() == anchor.trim());
     found.map(|(at, _)| at + 1).ok_or_else(|| format!("the line `{}` is not found", clip(anchor, 80)))
 }
 
 /// The first line that is not as the hunk says.
-fn difference(lines: &[Line], old: &[&str], at: usize) -> String {
+fn difference(lines: &[Line<'_>], old: &[&str], at: usize) -> String {
     for (index, wanted) in old.iter().enumerate() {
         let number = at + index + 1;
         match lines.get(at + index) {
             Some(line) if line.text == *wanted => {}
             Some(line) => {
-                let (is, wanted) = (clip(&line.text, 80), clip(wanted, 80));
+                let (is, wanted) = (clip(line.text, 80), clip(wanted, 80));
                 return format!("line {number} is `{is}`, and the hunk has `{wanted}`");
             }
             None => return format!("the hunk has `{}` where the file has ended", clip(wanted, 80)),

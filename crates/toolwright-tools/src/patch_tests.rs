@@ -90,3 +90,17 @@ fn nothing_is_not_a_patch() {
         assert!(parse(text).is_err(), "{text:?}");
     }
 }
+
+#[test]
+fn hunks_are_not_compared_with_a_file_for_ever() {
+    let kind = |work: usize, hunk: &str, lines: usize| {
+        let hunks = parse_bare_hunks(hunk).unwrap();
+        apply_within(work, "f", &"a\n".repeat(lines), &hunks).unwrap_err().kind()
+    };
+    // Like the file until its last line, wherever it is tried.
+    let hunk = format!("@@ -1 +1 @@\n{}-b\n", " a\n".repeat(100));
+    assert_eq!(kind(200_000, &hunk, 1000), ErrorKind::Unknown);
+    assert_eq!(kind(50_000, &hunk, 1000), ErrorKind::OutputLimit);
+    assert_eq!(kind(10_000, &"@@ -1,0 +2 @@\n+b\n".repeat(11), 1000), ErrorKind::OutputLimit);
+    assert_eq!(kind(MOST_WORK, "@@ -1 +0,0 @@\n-b\n", MOST_LINES + 1), ErrorKind::OutputLimit);
+}

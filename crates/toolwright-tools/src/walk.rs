@@ -5,6 +5,9 @@ use toolwright_core::{ErrorKind, PLACEHOLDER_TIME, ToolError};
 use crate::options::Call;
 use crate::paths;
 
+/// The most bytes that the name of the folder may take in front of all that is in it.
+const MOST_BYTES: usize = 64 << 20;
+
 /// One file or folder below the place the walk began.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
@@ -51,10 +54,7 @@ pub(crate) async fn walk(
     }
     command.extend(["-printf", r"%y%Y/%s/%T@/%P\0"]);
     let result = call.helper(&command).await.map_err(|error| match error.kind() {
-        ErrorKind::OutputLimit => {
-            ToolError::of(ErrorKind::OutputLimit, format!("there are too many files in {folder} to list"))
-                .hint("name a folder further down, or go less deep")
-        }
+        ErrorKind::OutputLimit => too_many(folder),
         _ => error,
     })?;
     if result.stdout.is_empty() && !result.success() {
@@ -62,8 +62,17 @@ pub(crate) async fn walk(
     }
     let mut items: Vec<Item> =
         result.stdout.split('\0').filter_map(read).filter(|item| !item.is_placeholder()).collect();
+    // Paths are told with the folder in front, which a model can write as long as it likes: `./././.`
+    if items.len().saturating_mul(root.len()) > MOST_BYTES {
+        return Err(too_many(folder));
+    }
     items.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(items)
+}
+
+fn too_many(folder: &str) -> ToolError {
+    ToolError::of(ErrorKind::OutputLimit, format!("there are too many files in {folder} to list"))
+        .hint("name a folder further down, or go less deep")
 }
 
 fn read(line: &str) -> Option<Item> {

@@ -4,14 +4,15 @@ use toolwright_net::reqwest::Url;
 
 use super::tree::{Element, Node, Tree};
 
-/// The Markdown of an element. Addresses are made whole with the address of the page.
-pub(super) fn markdown(tree: &Tree, at: usize, page: &Url) -> String {
-    let mut writer =
-        Writer { tree, page, out: String::new(), prefix: String::new(), lists: Vec::new(), literal: false };
+/// The Markdown of an element; `None` when it is longer than `most` bytes. Addresses are made whole with the address of the
+/// page.
+pub(super) fn markdown(tree: &Tree, at: usize, page: &Url, most: usize) -> Option<String> {
+    let (out, prefix) = (String::new(), String::new());
+    let mut writer = Writer { tree, page, out, prefix, lists: Vec::new(), literal: false, left: most };
     writer.node(at);
     let mut out = writer.out.trim().to_owned();
     out.push_str("\n\n");
-    out
+    (writer.left > 0).then_some(out)
 }
 
 struct Writer<'t> {
@@ -24,15 +25,33 @@ struct Writer<'t> {
     lists: Vec<Option<u64>>,
     /// Inside `pre`, where blanks and lines stay as they are.
     literal: bool,
+    /// How much more may be written. Marks and addresses are repeated on every line and at every link, so a page can ask
+    /// for a thousand times its own length.
+    left: usize,
 }
 
 impl Writer<'_> {
     fn node(&mut self, at: usize) {
         match self.tree.get(at) {
+            _ if self.left == 0 => {}
             Some(Node::Text(text)) => self.text(text),
             Some(Node::Element(element)) => self.element(element),
             None => {}
         }
+    }
+
+    /// Writes what is longer than a mark; nothing when it does not fit.
+    fn write(&mut self, text: &str) {
+        self.left = self.left.saturating_sub(text.len());
+        if self.left > 0 {
+            self.out.push_str(text);
+        }
+    }
+
+    fn write_prefix(&mut self) {
+        let prefix = std::mem::take(&mut self.prefix);
+        self.write(&prefix);
+        self.prefix = prefix;
     }
 
     fn inside(&mut self, element: &Element) {
@@ -88,11 +107,10 @@ impl Writer<'_> {
         if self.literal {
             for (place, line) in text.split('\n').enumerate() {
                 if place > 0 {
-                    self.out.push('\n');
-                    let prefix = self.prefix.clone();
-                    self.out.push_str(&prefix);
+                    self.write("\n");
+                    self.write_prefix();
                 }
-                self.out.push_str(line);
+                self.write(line);
             }
             return;
         }
@@ -112,10 +130,9 @@ impl Writer<'_> {
     /// Writes something, after what the line begins with.
     fn word(&mut self, text: &str) {
         if self.out.is_empty() || self.out.ends_with('\n') {
-            let prefix = self.prefix.clone();
-            self.out.push_str(&prefix);
+            self.write_prefix();
         }
-        self.out.push_str(text);
+        self.write(text);
     }
 
     fn at_start(&self) -> bool {
@@ -168,7 +185,7 @@ impl Writer<'_> {
         self.out.push_str(lead);
         self.out.push_str(before);
         self.out.push_str(rest.trim_end());
-        self.out.push_str(after);
+        self.write(after);
         self.out.push_str(rest.get(rest.trim_end().len()..).unwrap_or_default());
     }
 

@@ -27,6 +27,12 @@ use crate::options::{Effect, Options, finish};
 /// The most bytes of a page.
 const MAX_PAGE: usize = 4 << 20;
 
+/// The most bytes that are made of a page.
+const MAX_SHOWN: usize = 16 << 20;
+
+/// What a link takes beside its texts.
+const OF_A_LINK: usize = 64;
+
 /// The longest a page may take.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -105,9 +111,7 @@ pub fn fetch_page_text(options: &Options) -> ToolDef {
         options,
         "fetch_page_text",
         "Fetch a page of the web, or elements of it, as plain text.",
-        |tree, _, parts| {
-            Value::from(parts.iter().map(|at| text::text(tree, *at)).collect::<Vec<_>>().join("\n"))
-        },
+        |tree, _, parts| joined(parts, |at, _| Ok(text::text(tree, at))),
     )
 }
 
@@ -118,9 +122,7 @@ pub fn fetch_page_markdown(options: &Options) -> ToolDef {
         "fetch_page_markdown",
         "Fetch a page of the web, or elements of it, as Markdown.",
         |tree, url, parts| {
-            Value::from(
-                parts.iter().map(|at| markdown::markdown(tree, *at, url)).collect::<Vec<_>>().join("\n"),
-            )
+            joined(parts, |at, room| markdown::markdown(tree, at, url, room).ok_or_else(too_much))
         },
     )
 }
@@ -131,12 +133,36 @@ pub fn fetch_page_links(options: &Options) -> ToolDef {
         options,
         "fetch_page_links",
         "Fetch the links of a page of the web, or of elements of it.",
-        |tree, _, parts| Value::from(parts.iter().flat_map(|at| links(tree, *at)).collect::<Vec<_>>()),
+        |tree, _, parts| links(tree, parts),
     )
 }
 
 /// Makes a value of the elements that were asked for.
-type Show = fn(&Tree, &Url, &[usize]) -> Value;
+type Show = fn(&Tree, &Url, &[usize]) -> Result<Value, ToolError>;
+
+/// The texts of elements, one after another. Elements stand inside each other, so together they can be far more than the
+/// page. What makes a text is told how long it may be.
+fn joined(
+    parts: &[usize],
+    text: impl Fn(usize, usize) -> Result<String, ToolError>,
+) -> Result<Value, ToolError> {
+    let mut out = String::new();
+    for (place, at) in parts.iter().enumerate() {
+        if place > 0 {
+            out.push('\n');
+        }
+        out.push_str(&text(*at, MAX_SHOWN.saturating_sub(out.len()))?);
+        if out.len() > MAX_SHOWN {
+            return Err(too_much());
+        }
+    }
+    Ok(Value::from(out))
+}
+
+fn too_much() -> ToolError {
+    let message = format!("what was picked of the page is more than {} MiB", MAX_SHOWN >> 20);
+    ToolError::of(ErrorKind::OutputLimit, message).hint("pick fewer elements with `xpath`")
+}
 
 fn page_tool(options: &Options, name: &'static str, description: &str, show: Show) -> ToolDef {
     let web = Web::new(options);
@@ -151,12 +177,12 @@ fn page_tool(options: &Options, name: &'static str, description: &str, show: Sho
                 None => None,
             };
             let parts = match (&page, &path) {
-                (Some((_, tree)), Some(path)) => path.pick(tree),
+                (Some((_, tree)), Some(path)) => path.pick(tree)?,
                 (Some(_), None) => vec![0],
                 (None, _) => Vec::new(),
             };
             let value = match page {
-                Some((url, tree)) if !parts.is_empty() => show(&tree, url, &parts),
+                Some((url, tree)) if !parts.is_empty() => show(&tree, url, &parts)?,
                 _ => {
                     let path = wanted.xpath.as_deref().unwrap_or_default();
                     nothing(&wanted.url, path, wanted.on_no_content, empty)?
@@ -168,21 +194,23 @@ fn page_tool(options: &Options, name: &'static str, description: &str, show: Sho
     finish(tool, "web", Effect::Reads, &[])
 }
 
-fn links(tree: &Tree, at: usize) -> Vec<Value> {
+fn links(tree: &Tree, parts: &[usize]) -> Result<Value, ToolError> {
     let mut found = Vec::new();
-    let mut waiting = vec![at];
+    let mut room = MAX_SHOWN;
+    let mut waiting: Vec<usize> = parts.iter().rev().copied().collect();
     while let Some(at) = waiting.pop() {
         let Some(element) = tree.element(at) else { continue };
         waiting.extend(element.children.iter().rev());
         let address =
             element.attribute("href").filter(|_| element.name == "a").and_then(|href| Url::parse(href).ok());
         if address.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-            let text = tree.content(at);
+            let (link, text) = (element.attribute("href").unwrap_or_default(), tree.content(at));
+            room = room.checked_sub(link.len() + text.len() + OF_A_LINK).ok_or_else(too_much)?;
             let text = Some(text.trim()).filter(|text| !text.is_empty());
-            found.push(json!({"link": element.attribute("href"), "text": text}));
+            found.push(json!({"link": link, "text": text}));
         }
     }
-    found
+    Ok(Value::from(found))
 }
 
 /// What nothing becomes.
@@ -273,4 +301,33 @@ fn header_map(headers: &HashMap<String, String>) -> Result<HeaderMap, ToolError>
         map.insert(name, HeaderValue::from_str(value).map_err(|_| bad())?);
     }
     Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_does_not_become_far_more_than_it_is() {
+        let url = Url::parse("http://a.example/").unwrap();
+        let made = |page: &str, path: &str, show: Show| {
+            let tree = Tree::parse(page).unwrap();
+            show(&tree, &url, &XPath::parse(path).unwrap().pick(&tree).unwrap()).map_err(|error| error.kind())
+        };
+        let text: Show = |tree, _, parts| joined(parts, |at, _| Ok(text::text(tree, at)));
+        let markdown: Show = |tree, url, parts| {
+            joined(parts, |at, room| markdown::markdown(tree, at, url, room).ok_or_else(too_much))
+        };
+        // Each element has the text of those inside it.
+        let nested = format!("{}{}", "<b>".repeat(150), "x".repeat(1 << 17));
+        assert_eq!(made(&nested, "//b", text), Err(ErrorKind::OutputLimit));
+        assert_eq!(made(&nested, "//b", markdown), Err(ErrorKind::OutputLimit));
+        // Each line has the marks of all that it stands in.
+        let lists = "<ol start=18446744073709551610><li>".repeat(90);
+        let quoted = format!("{lists}<pre>{}", "\n".repeat(1 << 14));
+        assert_eq!(made(&quoted, "/html", markdown), Err(ErrorKind::OutputLimit));
+        let linked = format!("{}{}", "<a href=http://x.example/>".repeat(150), "x".repeat(1 << 17));
+        assert_eq!(made(&linked, "/html", |tree, _, parts| links(tree, parts)), Err(ErrorKind::OutputLimit));
+        assert_eq!(made("<p>one", "//p", markdown), Ok(json!("one\n\n")));
+    }
 }

@@ -1,12 +1,17 @@
 //! The part of XPath that picks elements of pages: steps by name, `//`, `..`, positions, and conditions on attributes and
 //! texts, such as `//div[@id='main']//li[contains(@class, 'x')][1]/a`.
 
-use toolwright_core::ToolError;
+use std::cell::Cell;
+
+use toolwright_core::{ErrorKind, ToolError};
 
 use super::tree::{Element, Node, Tree};
 
 /// The longest path.
 const MAX_LENGTH: usize = 1000;
+
+/// How many bytes of text and elements conditions may look at, which takes about a second.
+const MAX_WORK: usize = 1 << 30;
 
 /// How deep conditions may stand inside each other.
 const MAX_DEPTH: usize = 16;
@@ -71,17 +76,46 @@ impl XPath {
     }
 
     /// The elements it picks, in the order of the page.
-    pub(super) fn pick(&self, tree: &Tree) -> Vec<usize> {
+    pub(super) fn pick(&self, tree: &Tree) -> Result<Vec<usize>, ToolError> {
         let parents = parents(tree);
+        let look = Look { tree, left: Cell::new(MAX_WORK) };
         let mut picked = vec![false; tree.len()];
         for path in &self.0 {
-            for at in walk(tree, &parents, path) {
+            let found = walk(&look, &parents, path);
+            if look.left.get() == 0 {
+                return Err(ToolError::of(ErrorKind::Limit, "`xpath` takes too long on this page")
+                    .hint("use fewer steps and conditions"));
+            }
+            for at in found {
                 if let Some(flag) = picked.get_mut(at) {
                     *flag = true;
                 }
             }
         }
-        picked.iter().enumerate().filter(|(_, picked)| **picked).map(|(at, _)| at).collect()
+        Ok(picked.iter().enumerate().filter(|(_, picked)| **picked).map(|(at, _)| at).collect())
+    }
+}
+
+/// The page, and how much more may be looked at: a condition can look at all text of the page for each of its elements.
+struct Look<'t> {
+    tree: &'t Tree,
+    left: Cell<usize>,
+}
+
+impl Look<'_> {
+    /// Whether so many more bytes or elements may be looked at.
+    fn at(&self, amount: usize) -> bool {
+        self.left.set(self.left.get().saturating_sub(amount));
+        self.left.get() > 0
+    }
+
+    fn content(&self, at: usize) -> String {
+        if self.left.get() == 0 {
+            return String::new();
+        }
+        let text = self.tree.content(at);
+        self.at(text.len() + 1);
+        text
     }
 }
 
@@ -98,7 +132,8 @@ fn parents(tree: &Tree) -> Vec<usize> {
 }
 
 /// Follows the steps. Nodes are numbered in the order of the page; `None` is what stands above `html`.
-fn walk(tree: &Tree, parents: &[usize], path: &[Step]) -> Vec<usize> {
+fn walk(look: &Look<'_>, parents: &[usize], path: &[Step]) -> Vec<usize> {
+    let tree = look.tree;
     let mut here: Vec<Option<usize>> = vec![None];
     for step in path {
         if step.anywhere {
@@ -118,7 +153,7 @@ fn walk(tree: &Tree, parents: &[usize], path: &[Step]) -> Vec<usize> {
                 (_, element) => element.is_some(),
             });
             for filter in &step.filters {
-                candidates = filter.apply(tree, candidates);
+                candidates = filter.apply(look, candidates);
             }
             for at in candidates {
                 if let Some(flag) = found.get_mut(at) {
@@ -147,13 +182,14 @@ fn with_descendants(tree: &Tree, from: &[Option<usize>]) -> Vec<Option<usize>> {
 }
 
 impl Filter {
-    fn apply(&self, tree: &Tree, candidates: Vec<usize>) -> Vec<usize> {
+    fn apply(&self, look: &Look<'_>, candidates: Vec<usize>) -> Vec<usize> {
         match self {
             Filter::Place(place) => candidates.get(place.wrapping_sub(1)).copied().into_iter().collect(),
             Filter::Last => candidates.last().copied().into_iter().collect(),
             Filter::When(condition) => {
-                let holds =
-                    |at: &usize| tree.element(*at).is_some_and(|element| condition.holds(tree, *at, element));
+                let holds = |at: &usize| {
+                    look.tree.element(*at).is_some_and(|element| condition.holds(look, *at, element))
+                };
                 candidates.into_iter().filter(holds).collect()
             }
         }
@@ -161,40 +197,44 @@ impl Filter {
 }
 
 impl Condition {
-    fn holds(&self, tree: &Tree, at: usize, element: &Element) -> bool {
+    fn holds(&self, look: &Look<'_>, at: usize, element: &Element) -> bool {
         let any = |part: &Part, test: &dyn Fn(&str) -> bool| {
-            part.values(tree, at, element).iter().any(|value| test(value))
+            part.values(look, at, element).iter().any(|value| test(value))
         };
         match self {
             Condition::There(part) => any(part, &|_| true),
             Condition::Equal(part, wanted, equal) => any(part, &|value| (value == wanted) == *equal),
             Condition::Contains(part, wanted) => any(part, &|value| value.contains(wanted.as_str())),
             Condition::StartsWith(part, wanted) => any(part, &|value| value.starts_with(wanted.as_str())),
-            Condition::Not(inner) => !inner.holds(tree, at, element),
-            Condition::All(all) => all.iter().all(|one| one.holds(tree, at, element)),
-            Condition::Any(all) => all.iter().any(|one| one.holds(tree, at, element)),
+            Condition::Not(inner) => !inner.holds(look, at, element),
+            Condition::All(all) => all.iter().all(|one| one.holds(look, at, element)),
+            Condition::Any(all) => all.iter().any(|one| one.holds(look, at, element)),
         }
     }
 }
 
 impl Part {
-    fn values(&self, tree: &Tree, at: usize, element: &Element) -> Vec<String> {
+    fn values(&self, look: &Look<'_>, at: usize, element: &Element) -> Vec<String> {
+        let tree = look.tree;
+        if !look.at(1 + element.attributes.len() + element.children.len()) {
+            return Vec::new();
+        }
         match self {
             Part::Attribute(name) => element.attribute(name).map(str::to_owned).into_iter().collect(),
             Part::Text => {
                 let texts = element.children.iter().filter_map(|child| match tree.get(*child) {
-                    Some(Node::Text(text)) => Some(text.clone()),
+                    Some(Node::Text(text)) if look.at(text.len()) => Some(text.clone()),
                     _ => None,
                 });
                 texts.collect()
             }
-            Part::Content => vec![tree.content(at)],
+            Part::Content => vec![look.content(at)],
             Part::Child(name) => {
                 let named = |child: &&usize| tree.element(**child).is_some_and(|own| own.name == *name);
-                element.children.iter().filter(named).map(|child| tree.content(*child)).collect()
+                element.children.iter().filter(named).map(|child| look.content(*child)).collect()
             }
             Part::Trimmed(part) => {
-                let values = part.values(tree, at, element);
+                let values = part.values(look, at, element);
                 values.iter().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
             }
         }
@@ -424,7 +464,7 @@ mod tests {
 
     fn picked(path: &str) -> Vec<String> {
         let tree = Tree::parse(PAGE).unwrap();
-        let found = XPath::parse(path).unwrap().pick(&tree);
+        let found = XPath::parse(path).unwrap().pick(&tree).unwrap();
         found.iter().map(|at| tree.content(*at).trim().to_owned()).collect()
     }
 
@@ -471,5 +511,14 @@ mod tests {
         }
         let deep = format!("//p[{}@a{}]", "not(".repeat(200), ")".repeat(200));
         assert!(XPath::parse(&deep).is_err());
+    }
+
+    #[test]
+    fn conditions_do_not_look_at_the_page_for_ever() {
+        let page = format!("<div>{}{}</div>", "<i></i>".repeat(2000), "x".repeat(1 << 20));
+        let tree = Tree::parse(&page).unwrap();
+        let picked = XPath::parse("//i/..[contains(., 'y')]").unwrap().pick(&tree);
+        assert_eq!(picked.unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(XPath::parse("//div[contains(., 'x')]").unwrap().pick(&tree).unwrap().len(), 1);
     }
 }

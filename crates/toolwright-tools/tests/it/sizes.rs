@@ -10,6 +10,7 @@ cases![
     an_edit_makes_no_file_that_could_not_be_read,
     lines_around_matches_are_bounded,
     lines_of_a_large_file_are_read_one_by_one,
+    a_long_name_of_a_folder_is_not_repeated_without_end,
 ];
 
 async fn marsys(backend: Backend, names: &[&str]) -> Bench {
@@ -65,4 +66,15 @@ async fn lines_of_a_large_file_are_read_one_by_one(backend: Backend) {
         .text("read_file", json!({"path": "f", "lines": 2, "offset": -3, "show_line_numbers": true}))
         .await;
     assert_eq!(numbered, format!("{}: \n{}: ", lines - 2, lines - 1));
+}
+
+async fn a_long_name_of_a_folder_is_not_repeated_without_end(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("d/0", "");
+    for name in 1..20_000 {
+        std::fs::File::create(bench.folder.join(format!("d/{name}"))).unwrap();
+    }
+    let long = format!("{}d", "./".repeat(2000));
+    assert_eq!(bench.error("list_files", json!({"path": long})).await.0, ErrorKind::OutputLimit);
+    assert_eq!(bench.text("list_files", json!({"path": "d"})).await.lines().count(), 20_000);
 }
