@@ -62,7 +62,7 @@ fn watch_runtime() -> Option<OwnedFd> {
 fn local(setup: Setup, control: OwnedFd) -> i32 {
     // A container engine shows the placeholders; the monitor sees to it that they go, even if the runtime is killed.
     let folders = Guards::folders(&setup.policy, &setup.workspace);
-    let guards = match Guards::prepare(&folders, &setup.policy.protect) {
+    let guards = match Guards::prepare(&folders, &setup.policy.protect, &[]) {
         Ok(guards) => guards,
         Err(reason) => fail(control.as_fd(), &unprotected(reason)),
     };
@@ -140,7 +140,7 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
     let guards = if off(Layer::MountNamespace) {
         Guards::default()
     } else {
-        Guards::prepare(&plan.writable(), &setup.policy.protect).map_err(unprotected)?
+        Guards::prepare(&plan.writable(), &setup.policy.protect, &plan.mask).map_err(unprotected)?
     };
     let (groups, more) = Groups::create(&setup.policy.limits);
     missing.extend(more);

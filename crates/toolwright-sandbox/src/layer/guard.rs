@@ -81,14 +81,24 @@ impl Guards {
         own.into_iter().chain(more).map(Writable::here).collect()
     }
 
-    /// Decides what to guard, making placeholders in the folders. The error says which path cannot be protected.
-    pub(crate) fn prepare(folders: &[Writable], protect: &[PathBuf]) -> Result<Guards, (PathBuf, io::Error)> {
+    /// Decides what to guard, making placeholders in the folders. The error says which path cannot be protected. What is
+    /// `masked` is said as the view shows it.
+    pub(crate) fn prepare(
+        folders: &[Writable],
+        protect: &[PathBuf],
+        masked: &[PathBuf],
+    ) -> Result<Guards, (PathBuf, io::Error)> {
         let mut guards = Guards::default();
         for Writable { at, shown } in folders {
             let open = || sys::open_at(None, &sys::c_path(at)?, libc::O_PATH | libc::O_DIRECTORY, 0);
             for path in protect {
                 let added = open().and_then(|root| guards.add(root, shown, path));
                 added.map_err(|error| (shown.join(path), error))?;
+            }
+            for path in masked {
+                let Ok(inside) = path.strip_prefix(shown) else { continue };
+                let pinned = open().and_then(|root| guards.pin(root, shown, inside));
+                pinned.map_err(|error| (path.clone(), error))?;
             }
         }
         guards.list.sort_by(|a, b| {
@@ -97,6 +107,27 @@ impl Guards {
         // A path that is guarded and pinned is guarded.
         guards.list.dedup_by(|later, earlier| later.path == earlier.path);
         Ok(guards)
+    }
+
+    /// Pins the folders on the way to something masked. A mask is put on by name: once a folder is renamed, the next sandbox
+    /// would not find what is in it.
+    fn pin(&mut self, root: OwnedFd, shown: &Path, masked: &Path) -> io::Result<()> {
+        match beneath(root.as_fd(), masked) {
+            Ok(_) => {}
+            // What is not there needs no mask. What a link leads to is masked where it is, too.
+            Err(error)
+                if matches!(
+                    sys::errno(&error),
+                    libc::ENOENT | libc::ENOTDIR | libc::ELOOP | libc::EXDEV | libc::EACCES
+                ) =>
+            {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        let folders = masked.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        self.list.extend(folders.map(|folder| Guard { path: shown.join(folder), pin: true }));
+        Ok(())
     }
 
     fn add(&mut self, root: OwnedFd, shown: &Path, path: &Path) -> io::Result<()> {
@@ -238,7 +269,7 @@ mod tests {
 
     /// Shown as `/shown`, wherever it is.
     fn prepare(dir: &Path, protect: &[PathBuf]) -> Result<Guards, (PathBuf, io::Error)> {
-        Guards::prepare(&[Writable { at: dir.to_owned(), shown: "/shown".into() }], protect)
+        Guards::prepare(&[Writable { at: dir.to_owned(), shown: "/shown".into() }], protect, &[])
     }
 
     #[test]

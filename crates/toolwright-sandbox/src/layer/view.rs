@@ -78,7 +78,8 @@ pub(crate) struct Plan {
     system: Vec<Bind>,
     /// Folders the policy names, the workspace last among equals.
     pub(crate) binds: Vec<Bind>,
-    mask: Vec<PathBuf>,
+    /// As the view shows them.
+    pub(crate) mask: Vec<PathBuf>,
     protect: Vec<PathBuf>,
     scratch_bytes: u64,
 }
@@ -124,6 +125,7 @@ impl Plan {
         // Outer folders go first, so that inner ones land on top of them.
         binds.sort_by_key(|bind| bind.target.components().count());
         let mut mask: Vec<PathBuf> = policy.mask.iter().map(|path| target.join(path)).collect();
+        mask.extend(behind_links(&mask, &binds)?);
         // Nobody else has been in a private workspace, which is shown elsewhere than it is.
         let shown: Vec<&Path> = binds
             .iter()
@@ -184,6 +186,30 @@ impl Plan {
         }
         rules
     }
+}
+
+/// What masks lead to through links. A link that a command can change does not say what the next sandbox must mask, so it is
+/// refused, unless it leads out of the view anyway.
+fn behind_links(mask: &[PathBuf], binds: &[Bind]) -> Result<Vec<PathBuf>, ToolError> {
+    let mut found = Vec::new();
+    for path in mask {
+        let Ok(real) = fs::canonicalize(path) else { continue };
+        if real == *path {
+            continue;
+        }
+        let writable = |bind: &&Bind| bind.writable && bind.source == bind.target;
+        let changeable = binds.iter().filter(writable).any(|bind| path.starts_with(&bind.target));
+        if changeable && binds.iter().any(|bind| real.starts_with(&bind.source)) {
+            let message = format!(
+                "cannot mask `{}`, which goes through a link or `..`: name what it leads to, `{}`",
+                path.display(),
+                real.display()
+            );
+            return Err(ToolError::of(ErrorKind::SandboxUnavailable, message));
+        }
+        found.push(real);
+    }
+    Ok(found)
 }
 
 fn missing(path: &Path, error: io::Error) -> ToolError {
@@ -354,11 +380,14 @@ fn mask(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
         }
         Err(error) => return Err(error),
     };
-    if sys::is_mount_root(target.as_fd())? {
+    let covered = sys::stat(target.as_fd())?;
+    let folder = covered.st_mode & libc::S_IFMT == libc::S_IFDIR;
+    let source = beneath(root, Path::new(if folder { EMPTY_FOLDER } else { EMPTY_FILE }))?;
+    let empty = sys::stat(source.as_fd())?;
+    // That something is mounted there says nothing: it may be a mount of the host.
+    if (covered.st_dev, covered.st_ino) == (empty.st_dev, empty.st_ino) {
         return Ok(());
     }
-    let folder = sys::stat(target.as_fd())?.st_mode & libc::S_IFMT == libc::S_IFDIR;
-    let source = beneath(root, Path::new(if folder { EMPTY_FOLDER } else { EMPTY_FILE }))?;
     let mount = mount::detach(source.as_fd())?;
     mount::restrict(mount.as_fd(), mount::RDONLY | mount::NOEXEC)?;
     mount::attach(mount.as_fd(), target.as_fd())
@@ -393,7 +422,7 @@ impl Covers {
         if self.guards.iter().all(|guard| is_on(guard).unwrap_or(false)) {
             return Ok(());
         }
-        let guards = Guards::prepare(&self.folders, &self.protect).map_err(|(_, error)| error)?;
+        let guards = Guards::prepare(&self.folders, &self.protect, &self.mask).map_err(|(_, error)| error)?;
         for guard in &guards.list {
             if !is_on(guard)? {
                 guard.attach(root.as_fd())?;

@@ -10,7 +10,7 @@ use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
 use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
 
 use crate::attacks::Field;
-use crate::support::{Case, check, equal, folder, is_root, text, wait_until};
+use crate::support::{Case, check, equal, exe, folder, is_root, text, wait_until};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -25,6 +25,9 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-03::writing_through_a_link_is_refused", links),
         Case::new("FS-12::links_that_lead_nowhere_are_no_disaster", dangling),
         Case::new("SB-06::what_takes_the_place_of_a_protected_file_is_protected", replaced),
+        Case::new("SB-07::a_mask_stays_on_in_the_next_sandbox", renamed),
+        Case::new("SB-07::a_mask_through_a_link_is_refused", masked_link),
+        Case::new("SB-05::a_mount_of_the_host_is_masked_too", mounted).once(),
         Case::new("SB-05::a_workspace_can_be_read_only", read_only),
         Case::new("SB-05::the_folder_of_a_command_cannot_leave", folders),
     ]
@@ -91,6 +94,77 @@ async fn replaced() -> Result<(), String> {
         equal((name, there.map_err(error)?.as_str()), (name, contents))?;
     }
     std::fs::remove_dir_all(work).map_err(error)
+}
+
+/// Renaming a folder must not show what is masked in it, neither now nor to the next sandbox.
+async fn renamed() -> Result<(), String> {
+    let work = folder("renamed");
+    let error = |error: std::io::Error| error.to_string();
+    std::fs::create_dir_all(work.join("a/secrets")).map_err(error)?;
+    std::fs::write(work.join("a/secrets/.env"), "secret").map_err(error)?;
+    let mut policy = Policy::for_workspace(&work);
+    policy.mask.extend(["a/secrets/.env".into(), "a/absent/.env".into()]);
+    let script = "mv a b; mv a/secrets s; echo x > a/secrets/new; mkdir a/new; \
+                  cat a/secrets/.env b/secrets/.env s/.env; cat a/secrets/new";
+    for _ in 0..2 {
+        let sandbox = ProcessSandbox::open(policy.clone()).await.map_err(text)?;
+        for _ in 0..2 {
+            let result = sandbox.exec(ExecRequest::new(["sh", "-c", script])).await.map_err(text)?;
+            equal(result.stdout.as_str(), "x\n")?;
+        }
+    }
+    std::fs::remove_dir_all(work).map_err(error)
+}
+
+async fn masked_link() -> Result<(), String> {
+    let work = folder("masked-link");
+    std::fs::write(work.join("real"), "secret").map_err(|error| error.to_string())?;
+    symlink("real", work.join(".env")).map_err(|error| error.to_string())?;
+    let mut policy = Policy::for_workspace(&work);
+    policy.mask.push(".env".into());
+    let refused = ProcessSandbox::open(policy.clone()).await.err().map(text).unwrap_or_default();
+    check(&refused, refused.contains("name what it leads to"))?;
+    // Nobody can change the link: what it leads to is masked.
+    policy.read_only = true;
+    let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+    let result = sandbox.exec(ExecRequest::new(["cat", "real"])).await.map_err(text)?;
+    drop(sandbox);
+    let _ = std::fs::remove_dir_all(work);
+    equal(result.stdout.as_str(), "")
+}
+
+/// As in a container whose secrets are mounted one by one.
+async fn mounted() -> Result<(), String> {
+    const WORK: &str = "TOOLWRIGHT_MOUNTED";
+    let error = |error: std::io::Error| error.to_string();
+    let Some(work) = std::env::var_os(WORK).map(std::path::PathBuf::from) else {
+        if !is_root() {
+            println!("skipped: only root can mount");
+            return Ok(());
+        }
+        let work = folder("mounted");
+        std::fs::create_dir(work.join("keys")).map_err(error)?;
+        std::fs::write(work.join(".env"), "").map_err(error)?;
+        std::fs::write(work.join("other"), "secret").map_err(error)?;
+        let script = "cd \"$0\" && mount --bind other .env && mount -t tmpfs none keys && echo secret > keys/key && \
+                      exec \"$1\" run-case SB-05::a_mount_of_the_host_is_masked_too";
+        let mut inner = std::process::Command::new("unshare");
+        inner.args(["--mount", "sh", "-c", script]).arg(&work).arg(exe()).env(WORK, &work);
+        let output = inner.output().map_err(error)?;
+        let _ = std::fs::remove_dir_all(work);
+        return check(&String::from_utf8_lossy(&output.stderr), output.status.success());
+    };
+    for read_only in [true, false] {
+        let mut policy = Policy { read_only, ..Policy::for_workspace(&work) };
+        policy.mask.extend([".env".into(), "keys".into()]);
+        let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+        for _ in 0..2 {
+            let request = ExecRequest::new(["sh", "-c", "cat .env keys/key; ls keys"]);
+            let result = sandbox.exec(request).await.map_err(text)?;
+            check(&result.stdout, !result.stdout.contains("secret") && !result.stdout.contains("key"))?;
+        }
+    }
+    Ok(())
 }
 
 async fn prefix() -> Result<(), String> {

@@ -131,7 +131,7 @@ impl SandboxSection {
             policy.read.push(folder.clone());
         }
         policy.network.clone_from(&self.network);
-        policy.mask.extend(self.mask.iter().cloned());
+        policy.mask.extend(self.mask.iter().map(|path| folder.join(path)));
         (policy.env, policy.limits) = (self.env.clone(), self.limits.clone());
         if let Some(require) = &self.require {
             policy.require.clone_from(require);
@@ -227,6 +227,11 @@ pub async fn open_policy(
         *path = path
             .canonicalize()
             .map_err(|error| ToolError::invalid(format!("`sandbox` names `{}`: {error}", path.display())))?;
+    }
+    if policy.workspace.is_none() {
+        // A private workspace has nothing to hide; what is meant lies where the other paths begin.
+        let folder = real(Path::new("."))?;
+        policy.mask.iter_mut().for_each(|path| *path = folder.join(&*path));
     }
     let command = show_program(&mut policy, command)?;
     Ok((Arc::new(ProcessSandbox::open(policy).await?), command))

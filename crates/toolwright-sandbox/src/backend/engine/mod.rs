@@ -131,10 +131,11 @@ impl EngineSandbox {
             workspace: at.clone(),
             policy: host,
         };
-        let guards = Guards::prepare(&Guards::folders(&client.policy, &at), &client.policy.protect)
-            .map_err(|reason| unavailable(unprotected(reason)))?;
         policy.workspace = folder;
         let workspace = policy.workspace.clone().unwrap_or_else(|| PRIVATE_WORKSPACE.into());
+        let masked: Vec<PathBuf> = policy.mask.iter().map(|path| workspace.join(path)).collect();
+        let guards = Guards::prepare(&Guards::folders(&client.policy, &at), &client.policy.protect, &masked)
+            .map_err(|reason| unavailable(unprotected(reason)))?;
         let name = format!("toolwright-{:016x}", sys::random_u64());
         let start = arguments::run(engine, &policy, &workspace, &guards.list, &name)?;
         let (clerk, layers) = Clerk::start(&client, start).await?;
