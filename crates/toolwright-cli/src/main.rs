@@ -97,7 +97,9 @@ fn run(args: Args) -> anyhow::Result<()> {
     });
     // What was started is ended, with everything it started; who takes longer than this to do so is not waited for.
     runtime.block_on(async {
-        let _ = tokio::time::timeout(LAST_MOMENT, toolwright::mcp::servers_ended()).await;
+        let ended =
+            async { tokio::join!(toolwright::mcp::servers_ended(), toolwright::sandbox::sandboxes_ended()) };
+        let _ = tokio::time::timeout(LAST_MOMENT, ended).await;
     });
     // Work that was abandoned on a time-out or a Ctrl-C must not keep the program alive.
     runtime.shutdown_background();

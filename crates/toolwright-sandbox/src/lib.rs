@@ -42,6 +42,7 @@ mod sys;
 pub use backend::engine::EngineSandbox;
 pub use backend::local::LocalSandbox;
 pub use backend::process::ProcessSandbox;
+pub use launcher::client::sandboxes_ended;
 pub use layer::seccomp;
 pub use layer::view::{Access, ViewEntry};
 pub use pick::{BACKENDS, open};

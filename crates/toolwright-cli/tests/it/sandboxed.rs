@@ -101,6 +101,40 @@ fn files_and_the_setup_script_of_a_file_are_there_before_the_first_call() {
 }
 
 #[test]
+fn a_mask_of_a_file_hides_whatever_else_the_sandbox_shows() {
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    std::fs::write(folder.path().join(".env"), "SECRET=1\n").unwrap();
+    std::fs::create_dir(folder.path().join("build")).unwrap();
+    for section in ["", "  write: [build]\n", "  write: [.]\n", "  read: [build]\n"] {
+        let text = format!("tools: [{{import_tool: bash}}]\nsandbox:\n{section}  mask: [.env]\n");
+        std::fs::write(folder.path().join("m.yaml"), text).unwrap();
+        let read = call(folder.path(), &["bash", "command=cat .env; echo ran", "-f", "m.yaml"]);
+        assert!(read.contains("ran\n") && !read.contains("SECRET"), "{section}: {read}");
+    }
+    let explained = show_in(folder.path(), &["sandbox", "explain", "-f", "m.yaml"], "");
+    assert!(!explained.contains("/workspace/.env"), "{explained}");
+}
+
+#[test]
+fn nothing_of_a_sandbox_is_left_when_the_program_has_ended() {
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    for _ in 0..5 {
+        let done = call(folder.path(), &["bash", "command=ls -A", "--write", "."]);
+        assert!(done.contains(".mcp.json") && done.ends_with("--- exit 0\n"), "{done}");
+        let left: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        // The home folder of these tests is the same one, and the record of the call is there.
+        assert!(left.iter().all(|name| name == ".local"), "{left:?}");
+    }
+}
+
+#[test]
 fn there_is_no_network_and_no_environment_of_the_caller() {
     let folder = folder();
     if !works(folder.path()) {

@@ -6,5 +6,5 @@ mod flood;
 pub(crate) mod local;
 pub(crate) mod process;
 mod shared;
-mod spare;
+pub(crate) mod spare;
 mod spawn;

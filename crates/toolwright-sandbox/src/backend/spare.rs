@@ -69,6 +69,11 @@ pub(super) async fn take(policy: &Policy) -> Option<ProcessSandbox> {
     sandbox
 }
 
+/// Closes the prepared sandbox; this program needs no more.
+pub(crate) fn put_away() {
+    with(|shelf| shelf.ready.take());
+}
+
 fn prepare(policy: &Policy) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let wanted = policy.clone();

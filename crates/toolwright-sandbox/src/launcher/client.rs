@@ -5,26 +5,57 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
+use tokio::sync::watch;
 use toolwright_core::{ErrorKind, ToolError};
 
 use super::wire::{self, Event, Job, MAX_SETUP, Setup, SetupReply};
+use crate::backend::spare;
 use crate::policy::Layer;
 use crate::sys::{self, socket};
 
 /// How long a launcher may take to build its sandbox.
 const PATIENCE_MS: i32 = 20_000;
 
+/// How many launchers of this program have not ended.
+static LIVE: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
+
+/// Waits until nothing is left of the sandboxes this program opened. Closing one takes some milliseconds, after which its
+/// placeholders are gone; a program that ends before leaves them to be seen for that long. Sandboxes that are still in use
+/// are waited for too, so bound the time.
+pub async fn sandboxes_ended() {
+    spare::put_away();
+    // The sender lives as long as the program, so there is always an answer.
+    let _ = LIVE.subscribe().wait_for(|live| *live == 0).await;
+}
+
+/// Counts a launcher until it has ended.
+#[derive(Debug)]
+struct Live(());
+
+impl Live {
+    fn new() -> Self {
+        LIVE.send_modify(|live| *live += 1);
+        Live(())
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        LIVE.send_modify(|live| *live = live.saturating_sub(1));
+    }
+}
+
 /// A running launcher and its sandbox. Dropping it ends both.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// Gone only while dropping.
     control: Option<OwnedFd>,
-    child: Mutex<Option<Child>>,
+    child: Mutex<Option<(Child, Live)>>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) missing: Vec<(Layer, String)>,
     /// The listening socket of the proxy, in the sandbox's network.
@@ -54,7 +85,7 @@ impl Session {
             .map_err(|error| broken("start the launcher", error))?;
         let mut session = Session {
             control: Some(control),
-            child: Mutex::new(Some(child)),
+            child: Mutex::new(Some((child, Live::new()))),
             layers: Vec::new(),
             missing: Vec::new(),
             way_out: None,
@@ -140,10 +171,14 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let child = self.child.get_mut().map(Option::take).unwrap_or_default();
-        let Some(mut child) = child else { return };
+        let Some((mut child, live)) = child else { return };
         // Hanging up is the order to stop. The launcher ends within milliseconds; collecting it must not block here.
         self.control = None;
-        let _ = std::thread::Builder::new().name("sandbox-reaper".to_owned()).spawn(move || child.wait());
+        let reap = move || {
+            let _ = child.wait();
+            drop(live);
+        };
+        let _ = std::thread::Builder::new().name("sandbox-reaper".to_owned()).spawn(reap);
     }
 }
 

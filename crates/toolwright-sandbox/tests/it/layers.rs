@@ -180,7 +180,7 @@ async fn placeholders() -> Result<(), String> {
     check("a placeholder is there", work.join(".mcp.json").exists())?;
     drop(sandbox);
     let gone = || std::fs::read_dir(&work).is_ok_and(|mut entries| entries.next().is_none());
-    let gone = crate::support::wait_until(std::time::Duration::from_secs(2), gone).await;
+    let gone = crate::support::wait_until(std::time::Duration::from_secs(60), gone).await;
     let _ = std::fs::remove_dir_all(work);
     check("placeholders were left", gone)
 }
