@@ -44,9 +44,34 @@ pub const MASKED: [&str; 10] = [
 /// Files of a workspace that other programs on the host run or obey; they stay as they are, even when absent.
 ///
 /// Of a repository that is everything: beside its hooks and settings, git obeys `commondir`, `config.worktree` and the
-/// settings of submodules and worktrees, and takes the workspace itself for a repository once `HEAD` is gone.
-pub const PROTECTED: [&str; 7] =
-    [".git/", ".mcp.json", ".bashrc", ".profile", ".vscode/", ".toolwright/", "toolwright.yaml"];
+/// settings of submodules and worktrees. A folder without `.git` is taken for a repository itself, and its `config`
+/// obeyed, once there is a `HEAD` in it.
+pub const PROTECTED: [&str; 22] = [
+    ".git/",
+    "HEAD",
+    ".gitconfig",
+    // Shells, where the workspace is somebody's home folder, and what follows them into every folder.
+    ".profile",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".zshenv",
+    ".zprofile",
+    ".zshrc",
+    ".zlogin",
+    ".envrc",
+    ".ssh/",
+    // Editors and the clients of tools.
+    ".vscode/",
+    ".idea/",
+    ".zed/",
+    ".cursor/",
+    ".claude/",
+    ".codex/",
+    ".mcp.json",
+    ".toolwright/",
+    "toolwright.yaml",
+];
 
 /// What a sandbox lets through.
 ///

@@ -132,7 +132,7 @@ impl Plan {
             .filter(|bind| bind.source == bind.target)
             .map(|bind| bind.source.as_path())
             .collect();
-        mask.extend(sockets::of_the_host(&shown));
+        mask.extend(sockets::of_the_host(&shown, &mask));
         let mut plan =
             Plan { links, system, binds, mask, protect: Vec::new(), scratch_bytes: policy.limits.scratch };
         let inside = |folder: Writable| policy.protect.iter().map(move |path| folder.shown.join(path));

@@ -28,6 +28,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-07::a_mask_stays_on_in_the_next_sandbox", renamed),
         Case::new("SB-07::a_mask_through_a_link_is_refused", masked_link),
         Case::new("SB-05::a_mount_of_the_host_is_masked_too", mounted).once(),
+        Case::new("SB-06::nothing_that_programs_outside_obey_can_be_made", obeyed),
+        Case::new("SB-20::sockets_are_masked_however_they_were_bound", sockets),
         Case::new("SB-05::a_workspace_can_be_read_only", read_only),
         Case::new("SB-05::the_folder_of_a_command_cannot_leave", folders),
     ]
@@ -165,6 +167,74 @@ async fn mounted() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What git, shells, editors and clients obey in a folder cannot be left there, a repository without `.git` included.
+async fn obeyed() -> Result<(), String> {
+    let work = folder("obeyed");
+    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    let mut script = "mkdir objects refs; echo 'ref: refs/heads/main' > HEAD\n\
+                      printf '[core]\\n\\tworktree = .\\n\\tfsmonitor = touch ran; false\\n' > config\n"
+        .to_owned();
+    for name in toolwright_sandbox::PROTECTED {
+        script += &format!("(echo x > {name}); mkdir -p {name}/x; rm -rf {name}; mkdir {name}\n");
+    }
+    sandbox.exec(ExecRequest::new(["sh", "-c", &script])).await.map_err(text)?;
+    drop(sandbox);
+    let names = || {
+        let entries = std::fs::read_dir(&work).into_iter().flatten().flatten();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    wait_until(Duration::from_secs(60), || names().len() == 3).await;
+    // Where there is a git, it must find no repository.
+    let mut git = std::process::Command::new("git");
+    let _ = git.args(["-c", "safe.directory=*", "status"]).current_dir(&work).output();
+    let left = names();
+    let _ = std::fs::remove_dir_all(&work);
+    equal(left, ["config", "objects", "refs"].map(str::to_owned).to_vec())
+}
+
+async fn sockets() -> Result<(), String> {
+    use std::os::unix::net::UnixListener;
+    let work = folder("sockets");
+    let error = |error: std::io::Error| error.to_string();
+    std::fs::create_dir_all(work.join("deep/er")).map_err(error)?;
+    symlink("deep", work.join("link")).map_err(error)?;
+    let mut listeners = Vec::new();
+    for path in ["plain", "link/through", "before"] {
+        listeners.push(UnixListener::bind(work.join(path)).map_err(error)?);
+    }
+    std::fs::rename(work.join("before"), work.join("deep/er/after")).map_err(error)?;
+    // A thread that has left the common folder of the process can bind from a folder of its own.
+    let here = work.join("deep");
+    let relative = std::thread::spawn(move || {
+        // SAFETY: takes a number only.
+        if unsafe { libc::unshare(libc::CLONE_FS) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        std::env::set_current_dir(here)?;
+        UnixListener::bind("relative")
+    });
+    listeners.push(relative.join().map_err(|_| "the thread died".to_owned())?.map_err(error)?);
+    // Not `-type s`, which believes the folder, not the mask.
+    let find = ["sh", "-c", "find . -exec test -S {} ';' -print; ls deep"];
+    for read_only in [true, false] {
+        let policy = Policy { read_only, ..Policy::for_workspace(&work) };
+        let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+        let result = sandbox.exec(ExecRequest::new(find)).await.map_err(text)?;
+        equal(result.stdout.as_str(), "er\nrelative\nthrough\n")?;
+    }
+    // One that is named can be reached.
+    let mut policy = Policy { read_only: true, ..Policy::for_workspace(&work) };
+    policy.read.push(work.join("deep/relative"));
+    let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+    let result = sandbox.exec(ExecRequest::new(find)).await.map_err(text)?;
+    drop((sandbox, listeners));
+    let _ = std::fs::remove_dir_all(work);
+    equal(result.stdout.as_str(), "./deep/relative\ner\nrelative\nthrough\n")
 }
 
 async fn prefix() -> Result<(), String> {

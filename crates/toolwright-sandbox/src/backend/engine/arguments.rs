@@ -93,7 +93,7 @@ pub(super) fn run(
         words.bind(&guard.path, &guard.path, guard.pin)?;
     }
     let folders: Vec<&Path> = shown.iter().map(|(path, _)| path.as_path()).collect();
-    let sockets = sockets::of_the_host(&folders);
+    let sockets = sockets::of_the_host(&folders, &policy.mask);
     for path in policy.mask.iter().chain(&sockets) {
         let path = workspace.join(path);
         // What the image itself has is no secret of this machine.
