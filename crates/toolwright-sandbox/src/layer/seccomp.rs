@@ -191,6 +191,8 @@ pub const RULES: &[Rule] = &[
     rule(libc::SYS_ioctl, 1, Test::Is(libc::TIOCSTI as u32)),
     rule(libc::SYS_ioctl, 1, Test::Is(libc::TIOCLINUX as u32)),
     rule(libc::SYS_ioctl, 1, Test::Is(libc::TIOCSETD as u32)),
+    // A lease on a file that can only be read would make whoever writes it outside wait.
+    rule(libc::SYS_fcntl, 1, Test::Is(libc::F_SETLEASE as u32)),
     rule(libc::SYS_personality, 0, Test::NotIn(&[0, 0x0004_0000, u32::MAX])),
     rule(libc::SYS_mknodat, 2, Test::Masked(libc::S_IFMT, libc::S_IFCHR)),
     rule(libc::SYS_mknodat, 2, Test::Masked(libc::S_IFMT, libc::S_IFBLK)),

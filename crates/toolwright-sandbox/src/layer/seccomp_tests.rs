@@ -127,6 +127,17 @@ fn ordinary_calls_go_through() {
 }
 
 #[test]
+fn leases_cannot_be_taken_and_other_control_of_files_works() {
+    let fcntl =
+        |command: i32| decide(&Network::Off, ARCH, libc::SYS_fcntl as u32, [3, command as u64, 0, 0, 0, 0]);
+    assert_eq!(fcntl(libc::F_SETLEASE), Verdict::Errno(libc::EPERM));
+    for command in [libc::F_GETFL, libc::F_SETFL, libc::F_DUPFD_CLOEXEC, libc::F_OFD_SETLK, libc::F_GETLEASE]
+    {
+        assert_eq!(fcntl(command), Verdict::Allow);
+    }
+}
+
+#[test]
 fn the_limit_on_core_dumps_is_read_and_never_set() {
     let prlimit = |resource: u32, new: u64| {
         decide(&Network::Off, ARCH, libc::SYS_prlimit64 as u32, [0, resource.into(), new, 0, 0, 0])
