@@ -77,17 +77,15 @@ impl ProcessSandbox {
         let proxy = match (&policy.network, session.way_out.take()) {
             (Network::Allow(hosts), Some(listener)) => {
                 let rules = Rules::parse(hosts).map_err(unavailable)?;
+                for (name, value) in proxy::variables(&rules) {
+                    policy.env.set.entry(name).or_insert(value);
+                }
                 let started = Proxy::start(listener, rules);
                 Some(Arc::new(started.map_err(|error| unavailable("no proxy").with_source(error))?))
             }
             (Network::Allow(_), None) => return Err(unavailable("the proxy's socket did not arrive")),
             (Network::Off | Network::Loopback, _) => None,
         };
-        if proxy.is_some() {
-            for (name, value) in proxy::variables() {
-                policy.env.set.entry(name).or_insert(value);
-            }
-        }
         Ok(ProcessSandbox {
             seat: Seat {
                 session: Arc::new(session),

@@ -188,12 +188,16 @@ impl Desk {
     }
 }
 
-/// What programs must be told to use the proxy.
-pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
+/// What programs must be told to use the proxy. They reach what listens inside directly, unless a rule means the machine
+/// outside by the same name.
+pub(crate) fn variables(rules: &Rules) -> impl Iterator<Item = (String, String)> {
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
         .into_iter()
         .flat_map(|name| [name.to_owned(), name.to_lowercase()]);
-    let bypass = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
+    let outside = |host: &&str| rules.name(host) || rules.name(&format!("[{host}]"));
+    let inside: Vec<&str> =
+        ["localhost", "127.0.0.1", "::1"].into_iter().filter(|host| !outside(host)).collect();
+    let bypass = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), inside.join(",")));
     proxies.map(|name| (name, format!("http://127.0.0.1:{PORT}"))).chain(bypass)
 }
 

@@ -105,6 +105,12 @@ impl Rules {
             .map(Rules)
     }
 
+    /// Whether a rule is for exactly this host, whatever the port.
+    pub(crate) fn name(&self, host: &str) -> bool {
+        let Ok(host) = Host::parse(host) else { return false };
+        self.0.iter().any(|rule| matches!(&rule.pattern, Pattern::Exactly(one) if *one == host))
+    }
+
     /// Whether a host may be asked for.
     pub(crate) fn allow(&self, host: &Host, port: u16) -> bool {
         self.0.iter().any(|rule| {

@@ -80,10 +80,11 @@ async fn reached() -> Result<(), String> {
     check(&out, out.starts_with("HTTP/1.1 200 Connection") && out.ends_with("canary"))?;
     // A client that was not written for this, which finds the proxy in its environment.
     let script = format!(
-        "export NO_PROXY= no_proxy=; curl -s http://127.0.0.1:{port}/page || python3 -c \
+        "curl -s http://127.0.0.1:{port}/page || python3 -c \
          'import urllib.request as r; print(r.urlopen(\"http://127.0.0.1:{port}/page\").read().decode(), end=\"\")'"
     );
     equal(bash(&sandbox, &script).await?.as_str(), "canary")?;
+    equal(bash(&sandbox, "echo $NO_PROXY").await?.as_str(), "localhost,::1\n")?;
     let heard = seen.lock().expect("the list").clone();
     equal(heard, vec!["GET /tunnel HTTP/1.0".to_owned(), "GET /page HTTP/1.1".to_owned()])?;
     let events: Vec<_> =
