@@ -44,8 +44,8 @@ pub const MASKED: [&str; 10] = [
 /// Files of a workspace that other programs on the host run or obey; they stay as they are, even when absent.
 ///
 /// Of a repository that is everything: beside its hooks and settings, git obeys `commondir`, `config.worktree` and the
-/// settings of submodules and worktrees. A folder without `.git` is taken for a repository itself, and its `config`
-/// obeyed, once there is a `HEAD` in it.
+/// settings of submodules and worktrees. A folder without a repository in `.git` is taken for one itself, and its `config`
+/// obeyed, once there is a `HEAD` in it; that is protected in such folders alone.
 pub const PROTECTED: [&str; 22] = [
     ".git/",
     "HEAD",

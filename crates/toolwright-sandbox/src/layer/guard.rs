@@ -91,7 +91,7 @@ impl Guards {
         let mut guards = Guards::default();
         for Writable { at, shown } in folders {
             let open = || sys::open_at(None, &sys::c_path(at)?, libc::O_PATH | libc::O_DIRECTORY, 0);
-            for path in protect {
+            for path in protect.iter().filter(|path| is_needed(at, path)) {
                 let added = open().and_then(|root| guards.add(root, shown, path));
                 added.map_err(|error| (shown.join(path), error))?;
             }
@@ -167,6 +167,13 @@ impl Guards {
         }
         Ok(())
     }
+}
+
+/// Whether a path needs protection in a folder. With a `HEAD` git takes a folder for a repository, unless there is one in
+/// it; beside that one, git could not tell the file from the revision.
+pub(crate) fn is_needed(folder: &Path, path: &Path) -> bool {
+    let own = folder.join(".git");
+    path != Path::new("HEAD") || !(own.is_file() || own.join("HEAD").exists())
 }
 
 /// The message for a path that cannot be protected.

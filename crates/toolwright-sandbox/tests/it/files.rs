@@ -193,7 +193,14 @@ async fn obeyed() -> Result<(), String> {
     let mut git = std::process::Command::new("git");
     let _ = git.args(["-c", "safe.directory=*", "status"]).current_dir(&work).output();
     let left = names();
+    // Beside a repository a file `HEAD` would make git ask which is meant.
+    std::fs::create_dir(work.join(".git")).map_err(|error| error.to_string())?;
+    std::fs::write(work.join(".git/HEAD"), "ref: refs/heads/main").map_err(|error| error.to_string())?;
+    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    let beside = sandbox.exec(ExecRequest::new(["ls", "-d", "HEAD", ".zshrc"])).await.map_err(text)?;
+    drop(sandbox);
     let _ = std::fs::remove_dir_all(&work);
+    equal(beside.stdout.as_str(), ".zshrc\n")?;
     equal(left, ["config", "objects", "refs"].map(str::to_owned).to_vec())
 }
 
