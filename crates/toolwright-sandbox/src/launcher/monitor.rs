@@ -124,17 +124,15 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
     let mut missing = Vec::new();
 
     let mut binds = None;
-    if !off(Layer::MountNamespace) {
-        match identity.mount_namespace() {
-            Ok(None) => {}
-            Ok(Some(owners)) => match detach_binds(&plan.binds, Some(owners.as_fd())) {
-                Ok(mounts) => binds = Some(mounts),
-                Err(reason) => {
-                    identity = identity.without_mapping();
-                    missing.push((Layer::OrdinaryUser, reason));
-                }
-            },
-            Err(error) => return Err(format!("user_namespace: {error}")),
+    if !off(Layer::MountNamespace) && sys::effective_ids().0 == 0 {
+        match detach_binds(&plan.binds, Some(identity)) {
+            Ok(mounts) => binds = Some(mounts),
+            // Only the workspace's own owner matters that much.
+            Err(_) if identity.shown.is_none() => {}
+            Err(reason) => {
+                identity = identity.without_mapping();
+                missing.push((Layer::OrdinaryUser, reason));
+            }
         }
     }
     let guards = if off(Layer::MountNamespace) {

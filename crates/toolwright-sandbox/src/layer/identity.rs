@@ -1,8 +1,9 @@
 //! Who the sandbox is outside. Inside it is always the ordinary user `sandbox`.
 //!
 //! An ordinary caller stays itself. A caller that is root does not: its sandbox belongs to the owner of the workspace,
-//! or, when that is root too, to `nobody`, and the writable folders are shown through a mount that maps owners. Where
-//! the file system cannot do that, the sandbox is root outside without any capability, and the layer list says so.
+//! or, when that is root too, to `nobody`, and the folders are shown through a mount that maps owners, every writable one
+//! with its own owner. Where the file system of the workspace cannot do that, the sandbox is root outside without any
+//! capability, and the layer list says so.
 
 use std::fs;
 use std::io::{self, Write};
@@ -50,9 +51,19 @@ impl Identity {
         write_maps(pid, (INSIDE, self.uid), (INSIDE, self.gid))
     }
 
-    /// A user namespace that shows `shown` as the sandbox's user, for mounts.
-    pub(crate) fn mount_namespace(self) -> io::Result<Option<OwnedFd>> {
-        let Some((uid, gid)) = self.shown else { return Ok(None) };
+    /// The owner whose files are shown as the sandbox's own in a folder, if that takes a mapping. A folder that the sandbox
+    /// may write as it is stays so, and the files it has there already stay its own.
+    pub(crate) fn shown_in(self, folder: &libc::stat, writable: bool) -> Option<(u32, u32)> {
+        let everybody = folder.st_mode & libc::S_IWOTH != 0;
+        let group = folder.st_mode & libc::S_IWGRP != 0 && folder.st_gid == self.gid;
+        if !writable || (self.shown.is_none() && (everybody || group)) {
+            return self.shown;
+        }
+        (folder.st_uid != self.uid).then_some((folder.st_uid, folder.st_gid))
+    }
+
+    /// A user namespace that shows an owner as the sandbox's user, for mounts.
+    pub(crate) fn mount_namespace(self, (uid, gid): (u32, u32)) -> io::Result<OwnedFd> {
         let (hold, release) = sys::pipe()?;
         match fork(libc::CLONE_NEWUSER)? {
             Side::Child => {
@@ -65,7 +76,7 @@ impl Identity {
                     .and_then(|()| fs::File::open(format!("/proc/{pid}/ns/user")));
                 kill(pid, libc::SIGKILL)?;
                 wait(pid, true)?;
-                made.map(|file| Some(file.into()))
+                made.map(OwnedFd::from)
             }
         }
     }

@@ -4,6 +4,8 @@
 //! are bounded tmpfs of their own, devices are bound one by one, and masks and guards go on top. Building happens once for
 //! a sandbox; each command gets a copy of the finished mounts and only adds its own `/proc`.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -14,8 +16,8 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use toolwright_core::{ErrorKind, ToolError};
 
-use super::guard::{Guard, Guards, Writable};
-use super::identity::{HOME, INSIDE, NAME};
+use super::guard::{Guard, Guards, Writable, is_needed};
+use super::identity::{HOME, INSIDE, Identity, NAME};
 use super::landlock::Allow;
 use super::sockets;
 use crate::policy::{Policy, is_of_the_machine};
@@ -135,7 +137,10 @@ impl Plan {
         mask.extend(sockets::of_the_host(&shown, &mask));
         let mut plan =
             Plan { links, system, binds, mask, protect: Vec::new(), scratch_bytes: policy.limits.scratch };
-        let inside = |folder: Writable| policy.protect.iter().map(move |path| folder.shown.join(path));
+        let inside = |folder: Writable| {
+            let needed = policy.protect.iter().filter(|path| is_needed(&folder.at, path));
+            needed.map(|path| folder.shown.join(path)).collect::<Vec<_>>()
+        };
         plan.protect = plan.writable().into_iter().flat_map(inside).collect();
         Ok(plan)
     }
@@ -224,18 +229,23 @@ fn at<T>(step: impl std::fmt::Display, result: io::Result<T>) -> Built<T> {
     result.map_err(|error| format!("{step}: {error}"))
 }
 
-/// Detaches the folders a policy names, mapping owners on the way when asked to.
-pub(crate) fn detach_binds(binds: &[Bind], owners: Option<BorrowedFd<'_>>) -> Built<Vec<OwnedFd>> {
-    binds
-        .iter()
-        .map(|bind| {
-            let mount = at(bind.source.display(), detach_resolved(&bind.source))?;
-            if let Some(owners) = owners {
-                at(bind.source.display(), mount::map_owners(mount.as_fd(), owners))?;
-            }
-            Ok(mount)
-        })
-        .collect()
+/// Detaches the folders a policy names, mapping owners on the way for a caller that is root.
+pub(crate) fn detach_binds(binds: &[Bind], identity: Option<Identity>) -> Built<Vec<OwnedFd>> {
+    let mut namespaces = BTreeMap::new();
+    let mut detach = |bind: &Bind| {
+        let mount = detach_resolved(&bind.source)?;
+        let Some(identity) = identity else { return Ok(mount) };
+        let about = sys::stat(mount.as_fd())?;
+        if let Some(owner) = identity.shown_in(&about, bind.writable) {
+            let namespace = match namespaces.entry(owner) {
+                Entry::Occupied(made) => made.into_mut(),
+                Entry::Vacant(new) => new.insert(identity.mount_namespace(owner)?),
+            };
+            mount::map_owners(mount.as_fd(), namespace.as_fd())?;
+        }
+        Ok(mount)
+    };
+    binds.iter().map(|bind| at(bind.source.display(), detach(bind))).collect()
 }
 
 fn detach(path: &Path) -> io::Result<OwnedFd> {

@@ -18,6 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-31::two_sandboxes_do_not_see_each_other", apart),
         Case::new("layers::loopback_reaches_only_the_sandbox", loopback),
         Case::new("layers::files_belong_to_the_owner_of_the_workspace", owner),
+        Case::new("SB-05::writable_folders_of_other_owners_can_be_written", owners).once(),
         Case::new("layers::placeholders_are_gone_afterwards", placeholders),
         Case::new("layers::more_folders_can_be_shown", more_folders),
         Case::new("probe::this_machine_can_be_described", described),
@@ -172,6 +173,45 @@ async fn owner() -> Result<(), String> {
     drop(sandbox);
     let _ = std::fs::remove_dir_all(work);
     check("never root outside", outside != 0 || !is_root())
+}
+
+async fn owners() -> Result<(), String> {
+    use std::os::unix::fs::{MetadataExt, chown};
+    if !is_root() {
+        println!("skipped: only root can give files away");
+        return Ok(());
+    }
+    let error = |error: std::io::Error| error.to_string();
+    let folders = [(folder("owned-a"), 0), (folder("owned-b"), 1234), (folder("owned-c"), 65534)];
+    for (path, owner) in &folders {
+        chown(path, Some(*owner), Some(*owner)).map_err(error)?;
+    }
+    for (work, _) in &folders {
+        let mut policy = Policy::for_workspace(work);
+        policy.protect.clear();
+        policy.write = folders.iter().map(|(path, _)| path.clone()).filter(|path| path != work).collect();
+        let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+        for (path, owner) in &folders {
+            let made = path.join("made");
+            let request = ExecRequest::new(["touch".to_owned(), made.display().to_string()]);
+            let result = sandbox.exec(request).await.map_err(text)?;
+            equal(result.stderr.as_str(), "")?;
+            equal(std::fs::metadata(&made).map_err(error)?.uid(), *owner)?;
+            std::fs::remove_file(made).map_err(error)?;
+        }
+    }
+    // What everybody may write needs no mapping: what is made there belongs to whoever made it.
+    let (shared, _) = &folders[0];
+    std::fs::set_permissions(shared, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).map_err(error)?;
+    let mut policy = Policy::for_workspace(&folders[1].0);
+    (policy.write, policy.protect) = (vec![shared.clone()], Vec::new());
+    let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+    let made = shared.join("made");
+    let request = ExecRequest::new(["touch".to_owned(), made.display().to_string()]);
+    sandbox.exec(request).await.map_err(text)?;
+    equal(std::fs::metadata(&made).map_err(error)?.uid(), 1234)?;
+    drop(sandbox);
+    folders.iter().try_for_each(|(path, _)| std::fs::remove_dir_all(path)).map_err(error)
 }
 
 async fn placeholders() -> Result<(), String> {
