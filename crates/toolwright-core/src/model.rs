@@ -212,8 +212,36 @@ pub enum StopReason {
     StopSequence,
     /// The vendor's filter stepped in, or the model refused.
     Refusal,
+    /// It meant to call a tool, and the vendor could not read the call.
+    MalformedCall,
+    /// The vendor interrupted a long turn. The model goes on when it gets the conversation back.
+    Paused,
     /// Something this version does not know.
     Other,
+}
+
+impl StopReason {
+    /// What a person should know about an answer that ended so; `None` when it is whole.
+    ///
+    /// ```
+    /// use toolwright_core::StopReason;
+    ///
+    /// assert_eq!(StopReason::MaxTokens.warning(), Some("the answer was cut off at the token limit"));
+    /// assert_eq!(StopReason::EndTurn.warning(), None);
+    /// ```
+    pub fn warning(self) -> Option<&'static str> {
+        Some(match self {
+            StopReason::EndTurn | StopReason::ToolCalls | StopReason::StopSequence => return None,
+            StopReason::MaxTokens => "the answer was cut off at the token limit",
+            StopReason::ContextLength => "the answer was cut off: the conversation no longer fits the model",
+            StopReason::Refusal => "the model refused, or the vendor's filter stepped in",
+            StopReason::MalformedCall => {
+                "the model meant to call a tool, and the vendor could not read the call"
+            }
+            StopReason::Paused => "the vendor interrupted the answer",
+            StopReason::Other => "the model stopped for a reason that is not known",
+        })
+    }
 }
 
 /// Tokens read and written.

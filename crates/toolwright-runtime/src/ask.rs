@@ -72,6 +72,7 @@ async fn charged(
         usage: reply.usage,
         cost,
         duration: asked.elapsed(),
+        stop: reply.stop,
     })?;
     run.limits.spend(reply.usage, cost.unwrap_or(0.0)).map_err(|limit| refuse(run, limit))?;
     Ok(Ok(reply))

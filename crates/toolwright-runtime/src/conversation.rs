@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolwright_core::{CancelToken, Message, Model, ToolCall, ToolError};
+use toolwright_core::{CancelToken, Message, Model, StopReason, ToolCall, ToolError};
 
 use crate::batch;
 use crate::run::{Run, RunEnd};
@@ -57,7 +57,7 @@ impl Conversation {
     /// Takes up a conversation where another process left it. The run is one that [resumes](crate::RunBuilder::resume)
     /// the same state.
     pub fn resume(run: &Run, state: &RunState) -> Self {
-        let said = Said { recorded: state.messages.len(), messages: state.messages.clone() };
+        let said = Said { recorded: state.messages.len(), messages: state.messages.clone(), stop: None };
         Conversation { said, ..Conversation::new(run) }
     }
 
@@ -86,6 +86,11 @@ impl Conversation {
     /// What was said, for good.
     pub fn into_messages(self) -> Vec<Message> {
         self.said.messages
+    }
+
+    /// Why the model's last answer ended; `None` before there is one. See [`StopReason::warning`].
+    pub fn last_stop(&self) -> Option<StopReason> {
+        self.said.stop
     }
 
     /// Adds a message: what the user says, or the result of a pending call.
@@ -148,6 +153,8 @@ impl Conversation {
 pub(crate) struct Said {
     pub(crate) messages: Vec<Message>,
     recorded: usize,
+    /// Why the model's last answer ended.
+    pub(crate) stop: Option<StopReason>,
 }
 
 impl Said {

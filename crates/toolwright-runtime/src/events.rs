@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_core::{CallNote, ErrorInfo, Fingerprint, Message, ModelDelta, ToolResult, Usage};
+use toolwright_core::{CallNote, ErrorInfo, Fingerprint, Message, ModelDelta, StopReason, ToolResult, Usage};
 
 use crate::limits::LimitReached;
 use crate::time;
@@ -79,6 +79,9 @@ pub enum EventKind {
         /// How long it took.
         #[serde(with = "time::micros", rename = "duration_us")]
         duration: Duration,
+        /// Why it stopped.
+        #[serde(default)]
+        stop: StopReason,
     },
     /// A call began.
     CallStarted {

@@ -202,12 +202,17 @@ impl Talk<'_> {
                     continue;
                 }
                 calls = reply.message.tool_calls.clone();
+                self.said.stop = Some(reply.stop);
                 self.add(Message::Assistant(reply.message))?;
                 if let Err(limit) = spent {
                     self.limit_reached(limit)?;
                     return Ok(false);
                 }
                 if calls.is_empty() {
+                    // What was interrupted goes on once the model has its own words back.
+                    if reply.stop == StopReason::Paused {
+                        continue;
+                    }
                     return Ok(false);
                 }
             }
@@ -325,6 +330,7 @@ impl Talk<'_> {
             usage: reply.usage,
             cost: self.model.cost(&reply.usage),
             duration: asked.elapsed(),
+            stop: reply.stop,
         })?;
         Ok(Some(reply))
     }

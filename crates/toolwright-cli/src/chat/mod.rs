@@ -26,7 +26,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::mpsc;
 use toolwright::tools::AtHand;
-use toolwright::{Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, Secret, Toolset};
+use toolwright::{
+    Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, Secret, StopReason, Toolset,
+};
 
 use crate::args::Chat;
 use crate::prompt::printable;
@@ -298,7 +300,12 @@ impl Talk {
                 self.ui.say(DIM, "stopped; what there is stays, /rewind takes it back");
                 None
             }
-            Ok(Some(RunEnd::Done) | None) => None,
+            Ok(Some(RunEnd::Done) | None) => {
+                if let Some(warning) = self.conversation.last_stop().and_then(StopReason::warning) {
+                    self.ui.say(RED, warning);
+                }
+                None
+            }
             Ok(Some(end)) => Some(end),
             Err(error) => {
                 let cause =

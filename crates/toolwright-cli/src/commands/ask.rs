@@ -10,7 +10,7 @@ use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::tools::AtHand;
 use toolwright::{
     CallNote, Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, Policy, Run, RunBuilder,
-    RunEnd, RunError, Secret, ToolCall, call_text, completion, text,
+    RunEnd, RunError, Secret, StopReason, ToolCall, call_text, completion, text,
 };
 
 use crate::args::{Ask, PromptWay, UsingArgs};
@@ -64,8 +64,17 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
         answer = conversation.say(&*model, &what.prompt) => answer,
     };
     screen.end_line();
+    let stop = conversation.last_stop();
+    let warning = stop.and_then(StopReason::warning);
     let end = match answer {
-        Ok(end) => run.finish(end.unwrap_or(RunEnd::Done))?,
+        Ok(end) => {
+            let end = end.unwrap_or(RunEnd::Done);
+            let nothing = completion(conversation.messages()).trim().is_empty();
+            run.finish(match warning.filter(|_| nothing && end == RunEnd::Done) {
+                Some(warning) => RunEnd::Failed { message: format!("the model gave no answer: {warning}") },
+                None => end,
+            })?
+        }
         Err(error) => {
             let error = because(error);
             run.finish(RunEnd::Failed { message: error.root_cause().to_string() })?;
@@ -75,15 +84,21 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     let messages = conversation.into_messages();
     let mut out = std::io::stdout().lock();
     if json {
-        let answer = serde_json::json!({
+        let mut answer = serde_json::json!({
             "answer": completion(&messages), "end": end, "spent": run.spent(), "messages": messages
         });
+        if let (Some(serde_json::Value::Object(end)), Some(stop)) = (answer.get_mut("end"), stop) {
+            end.insert("stop".to_owned(), serde_json::to_value(stop)?);
+        }
         writeln!(out, "{answer}")?;
     } else if !screen.streams() {
         writeln!(out, "{}", completion(&messages))?;
     }
     if let Some(id) = recorded.filter(|_| !json) {
         eprintln!("\nrecorded as {id}: `toolwright view` shows it, `toolwright runs show` prints it");
+    }
+    if let Some(warning) = warning.filter(|_| end == RunEnd::Done) {
+        eprintln!("warning: {warning}");
     }
     match end {
         RunEnd::Done => Ok(()),

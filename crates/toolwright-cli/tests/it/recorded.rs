@@ -44,6 +44,36 @@ fn calm(folder: &Path, shown: &str) -> String {
 }
 
 #[test]
+fn why_an_answer_ended_is_told_and_kept() {
+    for (stop, text, exit, warning) in [
+        ("end_turn", "Half", 0, None),
+        ("max_tokens", "Half", 0, Some("warning: the answer was cut off at the token limit")),
+        (
+            "refusal",
+            "",
+            1,
+            Some("the model gave no answer: the model refused, or the vendor's filter stepped in"),
+        ),
+        ("malformed_call", "", 1, Some("the model gave no answer: the model meant to call a tool")),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let replies = format!("- {{text: {text:?}, stop: {stop}}}\n");
+        std::fs::write(folder.path().join("replies.yaml"), replies).unwrap();
+        let ask = ["ask", "Go", "--model", "scripted/replies.yaml"];
+        let shown = show_in(folder.path(), &ask, "");
+        assert!(shown.contains(&format!("exit {exit}")), "{stop}: {shown}");
+        assert!(warning.is_none_or(|warning| shown.contains(warning)), "{stop}: {shown}");
+        assert_eq!(shown.contains("warning"), exit == 0 && warning.is_some(), "{stop}: {shown}");
+        let events = std::fs::read_to_string(&runs(folder.path())[0]).unwrap();
+        assert!(events.contains(&format!("\"stop\":\"{stop}\"")), "{stop}: {events}");
+        let shown = show_in(folder.path(), &[&ask[..], &["--json"]].concat(), "");
+        let status = if exit == 0 { "done" } else { "failed" };
+        assert!(shown.contains(&format!("\"status\":\"{status}\"")), "{stop}: {shown}");
+        assert!(shown.contains(&format!("\"stop\":\"{stop}\"")), "{stop}: {shown}");
+    }
+}
+
+#[test]
 fn a_run_is_recorded_for_its_owner_alone_and_can_be_looked_at() {
     let folder = folder();
     let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));

@@ -97,6 +97,53 @@ fn recorded_replies_decode_alike_whole_and_streamed() {
     }
 }
 
+/// Why a reply ended is the same word whoever says it.
+#[test]
+fn why_a_reply_ended_is_known() {
+    let anthropic = |stop: &str| json!({"type": "message", "role": "assistant", "stop_reason": stop, "content": [{"type": "text", "text": "I"}]});
+    let google =
+        |stop: &str| json!({"candidates": [{"content": {"parts": [{"text": "I"}]}, "finishReason": stop}]});
+    let bedrock = |stop: &str| {
+        json!({"output": {"message": {"role": "assistant", "content": [{"text": "I"}]}},
+        "stopReason": stop})
+    };
+    let chat = |stop: &str| json!({"choices": [{"message": {"content": "I"}, "finish_reason": stop}]});
+    for (name, body, stop) in [
+        ("anthropic", anthropic("pause_turn"), StopReason::Paused),
+        ("anthropic", anthropic("max_tokens"), StopReason::MaxTokens),
+        ("anthropic", anthropic("refusal"), StopReason::Refusal),
+        ("google", google("MALFORMED_FUNCTION_CALL"), StopReason::MalformedCall),
+        ("google", google("SAFETY"), StopReason::Refusal),
+        ("google", json!({"promptFeedback": {"blockReason": "SAFETY"}}), StopReason::Refusal),
+        ("bedrock", bedrock("malformed_tool_use"), StopReason::MalformedCall),
+        ("bedrock", bedrock("guardrail_intervened"), StopReason::Refusal),
+        ("openai-chat", chat("length"), StopReason::MaxTokens),
+        ("openai-chat", chat("content_filter"), StopReason::Refusal),
+    ] {
+        assert_eq!(whole(name, &body).unwrap().stop, stop, "{name}: {body}");
+    }
+}
+
+/// The model goes on where it was interrupted when it gets its own words back, and nothing else.
+#[test]
+fn an_interrupted_turn_goes_back_as_it_came() {
+    let search =
+        json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}});
+    let body = json!({"type": "message", "role": "assistant", "stop_reason": "pause_turn", "content": [
+        {"type": "text", "text": "I search."}, search]});
+    let reply = whole("anthropic", &body).unwrap();
+    assert_eq!(reply.stop, StopReason::Paused);
+    let said = [Message::user("x"), Message::Assistant(reply.message), Message::assistant("Found.")];
+    for (messages, last) in [(2, search), (3, json!({"type": "text", "text": "Found."}))] {
+        let conversation = Conversation::of(said.iter().take(messages).cloned());
+        let wire = vendor("anthropic").wire;
+        let body = wire.encode(target("anthropic"), &conversation.request(), Delivery::Whole).unwrap();
+        let sent = body["messages"].as_array().unwrap();
+        assert_eq!((sent.len(), &sent[1]["role"]), (2, &json!("assistant")));
+        assert_eq!(sent[1]["content"].as_array().unwrap().last(), Some(&last));
+    }
+}
+
 fn check_echo(name: &str, reply: ModelReply, echo: Option<&Value>, what: &str) {
     let Some(echo) = echo else { return };
     let mut conversation = conversation();

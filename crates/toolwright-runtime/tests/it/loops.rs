@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolwright_core::{Message, ModelErrorKind, ToolChoice};
+use toolwright_core::{Message, ModelErrorKind, StopReason, ToolChoice};
 use toolwright_models::{Reply, ScriptedModel};
-use toolwright_runtime::{LimitKind, Limits, Loop, Policy, Run, RunEnd, RunError, ToolCalls};
+use toolwright_runtime::{EventKind, LimitKind, Limits, Loop, Policy, Run, RunEnd, RunError, ToolCalls};
 use toolwright_testkit::exchange::{Player, Recorder};
 
 use crate::support::{Ears, Growing, add, plain, sleeper, tools};
@@ -30,6 +30,34 @@ async fn the_loop_goes_on_until_the_model_asks_for_nothing() {
     );
     assert_eq!(run.spent().turns, 2);
     ears.check();
+}
+
+#[tokio::test]
+async fn what_the_vendor_interrupted_goes_on_within_the_limits() {
+    let paused = || Reply { stop: Some(StopReason::Paused), ..Reply::text("I search.").with_usage(1, 1) };
+    let model = ScriptedModel::new([paused(), paused(), Reply::text("Found.").expecting("I search.")]);
+    let ears = Ears::default();
+    let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
+    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let said: Vec<String> = outcome.messages.iter().map(|message| message.text()).collect();
+    assert_eq!(said, ["go", "I search.", "I search.", "Found."]);
+    assert_eq!(outcome.end, Some(RunEnd::Done));
+    let stops: Vec<StopReason> = ears
+        .events()
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::ModelReplied { stop, .. } => Some(stop),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(stops, [StopReason::Paused, StopReason::Paused, StopReason::EndTurn]);
+
+    let limits = Limits { turns: Some(3), ..Limits::default() };
+    let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
+    let model = ScriptedModel::repeating([paused()]);
+    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::Turns));
+    assert_eq!(run.spent().turns, 3);
 }
 
 #[tokio::test]

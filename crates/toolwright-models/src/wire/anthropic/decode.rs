@@ -247,6 +247,7 @@ fn stop(reason: &str) -> StopReason {
         "max_tokens" => StopReason::MaxTokens,
         "stop_sequence" => StopReason::StopSequence,
         "refusal" => StopReason::Refusal,
+        "pause_turn" => StopReason::Paused,
         "model_context_window_exceeded" => StopReason::ContextLength,
         _ => StopReason::Other,
     }

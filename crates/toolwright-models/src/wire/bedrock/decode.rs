@@ -204,6 +204,7 @@ fn stop(reason: &str) -> StopReason {
         "stop_sequence" => StopReason::StopSequence,
         "guardrail_intervened" | "content_filtered" => StopReason::Refusal,
         "model_context_window_exceeded" => StopReason::ContextLength,
+        "malformed_tool_use" => StopReason::MalformedCall,
         _ => StopReason::Other,
     }
 }

@@ -123,6 +123,7 @@ fn stop(reason: &str) -> StopReason {
         "MAX_TOKENS" => StopReason::MaxTokens,
         "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY"
         | "LANGUAGE" => StopReason::Refusal,
+        "MALFORMED_FUNCTION_CALL" => StopReason::MalformedCall,
         _ => StopReason::Other,
     }
 }
