@@ -13,7 +13,7 @@ use toolwright::{Limits, Policy, RunBuilder, ToolError};
 use crate::answers::Later;
 use crate::prompt::Terminal;
 use crate::report::Usage;
-use crate::{commands, models, prompt, report, tokens, toolbox};
+use crate::{commands, models, prompt, report, tokens, toolbox, unset};
 
 /// Where approved definitions of the tools of MCP servers are kept.
 const LOCK: &str = "tools.lock";
@@ -66,9 +66,15 @@ pub fn exists(path: &Path) -> anyhow::Result<()> {
 
 /// Loads a file for running. Its problems are in the error.
 pub fn open(path: &Path) -> anyhow::Result<Loaded> {
+    open_with(path, |host| host)
+}
+
+/// The same, with more to lend to the file.
+pub fn open_with(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
     exists(path)?;
     let later = Later::default();
     let host = models::lend(host(MissingEnv::Error, later.clone())?, later.models.clone());
+    let host = unset::ask(path, lend(host))?;
     let loaded = load(path, &host).map_err(|error| report::refused(error.problems()))?;
     let _ = later.models.set(models::named(Some(&loaded))?);
     if let Some(section) = loaded.section("policy") {
@@ -87,7 +93,8 @@ pub fn host(missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let set = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
-    let named: HashMap<String, String> = parse_dotenv(&dotenv).into_iter().collect();
+    let dotenv = parse_dotenv(&dotenv, |name| std::env::var(name).ok());
+    let named: HashMap<String, String> = dotenv.iter().cloned().collect();
     let data =
         DataTools::new(&folder, move |name| std::env::var(name).ok().or_else(|| named.get(name).cloned()));
     // What is set already wins over the file, as the later entry does here.
@@ -95,11 +102,11 @@ pub fn host(missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
         .builtins(toolbox::all()?)
         .imports(importer(data, later))
         .applies(file::APPLIED.iter().copied())
-        .environment(parse_dotenv(&dotenv))
+        .environment(dotenv)
         .environment(set)
         .missing_env(missing)
         .variable("UserName", user)
-        .variable("OS", std::env::consts::OS)
+        .variable("OS", system())
         .variable("CurrentDate", today())
         .variable("WorkDir", folder.to_string_lossy())
         .work_dir(folder.clone()))
@@ -170,6 +177,16 @@ fn importer(data: DataTools, later: Later) -> Importer {
             eprintln!("`{tool}` of the server `{server}` is not what {LOCK} approved, and is left out:");
             changes.iter().for_each(|change| eprintln!("    {}", prompt::printable(change)));
         })
+}
+
+/// The operating system by the name it gives itself, which is what files compare with.
+fn system() -> &'static str {
+    match std::env::consts::OS {
+        "linux" => "Linux",
+        "macos" => "Darwin",
+        "windows" => "Windows",
+        other => other,
+    }
 }
 
 /// The date as files see it, in UTC.

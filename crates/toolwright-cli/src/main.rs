@@ -25,6 +25,7 @@ mod runs;
 mod sandboxes;
 mod tokens;
 mod toolbox;
+mod unset;
 mod version;
 mod view;
 

@@ -345,6 +345,8 @@ pub(crate) struct SlotInfo {
     pub(crate) name: Symbol,
     pub(crate) hash: u64,
     pub(crate) kind: SlotKind,
+    /// Where a name of the scope is used first.
+    pub(crate) first: Span,
 }
 
 pub(crate) enum SlotKind {

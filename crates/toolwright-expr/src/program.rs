@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ast::{Body, Code, SlotKind, Stmt, StmtKind, Target};
-use crate::error::Error;
+use crate::error::{Error, Span};
 use crate::eval::Eval;
 use crate::fuel::Limits;
 use crate::host::Scope;
@@ -76,6 +76,11 @@ impl Script {
     /// Names the script takes from its scope, built-ins it uses and names it assigns included.
     pub fn references(&self) -> impl Iterator<Item = &str> {
         references(&self.code)
+    }
+
+    /// The same names, each with the place where it is used first.
+    pub fn places(&self) -> impl Iterator<Item = (&str, Span)> {
+        places(&self.code)
     }
 
     /// Names the script assigns outside its functions, wherever that happens.
@@ -155,5 +160,10 @@ pub(crate) fn check_output(eval: &Eval<'_>, value: &Value) -> Result<(), Error> 
 }
 
 pub(crate) fn references(code: &Code) -> impl Iterator<Item = &str> {
-    code.slots.iter().filter(|slot| matches!(slot.kind, SlotKind::Global(_))).map(|slot| &*slot.name)
+    places(code).map(|(name, _)| name)
+}
+
+pub(crate) fn places(code: &Code) -> impl Iterator<Item = (&str, Span)> {
+    let names = code.slots.iter().filter(|slot| matches!(slot.kind, SlotKind::Global(_)));
+    names.map(|slot| (&*slot.name, slot.first))
 }

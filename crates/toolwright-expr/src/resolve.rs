@@ -11,7 +11,7 @@ use crate::ast::{
     Argument, Body, Code, CodeParam, Comprehension, DictItem, Expr, FPart, Function, Item, Kind, Operand,
     Operands, ParamKind, SlotInfo, SlotKind, Stmt, StmtKind, Symbol, Target,
 };
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Span};
 use crate::value::Value;
 
 /// Completes an expression that stands alone.
@@ -68,7 +68,8 @@ impl Frame {
 
     fn slot(&mut self, name: &Symbol, kind: SlotKind) -> u32 {
         let index = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-        self.slots.push(SlotInfo { name: name.clone(), hash: crate::value::hash_text(name), kind });
+        let (name, hash) = (name.clone(), crate::value::hash_text(name));
+        self.slots.push(SlotInfo { name, hash, kind, first: Span::default() });
         index
     }
 
@@ -147,22 +148,25 @@ impl Resolver {
     }
 
     /// The slot a name means in the innermost frame.
-    fn lookup(&mut self, name: &Symbol) -> u32 {
+    fn lookup(&mut self, name: &Symbol, span: Span) -> u32 {
         let innermost = self.frames.len().saturating_sub(1);
-        self.lookup_in(innermost, name)
+        self.lookup_in(innermost, name, span)
     }
 
-    fn lookup_in(&mut self, index: usize, name: &Symbol) -> u32 {
+    fn lookup_in(&mut self, index: usize, name: &Symbol, span: Span) -> u32 {
         if let Some(slot) = self.frames.get(index).and_then(|frame| frame.find(name)) {
             return slot;
         }
         if index == 0 {
             let Some(frame) = self.frames.first_mut() else { return 0 };
             let slot = frame.slot(name, SlotKind::Global(crate::builtins::lookup(name)));
+            if let Some(info) = frame.slots.last_mut() {
+                info.first = span;
+            }
             frame.names.insert(name.clone(), slot);
             return slot;
         }
-        let outer = self.lookup_in(index - 1, name);
+        let outer = self.lookup_in(index - 1, name, span);
         self.capture(index - 1, outer);
         let Some(frame) = self.frames.get_mut(index) else { return 0 };
         let slot = frame.slot(name, SlotKind::Outer);
@@ -203,7 +207,7 @@ impl Resolver {
             Kind::Const(_) | Kind::Slot(_) => Info::LEAF,
             Kind::Name(name) => {
                 let name = std::mem::take(name);
-                expr.kind = Kind::Slot(self.lookup(&name));
+                expr.kind = Kind::Slot(self.lookup(&name, span));
                 Info::LEAF
             }
             Kind::Binary(binary) => {
@@ -539,9 +543,9 @@ impl Resolver {
 
     fn target(&mut self, target: &mut Target) -> Result<u64, Error> {
         Ok(match target {
-            Target::Name(name, _) => {
-                let name = std::mem::take(name);
-                *target = Target::Slot(self.lookup(&name));
+            Target::Name(name, span) => {
+                let (name, span) = (std::mem::take(name), *span);
+                *target = Target::Slot(self.lookup(&name, span));
                 1
             }
             Target::Slot(_) => 1,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 
-use crate::ast::{Code, Expr, Kind as ExprKind, Symbol};
+use crate::ast::{Body, Code, Expr, Kind as ExprKind, Symbol};
 use crate::error::{Error, Span};
 use crate::eval::{Eval, alone};
 use crate::fuel::{Fuel, Limits};
 use crate::host::Scope;
 use crate::lexer::{Dialect, MAX_SOURCE, is_word};
 use crate::parser::{Parser, is_allowed_name};
-use crate::program::{check_output, references, run};
+use crate::program::{check_output, places, run};
 use crate::resolve;
 use crate::value::{Value, hash_text};
 
@@ -124,24 +124,58 @@ impl Template {
 
     /// Names the template takes from its scope, built-ins it uses included. A name may come more than once.
     pub fn references(&self) -> Vec<&str> {
-        let parts = match &self.kind {
-            Kind::Static(_) => &[],
-            Kind::Single(part) => std::slice::from_ref(part),
-            Kind::Mixed(parts) => parts.as_slice(),
-        };
+        self.places().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// The same names, each with the place where a piece of code uses it first.
+    pub fn places(&self) -> Vec<(&str, Span)> {
         let mut names = Vec::new();
-        for part in parts {
+        for part in self.parts() {
             match part {
                 Part::Text(_) => {}
-                Part::Variable(variable) => names.push(variable.name.as_str()),
-                Part::Code(code) => names.extend(references(code)),
+                Part::Variable(variable) => names.push((variable.name.as_str(), variable.span())),
+                Part::Code(code) => names.extend(places(code)),
             }
         }
         names
     }
+
+    /// The pieces, in their order, when there is code among them.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        self.parts().iter().map(|part| match part {
+            Part::Text(text) => Piece::Text(text),
+            Part::Variable(variable) => Piece::Code(variable.span()),
+            Part::Code(code) => match &code.body {
+                Body::Expr(expr) => Piece::Code(expr.span),
+                _ => Piece::Code(Span::default()),
+            },
+        })
+    }
+
+    fn parts(&self) -> &[Part] {
+        match &self.kind {
+            Kind::Static(_) => &[],
+            Kind::Single(part) => std::slice::from_ref(part),
+            Kind::Mixed(parts) => parts,
+        }
+    }
+}
+
+/// A piece of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'t> {
+    /// Text as it is, with escapes undone.
+    Text(&'t str),
+    /// An expression: where it stands in the template, without `${` and `}`.
+    Code(Span),
 }
 
 impl Variable {
+    fn span(&self) -> Span {
+        let start = self.start as usize;
+        Span::new(start, start + self.name.len())
+    }
+
     #[inline]
     fn value(&self, scope: &dyn Scope) -> Option<Value> {
         scope.get_hashed(&self.name, self.hash)
@@ -150,9 +184,7 @@ impl Variable {
     /// The general way, for a name the scope does not know: a built-in, or an error that says what is near.
     #[cold]
     fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, Error> {
-        let start = self.start as usize;
-        let span = Span::new(start, start + self.name.len());
-        let expr = Expr { kind: ExprKind::Name(self.name.clone()), span, height: 1 };
+        let expr = Expr { kind: ExprKind::Name(self.name.clone()), span: self.span(), height: 1 };
         let code = resolve::expression(expr)?;
         run(&mut Eval::new(&code, scope, limits), &code)
     }
@@ -295,5 +327,24 @@ mod tests {
     fn references_name_what_the_scope_must_offer() {
         let template = Template::compile("${a.b} ${[i for i in c if len(i)]} ${(d for d in a)}").unwrap();
         assert_eq!(template.references(), ["a", "c", "len", "a"]);
+    }
+
+    #[test]
+    fn places_are_those_of_the_names_not_of_words_that_look_like_them() {
+        let text = "a ${'a' + f'{b}'} ${[c for c in 'x'] + c} ${ d } ${(x.e for x in e)}";
+        let template = Template::compile(text).unwrap();
+        let places: Vec<_> = template.places().into_iter().map(|(name, at)| (name, at.start)).collect();
+        let want = [("b", "{b}'}"), ("c", "c} $"), ("d", "d }"), ("e", "e)}")];
+        let want: Vec<_> = want.iter().map(|(name, rest)| (*name, text.find(rest).unwrap())).collect();
+        assert_eq!(places.len(), want.len());
+        for ((name, at), (wanted, start)) in places.into_iter().zip(want) {
+            // In an f-string the field is known, not the name inside it.
+            assert!(name == wanted && (at as usize).abs_diff(start) <= 1, "{name} at {at}, not {start}");
+        }
+        let pieces = template.pieces().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text),
+            Piece::Code(_) => None,
+        });
+        assert_eq!(pieces.collect::<Vec<_>>(), ["a ", " ", " ", " "]);
     }
 }

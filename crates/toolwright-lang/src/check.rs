@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use toolwright_core::schema::{Schema, Strictness};
 use toolwright_core::{nearest, text};
-use toolwright_expr::{Limits, Value, is_builtin};
+use toolwright_expr::{Limits, Span, Value, is_builtin};
 
 use crate::build::FlowInfo;
 use crate::diag::{Diagnostic, Found, Place, Severity};
@@ -88,7 +88,11 @@ impl Checker<'_> {
                 known.last = true;
             }
             self.step(&statement.step, known);
-            for (place, message, hint) in slips::of_step(statement, &known.names, &self.env) {
+            let harmless = |name: &str| {
+                let input = known.inputs.iter().find(|input| *input.name == *name);
+                input.is_some_and(|input| input.kind.holds_no_code()) && !known.stored.contains(name)
+            };
+            for (place, message, hint) in slips::of_step(statement, &known.names, &self.env, &harmless) {
                 self.add(Severity::Warning, place, message, Some(hint));
             }
             if let Some(name) = &statement.store_as {
@@ -100,9 +104,9 @@ impl Checker<'_> {
 
     fn step(&mut self, step: &Step, known: &mut Known) {
         step.snippets(&mut |snippet| {
-            let names: Vec<String> = snippet.template.references().into_iter().map(str::to_owned).collect();
-            let code = snippet.source.find("${").map_or(0, |at| at + 2);
-            names.iter().for_each(|name| self.name(name, &snippet.source, code, snippet.place, known));
+            for (name, at) in snippet.template.places() {
+                self.name(name, at, &snippet.source, snippet.place, known);
+            }
         });
         match step {
             Step::Eval(_) => {}
@@ -139,11 +143,11 @@ impl Checker<'_> {
     fn script(&mut self, step: &ScriptStep, known: &Known) {
         let assigned = step.script.assigned();
         let tools: Vec<&str> = step.tools.iter().map(|tool| &*tool.name).collect();
-        for name in step.script.references() {
+        for (name, at) in step.script.places() {
             if assigned.contains(&name) || tools.contains(&name) {
                 continue;
             }
-            self.name(name, &step.source, 0, step.place, known);
+            self.name(name, at, &step.source, step.place, known);
         }
     }
 
@@ -155,8 +159,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a name that is not known. `source` is the text at `whole`, in which code begins at `code`.
-    fn name(&mut self, name: &str, source: &str, code: usize, whole: Place, known: &Known) {
+    /// Reports a name that is not known. `at` is where it stands in `source`, the text at `whole`.
+    fn name(&mut self, name: &str, at: Span, source: &str, whole: Place, known: &Known) {
         if self.is_known(name, known) {
             return;
         }
@@ -164,13 +168,8 @@ impl Checker<'_> {
             "_" => "`_` has no value here: nothing came before".to_owned(),
             _ => format!("nothing defines `{}`", text::clip(name, 80)),
         };
-        let place = match find_word(source, code, name) {
-            Some(at) => {
-                let file = self.loaded.problems.sources.text(whole.file);
-                yaml::within(file, whole, source, at, at + name.len())
-            }
-            None => whole,
-        };
+        let file = self.loaded.problems.sources.text(whole.file);
+        let place = yaml::within(file, whole, source, at.start as usize, at.end as usize);
         let hint = slips::of_name(name, known.key).or_else(|| self.near(name, known));
         self.add(Severity::Error, place, message, hint);
     }
@@ -353,14 +352,4 @@ fn stored(body: &Body) -> BTreeSet<Arc<str>> {
         statement.step.bodies().into_iter().for_each(|body| names.extend(stored(body)));
     }
     names
-}
-
-/// Where a name first stands alone in a text, from `code` on.
-fn find_word(text: &str, code: usize, name: &str) -> Option<usize> {
-    let part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(name).map(|(at, _)| at).filter(|at| *at >= code).find(|at| {
-        let before = text.get(..*at).and_then(|before| before.chars().next_back());
-        let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
-        !before.is_some_and(|c| part(c) || c == '.') && !after.is_some_and(part)
-    })
 }

@@ -1,7 +1,5 @@
 //! `env`: the variables a file declares, where their values come from, and which are secret.
 
-use std::path::{Path, PathBuf};
-
 use toolwright_core::Secret;
 use toolwright_expr::{Limits, Value};
 
@@ -35,7 +33,7 @@ pub(crate) fn declared(problems: &mut Problems, root: &Node, host: &Host) -> Vec
 /// The declared variables, the secret values, and the value of `env` in expressions.
 pub(crate) fn read(problems: &mut Problems, root: &Node, host: &Host) -> (Vec<Variable>, Vec<Secret>, Value) {
     let mut visible: Vec<(String, Value)> =
-        host.variables.iter().map(|(name, value)| (name.clone(), Value::str(value.as_str()))).collect();
+        host.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let (mut variables, mut secrets) = (Vec::new(), Vec::new());
     let empty = Vec::new();
     let entries = match root.get("env").map(|node| &node.data) {
@@ -47,10 +45,10 @@ pub(crate) fn read(problems: &mut Problems, root: &Node, host: &Host) -> (Vec<Va
         let flag = |key: &str| node.get(key).and_then(shape::flag).unwrap_or(false);
         let description = node.get("description").filter(|node| node.text().is_some());
         let description = description.and_then(|node| describe(problems, node, &visible));
-        let value = host.environment.get(&name).filter(|value| !value.is_empty());
+        let value = host.environment.get(&name);
         match value {
             Some(value) => {
-                if flag("secret") {
+                if flag("secret") && !value.is_empty() {
                     secrets.push(Secret::new(value.as_str()));
                 }
                 visible.push((name.clone(), Value::str(value.as_str())));
@@ -88,54 +86,4 @@ fn describe(problems: &mut Problems, node: &Node, visible: &[(String, Value)]) -
             None
         }
     }
-}
-
-/// The `.env` file in use: in `folder` or the nearest folder above it that has one.
-pub fn find_dotenv(folder: &Path) -> Option<PathBuf> {
-    folder.ancestors().map(|folder| folder.join(".env")).find(|file| file.is_file())
-}
-
-/// The variables of a `.env` file's text: `NAME=value` lines, `export`, quotes and comments as usual.
-///
-/// ```
-/// let text = "# keys\nexport A=1\nB='two words' # note\nC=\"x\\ny\"\n";
-/// let variables = toolwright_lang::parse_dotenv(text);
-/// assert_eq!(variables, [("A".into(), "1".into()), ("B".into(), "two words".into()), ("C".into(), "x\ny".into())]);
-/// ```
-pub fn parse_dotenv(text: &str) -> Vec<(String, String)> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
-        .filter_map(|line| {
-            let line = line.strip_prefix("export ").unwrap_or(line);
-            let (name, value) = line.split_once('=')?;
-            let name = name.trim();
-            let fine = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            fine.then(|| (name.to_owned(), unquote(value.trim())))
-        })
-        .collect()
-}
-
-fn unquote(value: &str) -> String {
-    if let Some(rest) = value.strip_prefix('\'') {
-        return rest.split('\'').next().unwrap_or_default().to_owned();
-    }
-    if let Some(rest) = value.strip_prefix('"') {
-        let mut out = String::new();
-        let mut chars = rest.chars();
-        while let Some(c) = chars.next() {
-            match c {
-                '"' => break,
-                '\\' => match chars.next() {
-                    Some('n') => out.push('\n'),
-                    Some('t') => out.push('\t'),
-                    Some('r') => out.push('\r'),
-                    Some(other) => out.push(other),
-                    None => out.push('\\'),
-                },
-                c => out.push(c),
-            }
-        }
-        return out;
-    }
-    value.split(" #").next().unwrap_or_default().trim_end().to_owned()
 }

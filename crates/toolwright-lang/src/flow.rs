@@ -29,10 +29,10 @@ pub(crate) struct FlowTool {
 
 impl FlowTool {
     fn frame(&self, mut arguments: Json) -> Frame<'static> {
-        let mut given = |name: &str| arguments.get_mut(name).map(|value| Value::from(value.take()));
         let mut variables = Vec::with_capacity(self.inputs.len() + 2);
         for input in self.inputs.iter() {
-            let value = given(&input.name).or_else(|| input.default.as_ref().map(Value::from_json));
+            let given = arguments.get_mut(&*input.name).map(Json::take);
+            let value = given.or_else(|| input.default.clone()).map(|value| input.kind.value(value));
             variables.extend(value.map(|value| (input.name.clone(), value)));
         }
         Frame { variables, outer: None }

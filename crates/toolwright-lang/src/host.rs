@@ -112,7 +112,7 @@ pub struct Host {
     pub(crate) toolkits: HashMap<String, Vec<String>>,
     pub(crate) imports: Option<Arc<dyn Imports>>,
     pub(crate) models: Option<Models>,
-    pub(crate) variables: IndexMap<String, String>,
+    pub(crate) variables: IndexMap<String, toolwright_expr::Value>,
     pub(crate) environment: HashMap<String, String>,
     pub(crate) work_dir: Option<PathBuf>,
     pub(crate) limits: FlowLimits,
@@ -188,7 +188,14 @@ impl Host {
     /// A variable that every file sees as `${env.NAME}`, declared or not.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.variables.insert(name.into(), value.into());
+        self.variables.insert(name.into(), toolwright_expr::Value::str(value.into()));
+        self
+    }
+
+    /// The command line that started a file's batch program, which it sees as `${env.CLI_ARGS}`.
+    #[must_use]
+    pub fn arguments(mut self, arguments: &Value) -> Self {
+        self.variables.insert("CLI_ARGS".to_owned(), toolwright_expr::Value::from_json(arguments));
         self
     }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolwright_core::{ToolError, text};
 
+use crate::template;
+
 /// How deep types may be nested.
 const MAX_DEPTH: usize = 16;
 
@@ -28,7 +30,7 @@ pub(crate) enum Type {
     Boolean,
     Any,
     List(Option<Box<Type>>),
-    /// The types of keys and of values. Keys stay text, as arguments are JSON, but must be readable as their type.
+    /// The types of keys and of values. Keys are text on their way, as arguments are JSON; a flow sees them as their type.
     Dict(Option<Box<(Type, Type)>>),
     Literal(Vec<String>),
 }
@@ -107,9 +109,45 @@ impl Type {
         }
     }
 
+    /// Whether values of the type cannot smuggle a program into another one: numbers, and texts the file itself lists.
+    pub(crate) fn holds_no_code(&self) -> bool {
+        matches!(self, Type::Integer | Type::Number | Type::Boolean | Type::Literal(_))
+    }
+
     /// Reads one argument, or says what is wrong and where.
     pub(crate) fn read(&self, value: Value, at: &str) -> Result<Value, String> {
         self.read_at(value, at, Place::Top)
+    }
+
+    /// An argument that was read, as expressions see it: keys of dicts are of their type.
+    pub(crate) fn value(&self, json: Value) -> toolwright_expr::Value {
+        use toolwright_expr::Value as Seen;
+        match (self, json) {
+            (Type::List(Some(item)), Value::Array(items)) if item.has_typed_keys() => {
+                Seen::list(items.into_iter().map(|value| item.value(value)).collect())
+            }
+            (Type::Dict(Some(types)), Value::Object(map)) if self.has_typed_keys() => {
+                let (keys, values) = &**types;
+                // A default that does not fit its type keeps its keys.
+                let key = |text: &str| keys.read_at(text.into(), "key", Place::Inside).ok();
+                let pair = |(text, value): (String, Value)| {
+                    let key = key(&text).map_or_else(|| Seen::str(text.as_str()), Seen::from);
+                    (key, values.value(value))
+                };
+                template::dict(map.into_iter().map(pair).collect()).unwrap_or(Seen::None)
+            }
+            (_, json) => Seen::from(json),
+        }
+    }
+
+    fn has_typed_keys(&self) -> bool {
+        match self {
+            Type::List(Some(item)) => item.has_typed_keys(),
+            Type::Dict(Some(types)) => {
+                matches!(types.0, Type::Integer | Type::Number | Type::Boolean) || types.1.has_typed_keys()
+            }
+            _ => false,
+        }
     }
 
     /// Whether a value is of the type as it is, so that reading it would change nothing.
@@ -396,6 +434,18 @@ mod tests {
         check("literal:a|b", json!("a"), Some(json!("a")));
         check("literal:1|2", json!(1), None);
         check("any", json!([null]), Some(json!([null])));
+    }
+
+    #[test]
+    fn keys_are_seen_as_their_type() {
+        let seen = |word: &str, json: Value| {
+            let kind = Type::parse(word).unwrap();
+            format!("{:?}", kind.value(kind.read(json, "x").unwrap()))
+        };
+        assert_eq!(seen("dict[int, str]", json!({"1": "one", "2.0": "two"})), "{1: 'one', 2: 'two'}");
+        assert_eq!(seen("list[dict[float, int]]", json!([{"1": 2}])), "[{1.0: 2}]");
+        assert_eq!(seen("dict[str, dict[bool, any]]", json!({"1": {"yes": null}})), "{'1': {True: None}}");
+        assert_eq!(seen("dict[str, int]", json!({"1": 2})), "{'1': 2}");
     }
 
     #[test]

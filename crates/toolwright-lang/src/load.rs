@@ -70,13 +70,35 @@ pub struct Loaded {
 }
 
 /// A section that this crate only carries: `models`, `policy`, `limits`, `sandbox` or `resources`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Section {
     /// What it holds.
     pub value: Json,
     /// Where it stands, as `file:line:column`.
     pub place: String,
-    at: Place,
+    node: Node,
+}
+
+impl Section {
+    /// The place of what a message names, key by key: `fast`, then `price`. The section itself when it names nothing.
+    fn named(&self, message: &str) -> Place {
+        let (mut node, mut place) = (&self.node, self.node.place);
+        for word in message.split('`').skip(1).step_by(2).flat_map(|words| words.split('.')) {
+            let found = match &node.data {
+                Data::Map(entries) => entries.iter().find(|(key, _)| key.is_key(word)),
+                _ => None,
+            };
+            if let Some((key, value)) = found {
+                (node, place) = (value, key.place);
+            } else if let Data::List(items) = &node.data
+                && let Some(item) =
+                    items.iter().find(|item| item.get("name").is_some_and(|name| name.is_key(word)))
+            {
+                (node, place) = (item, item.place);
+            }
+        }
+        place
+    }
 }
 
 impl Loaded {
@@ -115,9 +137,11 @@ impl Loaded {
         self.sections.get(name)
     }
 
-    /// A problem with such a section, found by whoever knows what it should hold.
+    /// A problem with such a section, found by whoever knows what it should hold. It stands where the key is that the message
+    /// names in backquotes.
     pub fn problem_in(&self, section: &Section, message: impl Into<String>) -> Diagnostic {
-        self.problems.sources.diagnostic(Severity::Error, section.at, message.into(), None)
+        let message = message.into();
+        self.problems.sources.diagnostic(Severity::Error, section.named(&message), message, None)
     }
 
     /// The environment variables the file declares.
@@ -178,7 +202,7 @@ impl Loaded {
             ["models", "policy", "limits", "sandbox", "resources"].into_iter().filter_map(|name| {
                 let node = root.get(name)?;
                 let (value, place) = (node.to_json(), problems.sources.locate(node.place));
-                Some((name, Section { value, place, at: node.place }))
+                Some((name, Section { value, place, node: node.clone() }))
             });
         let sections = sections.collect();
         for name in ["policy", "limits", "sandbox"] {

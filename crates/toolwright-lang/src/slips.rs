@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use toolwright_core::text::head;
-use toolwright_expr::Value;
+use toolwright_expr::{Piece, Value};
 
 use crate::diag::Place;
 use crate::step::call::{Call, Param};
 use crate::step::{Statement, Step};
-use crate::template::Document;
+use crate::template::{Document, Snippet};
 
 /// Where, what, and what to do about it.
 type Slip = (Place, String, String);
@@ -29,14 +29,20 @@ const PROGRAMS: [(&str, &str); 4] = [
 /// How far a name is looked for behind a brace.
 const LONGEST_NAME: usize = 100;
 
-/// The slips of one statement, those of the bodies inside left out.
-pub(crate) fn of_step(statement: &Statement, names: &BTreeSet<Arc<str>>, env: &[String]) -> Vec<Slip> {
+/// The slips of one statement, those of the bodies inside left out. `harmless`: names whose values hold no code of another
+/// language, as numbers do.
+pub(crate) fn of_step(
+    statement: &Statement,
+    names: &BTreeSet<Arc<str>>,
+    env: &[String],
+    harmless: &dyn Fn(&str) -> bool,
+) -> Vec<Slip> {
     let mut slips = Vec::new();
     match &statement.step {
         Step::Eval(document) => texts(document, statement.place, names, &mut slips),
         Step::Call(call) => {
             call.params.iter().for_each(|param| texts(&param.value, param.place, names, &mut slips));
-            slips.extend(program_text(call));
+            slips.extend(program_text(call, harmless));
         }
         Step::Each(each) => {
             if let Document::Fixed(Value::Str(text)) = &each.over
@@ -49,11 +55,16 @@ pub(crate) fn of_step(statement: &Statement, names: &BTreeSet<Arc<str>>, env: &[
         _ => {}
     }
     statement.step.snippets(&mut |snippet| {
-        braces(&snippet.source, snippet.place, names, &mut slips);
+        // Braces in code have their own meaning there: f-strings, `format`, dicts.
+        for piece in snippet.template.pieces() {
+            if let Piece::Text(text) = piece {
+                braces(text, snippet.place, names, &mut slips);
+            }
+        }
         if !snippet.template.references().contains(&"env") || names.contains("env") {
             return;
         }
-        for name in fields_of("env", &snippet.source) {
+        for name in codes(snippet).flat_map(|code| fields_of("env", code)) {
             if !METHODS.contains(&name) && !env.iter().any(|known| known == name) {
                 let message = format!("`env` has no `{name}`");
                 let hint =
@@ -66,22 +77,30 @@ pub(crate) fn of_step(statement: &Statement, names: &BTreeSet<Arc<str>>, env: &[
 }
 
 /// A program that is put together from a text and values: whatever is in the values is run.
-fn program_text(call: &Call) -> Option<Slip> {
+fn program_text(call: &Call, harmless: &dyn Fn(&str) -> bool) -> Option<Slip> {
     let entry = call.callee.tools.get(&call.callee.name)?;
     let (_, quote) = PROGRAMS.iter().find(|(name, _)| *name == &*entry.tool.spec().name)?;
     let program = |param: &&Param| matches!(&*param.name, "script" | "command" | "cmd" | "code");
     let Param { value: Document::Template(snippet), place, .. } = call.params.iter().find(program)? else {
         return None;
     };
-    let bare = |code: &str| !code.trim_start().starts_with(&format!("{quote}("));
-    let mixed = !(snippet.source.starts_with("${")
-        && snippet.source.matches("${").count() == 1
-        && snippet.source.ends_with('}'));
-    if !mixed || !snippet.source.split("${").skip(1).any(bare) {
+    let bare = |code: &str| {
+        let kept = [*quote, "int", "float", "len"].iter().any(|made| code.starts_with(&format!("{made}(")));
+        !kept && !harmless(code)
+    };
+    if snippet.template.pieces().count() < 2 || !codes(snippet).any(bare) {
         return None;
     }
     let message = "what `${...}` gives becomes part of the program, and is run with it".to_owned();
     Some((*place, message, format!("`${{{quote}(...)}}` keeps it one text")))
+}
+
+/// The code of a template, piece by piece.
+fn codes(snippet: &Snippet) -> impl Iterator<Item = &str> {
+    snippet.template.pieces().filter_map(|piece| match piece {
+        Piece::Code(at) => snippet.source.get(at.start as usize..at.end as usize),
+        Piece::Text(_) => None,
+    })
 }
 
 /// A document without code: braces in texts, and maps that were meant as names in braces.

@@ -77,17 +77,26 @@ pub struct ModelConfig {
     pub extra: Map<String, Value>,
 }
 
-/// What llm-workers has in `config`: some of the above, under LangChain's names.
-const CONFIG: [(&str, &str); 8] = [
+/// What llm-workers has in `config`: some of the above, under LangChain's names. What is not here goes to the vendor as it is.
+const CONFIG: [(&str, &str); 13] = [
     ("temperature", "temperature"),
     ("max_tokens", "max_tokens"),
+    ("max_output_tokens", "max_tokens"),
+    ("max_completion_tokens", "max_tokens"),
     ("stop", "stop"),
     ("stop_sequences", "stop"),
     ("timeout", "timeout"),
+    ("request_timeout", "timeout"),
+    ("default_request_timeout", "timeout"),
     ("max_retries", "retries"),
     ("base_url", "base_url"),
+    ("default_headers", "headers"),
     ("model_kwargs", "extra"),
 ];
+
+/// What only says how LangChain itself works: no vendor knows it.
+const OF_LANGCHAIN: [&str; 6] =
+    ["output_version", "use_responses_api", "streaming", "stream_usage", "disable_streaming", "verbose"];
 
 /// A `models` section that says nothing sensible.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,14 +161,16 @@ impl ModelConfig {
             Value::String(model) => ModelConfig { model, ..ModelConfig::default() },
             Value::Object(mut model) => {
                 if let Some(Value::Object(config)) = model.shift_remove("config") {
-                    for (key, value) in config {
-                        let Some((_, ours)) = CONFIG.iter().find(|(theirs, _)| *theirs == key) else {
-                            return Err(format!(
-                                "`config.{key}` is not known; what goes to the vendor goes into `extra`"
-                            ));
-                        };
-                        model.entry(*ours).or_insert(value);
-                    }
+                    take_config(&mut model, config)?;
+                }
+                let price = ["price", "pricing"].into_iter().find(|key| model.contains_key(*key));
+                if let Some(Value::Object(price)) = price.and_then(|key| model.get_mut(key))
+                    && let Some(currency) = price.shift_remove("currency")
+                    && !currency.as_str().is_some_and(|currency| currency.eq_ignore_ascii_case("usd"))
+                {
+                    return Err(format!(
+                        "`pricing.currency` is {currency}, and costs are counted in US dollars: give the prices in `USD`"
+                    ));
                 }
                 serde_json::from_value(Value::Object(model)).map_err(|error| error.to_string())?
             }
@@ -255,12 +266,61 @@ impl ModelConfig {
     }
 }
 
+/// Takes what llm-workers has in `config`; what stands beside it counts more.
+fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Result<(), String> {
+    for (key, value) in config {
+        match CONFIG.iter().find(|(theirs, _)| *theirs == key) {
+            Some((_, "extra")) => match value {
+                Value::Object(fields) => {
+                    fields.into_iter().try_for_each(|(key, value)| pass(model, key, value))?
+                }
+                _ => return Err(format!("`config.{key}` is a map")),
+            },
+            Some((_, ours)) => {
+                model.entry(*ours).or_insert(value);
+            }
+            None if OF_LANGCHAIN.contains(&key.as_str()) => {}
+            None => pass(model, key, value)?,
+        }
+    }
+    Ok(())
+}
+
+/// Puts a field among those that go to the vendor as they are.
+fn pass(model: &mut Map<String, Value>, key: String, value: Value) -> Result<(), String> {
+    match model.entry("extra").or_insert_with(|| Value::Object(Map::new())) {
+        Value::Object(extra) => {
+            extra.entry(key).or_insert(value);
+            Ok(())
+        }
+        _ => Err("`extra` is a map".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
     use toolwright_core::{Model as _, Usage};
 
     use super::*;
+
+    #[test]
+    fn what_llm_workers_ships_is_read_and_reaches_the_vendor() {
+        let list = json!([{"name": "thinking", "provider": "anthropic", "model": "claude-opus-4-5",
+            "config": {"temperature": 1, "max_tokens": 32768, "model_kwargs": {"top_k": 5},
+                "thinking": {"type": "enabled", "budget_tokens": 16000}, "output_version": "responses/v1"},
+            "pricing": {"currency": "USD", "input_tokens_per_million": 5.0, "output_tokens_per_million": 25.0}}]);
+        let model = ModelConfig::read(&list).unwrap().remove("thinking").unwrap();
+        let extra = json!({"top_k": 5, "thinking": {"type": "enabled", "budget_tokens": 16000}});
+        assert_eq!(Value::Object(model.extra), extra);
+        assert_eq!((model.max_tokens, model.price.map(|price| price.output)), (Some(32768), Some(25.0)));
+        let other = json!({"a": {"model": "a/b", "pricing": {"currency": "EUR", "input": 1, "output": 1}}});
+        let told = ModelConfig::read(&other).unwrap_err().to_string();
+        assert!(
+            told.contains("`pricing.currency` is \"EUR\", and costs are counted in US dollars"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn models_come_as_a_map_or_a_list_and_mistakes_are_named() {

@@ -91,6 +91,7 @@ fn outcome(warnings: usize) -> String {
 fn check_file(path: &Path, policy: Option<&Path>, start_servers: bool, json: bool) -> anyhow::Result<()> {
     files::exists(path)?;
     let host = files::host(MissingEnv::Empty, Later::default())?;
+    let host = host.arguments(&super::run::arguments(path, &[]));
     let host = if start_servers { host } else { host.offline() };
     let loaded = toolwright::lang::load_all(path, &host);
     let mut problems = loaded.check();
@@ -152,7 +153,9 @@ fn section_problems(loaded: &Loaded) -> Vec<Diagnostic> {
         let (section, error) = (loaded.section(name)?, found.err()?);
         // The place is told beside the message.
         let message = format!("{error:#}");
-        let message = message.strip_prefix(&format!("{}: ", section.place)).unwrap_or(&message);
+        let Diagnostic { file, line, column, .. } = loaded.problem_in(section, message.as_str());
+        let message = message.strip_prefix(&format!("{file}:{line}:{column}: ")).unwrap_or(&message);
+        let message = message.strip_prefix(&format!("{}: ", section.place)).unwrap_or(message);
         let named =
             if message.contains(&format!("`{name}`")) { String::new() } else { format!("`{name}`: ") };
         Some(loaded.problem_in(section, format!("{named}{message}")))

@@ -1,6 +1,7 @@
 //! `toolwright run`: the `cli` section of a file, input by input.
 
 use std::io::{BufRead as _, Write as _};
+use std::path::Path;
 
 use toolwright::lang::Cli;
 use toolwright::tools::AtHand;
@@ -13,7 +14,7 @@ use crate::runs::record::{About, record};
 use crate::{files, sandboxes};
 
 pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
-    let loaded = files::open(&what.file)?;
+    let loaded = files::open_with(&what.file, |host| host.arguments(&arguments(&what.file, &what.inputs)))?;
     let Some(cli) = loaded.cli() else {
         let error = Usage::new(format!("`{}` has no `cli` section", what.file.display()));
         return Err(error.hint("add one: `cli: {process_input: one_by_one, do: {eval: '${input}'}}`").into());
@@ -48,6 +49,12 @@ pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
         1 => anyhow::bail!("1 input failed"),
         count => anyhow::bail!("{count} inputs failed"),
     }
+}
+
+/// The command line as a file sees it in `env.CLI_ARGS`: what llm-workers-cli puts there.
+pub fn arguments(file: &Path, inputs: &[String]) -> serde_json::Value {
+    let file = file.to_string_lossy();
+    serde_json::json!({"verbose": 0, "debug": 0, "level": [], "script_file": file, "inputs": inputs})
 }
 
 /// Runs the inputs and prints each result at once; says how many failed.

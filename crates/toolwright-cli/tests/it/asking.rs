@@ -214,3 +214,55 @@ fn an_open_question_does_not_hold_up_the_end() {
         assert!(screen.contains(told), "{file}: {screen}");
     }
 }
+
+const UNSET: &str = "
+env:
+  PLACE: {description: where it runs, persistent: true}
+  TOKEN: {description: 'from your account', secret: true}
+tools:
+  - {name: t, do: {eval: '${len(env.TOKEN)} signs for ${env.PLACE}'}}
+";
+
+#[test]
+fn a_person_is_asked_for_variables_that_are_not_set() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.yaml"), UNSET).unwrap();
+    let args = ["call", "t", "-f", "t.yaml"];
+    let mut terminal = Terminal::start(folder.path(), &args, 100, 30, &[]);
+    terminal.wait("`PLACE` is not set: where it runs");
+    terminal.wait("Value: ");
+    terminal.send("the north\r");
+    terminal.wait("`TOKEN` is not set: from your account");
+    terminal.wait("Value (not shown): ");
+    terminal.send("sesame\r");
+    terminal.wait("6 signs for the north");
+    assert_eq!(terminal.end(), 0);
+    assert!(!terminal.written().contains("sesame"), "{}", terminal.written());
+    let kept = folder.path().join(".env");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "PLACE='the north'\n");
+    assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    // What was kept is not asked for again; whoever gives no answer is told what is missing.
+    let mut terminal = Terminal::start(folder.path(), &args, 100, 30, &[]);
+    terminal.wait("Value (not shown): ");
+    terminal.send("\r");
+    terminal.wait("the environment variable `TOKEN` is not set");
+    assert_eq!(terminal.end(), 2);
+    assert!(!terminal.written().contains("`PLACE`"), "{}", terminal.written());
+    // Where there is no terminal there is nobody to ask.
+    let shown = show_in(folder.path(), &args, "");
+    assert!(shown.contains("`TOKEN` is not set") && shown.ends_with("--- exit 2\n"), "{shown}");
+}
+
+#[test]
+fn a_file_sees_its_system_and_its_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "cli: {process_input: one_by_one, do: {eval: '${env.OS} ${env.CLI_ARGS.inputs} ${input}'}}\n";
+    std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+    let system = if cfg!(target_os = "macos") { "Darwin" } else { "Linux" };
+    let shown = show_in(folder.path(), &["run", "t.yaml", "a"], "");
+    assert!(shown.contains(&format!("{system} ['a'] a")), "{shown}");
+    let checked = show_in(folder.path(), &["check", "t.yaml"], "");
+    assert!(checked.contains("no problems"), "{checked}");
+}

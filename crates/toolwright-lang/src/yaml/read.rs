@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
 use super::advice::advice;
@@ -257,22 +258,17 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         if !merged.is_empty() {
             self.merging.insert(place);
         }
-        for (key, value) in merged {
-            if seen.insert(key.key_text()) {
-                entries.push((key, value));
-            }
-        }
         self.depth -= 1;
-        Some(Node { data: Data::Map(entries), place })
+        Some(Node { data: Data::Map(joined(merged, entries)), place })
     }
 
-    /// `<<` takes the entries of other maps. Those maps may not merge again: chains are how small files grow large.
+    /// `<<` takes the entries of other maps; the first of several maps counts most. Those maps may not merge again: chains are how small files grow large.
     fn merge(&mut self, key: &Node, value: Node, merged: &mut Vec<(Node, Node)>) {
         let maps = match value.data {
             Data::List(items) => items,
             _ => vec![value],
         };
-        for map in maps {
+        for map in maps.into_iter().rev() {
             match map.data {
                 Data::Map(_) if self.merging.contains(&map.place) => {
                     self.problems.error_hint(
@@ -371,6 +367,19 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
     }
 }
 
+/// The entries of merged maps and of the map itself, in PyYAML's order: what was taken in comes first, and what is given
+/// again stands where it was.
+fn joined(merged: Vec<(Node, Node)>, own: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
+    if merged.is_empty() {
+        return own;
+    }
+    let mut entries: IndexMap<String, (Node, Node)> = IndexMap::new();
+    for entry in merged.into_iter().chain(own) {
+        entries.insert(entry.0.key_text(), entry);
+    }
+    entries.into_values().collect()
+}
+
 fn from_scalar(scalar: Scalar, text: &str) -> Data {
     match scalar {
         Scalar::Null => Data::Null,
@@ -422,8 +431,21 @@ mod tests {
     #[test]
     fn aliases_and_merges_are_written_out_once() {
         let json = read("base: &b {x: 1, y: 2}\none: {<<: *b, y: 3}\ntwo: *b\n").unwrap();
-        assert_eq!(json["one"].to_string(), r#"{"y":3,"x":1}"#);
+        assert_eq!(json["one"].to_string(), r#"{"x":1,"y":3}"#);
         assert_eq!(json["two"].to_string(), r#"{"x":1,"y":2}"#);
+    }
+
+    #[test]
+    fn merged_entries_stand_where_pyyaml_puts_them() {
+        // Each as PyYAML 6 reads it.
+        let maps = "a: &a {x: 1, y: 2}\nb: &b {y: 8, z: 9}\n";
+        for (map, want) in [
+            ("{n: 0, <<: *a, y: 3}", r#"{"x":1,"y":3,"n":0}"#),
+            ("{<<: [*a, *b], n: 0}", r#"{"y":2,"z":9,"x":1,"n":0}"#),
+            ("{<<: *a, <<: *b}", r#"{"x":1,"y":8,"z":9}"#),
+        ] {
+            assert_eq!(read(&format!("{maps}c: {map}\n")).unwrap()["c"].to_string(), want, "{map}");
+        }
     }
 
     #[test]

@@ -174,14 +174,18 @@ fn shell_text_made_of_values_is_pointed_at() {
 tools:
   - import_tool: run_python_script
   - name: t
-    input: [{name: x, type: str}]
+    input: [{name: x, type: str}, {name: n, type: int}, {name: m, type: 'literal:a|b'}, {name: o, type: int}]
     do:
       - {call: run_python_script, params: {script: '${x}'}}
       - {call: run_python_script, params: {script: 'print(${x})'}}
       - {call: run_python_script, params: {script: 'print(${repr(x)})'}}
+      - {call: run_python_script, params: {script: 'print(${n}, ${m}, ${len(x)})'}}
+      - {eval: '${x}', store_as: o}
+      - {call: run_python_script, params: {script: 'print(${o})'}}
 ";
     let found: Vec<String> = loaded(text).check().iter().map(short).collect();
-    assert_eq!(found, ["8:52 what `${...}` gives becomes part of the program, and is run with it"]);
+    let told = "what `${...}` gives becomes part of the program, and is run with it";
+    assert_eq!(found, [format!("8:52 {told}"), format!("12:52 {told}")]);
 }
 
 #[test]

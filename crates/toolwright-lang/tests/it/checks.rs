@@ -105,6 +105,35 @@ tools:
 }
 
 #[test]
+fn braces_in_code_are_code() {
+    let text = "
+tools:
+  - name: t
+    input: [{name: s, type: str}]
+    do:
+      - eval: \"${f'<{s}>'}\"
+      - eval: \"${'{s}'.format(s=s)} and ${f'{s}'}\"
+      - eval: \"${ {s} }\"
+      - eval: \"env.NOT is text, ${env.UserName} is not\"
+";
+    assert_eq!(found(text), Vec::<String>::new());
+}
+
+#[test]
+fn unknown_names_are_placed_where_they_are_used() {
+    let text = "
+tools:
+  - name: t
+    do:
+      - eval: \"${'x' + [x for x in 'a'][0] + x}\"
+      - starlark: |
+          # y is nobody
+          result = 'y' + y
+";
+    assert_eq!(found(text), ["error 5:46 nothing defines `x`", "error 8:26 nothing defines `y`"]);
+}
+
+#[test]
 fn slips_of_the_pen_are_pointed_at() {
     let text = "
 tools:

@@ -33,6 +33,18 @@ tools:
 }
 
 #[tokio::test]
+async fn keys_of_dicts_are_of_their_type_for_expressions() {
+    let file = "
+tools:
+  - name: t
+    input: [{name: i, type: 'dict[int, str]', default: {3: three}}]
+    do: {eval: '${[i.get(1), i.get(3), list(i)]}'}
+";
+    assert_eq!(run(file, json!({"i": {"1": "one"}})).await, Ok(json!(["one", null, [1]])));
+    assert_eq!(run(file, json!({})).await, Ok(json!([null, "three", [3]])));
+}
+
+#[tokio::test]
 async fn wrong_arguments_of_a_nested_call_can_be_caught_by_either_name() {
     for name in ["parsing", "ValidationError"] {
         let file = format!(

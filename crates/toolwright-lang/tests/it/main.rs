@@ -11,6 +11,7 @@
 
 mod attacks;
 mod checks;
+mod dotenv;
 mod examples;
 mod flows;
 mod generated;

@@ -128,7 +128,10 @@ pub fn models(
     loaded: &Loaded,
 ) -> Result<std::collections::BTreeMap<String, toolwright_models::ModelConfig>, ToolError> {
     let Some(section) = loaded.section("models") else { return Ok(Default::default()) };
-    toolwright_models::ModelConfig::read(&section.value).map_err(|error| at(section, error))
+    toolwright_models::ModelConfig::read(&section.value).map_err(|error| {
+        let problem = loaded.problem_in(section, error.to_string());
+        ToolError::invalid(format!("{}:{}:{}: {error}", problem.file, problem.line, problem.column))
+    })
 }
 
 fn at(section: &Section, error: impl std::fmt::Display) -> ToolError {
@@ -176,6 +179,20 @@ mod tests {
         );
         let told = two.unwrap_err().to_string();
         assert!(told.contains("evil") && told.contains("polcy"), "all problems are told: {told}");
+    }
+
+    #[cfg(feature = "models")]
+    #[test]
+    fn what_is_wrong_with_a_model_is_told_where_it_stands() {
+        for (section, place) in [
+            ("models: {fast: {model: a/b, price: {input: 1, output: 2, currency: EUR}}}", "t.yaml:2:29: "),
+            ("models:\n  - {name: a, model: a/b}\n  - {name: fast, model: a/b, modle: 1}", "t.yaml:4:31: "),
+            ("models: {fast: {model: a/b, timeout: -1}}", "t.yaml:2:29: "),
+        ] {
+            let file = load(section).unwrap();
+            let told = super::models(file.loaded()).unwrap_err().to_string();
+            assert!(told.starts_with(place), "{told}");
+        }
     }
 
     #[cfg(all(feature = "sandbox", feature = "tools"))]
