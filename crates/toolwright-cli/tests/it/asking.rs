@@ -232,10 +232,10 @@ fn a_person_is_asked_for_variables_that_are_not_set() {
     let args = ["call", "t", "-f", "t.yaml"];
     let mut terminal = Terminal::start(folder.path(), &args, 100, 30, &[]);
     terminal.wait("`PLACE` is not set: where it runs");
-    terminal.wait("Value: ");
+    terminal.wait("Value:");
     terminal.send("the north\r");
     terminal.wait("`TOKEN` is not set: from your account");
-    terminal.wait("Value (not shown): ");
+    terminal.wait("Value (not shown):");
     terminal.send("sesame\r");
     terminal.wait("6 signs for the north");
     assert_eq!(terminal.end(), 0);
@@ -245,7 +245,7 @@ fn a_person_is_asked_for_variables_that_are_not_set() {
     assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     // What was kept is not asked for again; whoever gives no answer is told what is missing.
     let mut terminal = Terminal::start(folder.path(), &args, 100, 30, &[]);
-    terminal.wait("Value (not shown): ");
+    terminal.wait("Value (not shown):");
     terminal.send("\r");
     terminal.wait("the environment variable `TOKEN` is not set");
     assert_eq!(terminal.end(), 2);

@@ -118,7 +118,7 @@ fn check_tells_what_is_wrong_with_every_section_at_once() {
     std::fs::write(folder.path().join("tools.yaml"), file).unwrap();
     let shown = show_in(folder.path(), &["check", "tools.yaml"], "");
     for wanted in
-        ["maybe", "turnz", "nonsense", "nobody", "tools.yaml:1:9", "tools.yaml:2:10", "tools.yaml:3:10"]
+        ["maybe", "turnz", "nonsense", "nobody", "tools.yaml:1:9", "tools.yaml:2:10", "tools.yaml:3:11"]
     {
         assert!(shown.contains(wanted), "{wanted}: {shown}");
     }
