@@ -164,12 +164,13 @@ impl ModelConfig {
                     take_config(&mut model, config)?;
                 }
                 let price = ["price", "pricing"].into_iter().find(|key| model.contains_key(*key));
-                if let Some(Value::Object(price)) = price.and_then(|key| model.get_mut(key))
+                if let Some(key) = price
+                    && let Some(Value::Object(price)) = model.get_mut(key)
                     && let Some(currency) = price.shift_remove("currency")
                     && !currency.as_str().is_some_and(|currency| currency.eq_ignore_ascii_case("usd"))
                 {
                     return Err(format!(
-                        "`pricing.currency` is {currency}, and costs are counted in US dollars: give the prices in `USD`"
+                        "`{key}.currency` is {currency}, and costs are counted in US dollars: give the prices in `USD`"
                     ));
                 }
                 serde_json::from_value(Value::Object(model)).map_err(|error| error.to_string())?

@@ -217,3 +217,17 @@ fn the_sandbox_of_the_file_that_is_here_holds_for_built_in_tools() {
     let shown = show_in(folder.path(), &["call", "think", "thought=x"], "");
     assert!(shown.ends_with("--- exit 0\n"), "{shown}");
 }
+
+#[test]
+fn what_is_wrong_with_a_model_is_told_where_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    for (file, place) in [
+        ("models: {fast: {model: a/b, price: {input: 1, output: 2, currency: EUR}}}\n", "t.yaml:1:58"),
+        ("models:\n  - {name: a, model: a/b}\n  - {name: fast, model: a/b, modle: 1}\n", "t.yaml:3:30"),
+        ("models: {fast: {model: a/b, timeout: -1}}\n", "t.yaml:1:29"),
+    ] {
+        std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+        let shown = show_in(folder.path(), &["check", "t.yaml"], "");
+        assert!(shown.contains(place) && shown.ends_with("--- exit 2\n"), "{place}: {shown}");
+    }
+}

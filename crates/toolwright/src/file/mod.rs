@@ -181,20 +181,6 @@ mod tests {
         assert!(told.contains("evil") && told.contains("polcy"), "all problems are told: {told}");
     }
 
-    #[cfg(feature = "models")]
-    #[test]
-    fn what_is_wrong_with_a_model_is_told_where_it_stands() {
-        for (section, place) in [
-            ("models: {fast: {model: a/b, price: {input: 1, output: 2, currency: EUR}}}", "t.yaml:2:29: "),
-            ("models:\n  - {name: a, model: a/b}\n  - {name: fast, model: a/b, modle: 1}", "t.yaml:4:31: "),
-            ("models: {fast: {model: a/b, timeout: -1}}", "t.yaml:2:29: "),
-        ] {
-            let file = load(section).unwrap();
-            let told = super::models(file.loaded()).unwrap_err().to_string();
-            assert!(told.starts_with(place), "{told}");
-        }
-    }
-
     #[cfg(all(feature = "sandbox", feature = "tools"))]
     #[tokio::test]
     async fn the_sandbox_the_file_asks_for_is_opened_or_told() {
