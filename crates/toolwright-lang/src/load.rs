@@ -79,6 +79,12 @@ pub struct Section {
     node: Node,
 }
 
+impl PartialEq for Section {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.value, &self.place) == (&other.value, &other.place)
+    }
+}
+
 impl Section {
     /// The place of what a message names, key by key: `fast`, then `price`. The section itself when it names nothing.
     fn named(&self, message: &str) -> Place {
