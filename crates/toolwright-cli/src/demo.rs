@@ -11,6 +11,7 @@ use toolwright::{
 
 use crate::runs;
 use crate::runs::record::make;
+use crate::saved::{self, Readers};
 
 /// The built-in tools.
 pub fn tools() -> Result<Toolset, ToolsetError> {
@@ -132,9 +133,9 @@ pub fn stage() -> anyhow::Result<PathBuf> {
         Some(folder) => folder,
         None => runs::scratch("demo")?,
     };
-    std::fs::write(folder.join("draft.md"), DRAFT)?;
+    saved::replace(&folder.join("draft.md"), DRAFT.as_bytes(), Readers::AsUsual)?;
     let file = folder.join("toolwright.yaml");
-    std::fs::write(&file, TOOLS)?;
+    saved::replace(&file, TOOLS.as_bytes(), Readers::AsUsual)?;
     std::env::set_current_dir(&folder)?;
     let home = std::env::var_os("HOME").map(PathBuf::from);
     match home.and_then(|home| folder.strip_prefix(home).ok().map(PathBuf::from)) {

@@ -23,6 +23,7 @@ mod prompt;
 mod report;
 mod runs;
 mod sandboxes;
+mod saved;
 mod tokens;
 mod toolbox;
 mod unset;

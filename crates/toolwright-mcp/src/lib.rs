@@ -34,6 +34,7 @@ mod random;
 mod server;
 mod source;
 mod transport;
+mod whole;
 
 pub use client::{
     Answers, Client, ClientOptions, ElicitReply, Elicitation, Elicitor, Greeting, HttpTarget, Listing,

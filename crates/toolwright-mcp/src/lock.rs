@@ -14,6 +14,7 @@ use toolwright_core::canonical_json;
 use toolwright_core::text::visible;
 
 use crate::protocol::ToolDefinition;
+use crate::whole;
 
 /// The version of the file.
 const VERSION: u32 = 1;
@@ -188,10 +189,7 @@ impl LockFile {
 
     /// Writes the file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), LockError> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}.new", std::process::id()));
-        std::fs::write(&beside, self.to_text())
-            .and_then(|()| std::fs::rename(&beside, path))
+        whole::replace(path, self.to_text().as_bytes(), &mut std::fs::OpenOptions::new())
             .map_err(|error| lock_error(format!("cannot write `{}`", path.display()), error))
     }
 }
@@ -278,6 +276,17 @@ mod tests {
         lock.servers.insert("calc".into(), LockedServer::of(identity(), &[tool("Adds.")]));
         lock.save(&path).unwrap();
         assert_eq!(LockFile::load(&path).unwrap(), lock);
+        #[cfg(unix)]
+        {
+            // A link in its place may have come with a folder of a stranger.
+            let precious = folder.path().join("precious");
+            std::fs::write(&precious, "mine").unwrap();
+            std::fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink(&precious, &path).unwrap();
+            lock.save(&path).unwrap();
+            assert_eq!(std::fs::read_to_string(precious).unwrap(), "mine");
+            assert_eq!(LockFile::load(&path).unwrap(), lock);
+        }
         assert!(LockFile::load(&folder.path().join("lost")).is_err());
         assert!(LockFile::parse(r#"{"version": 9, "servers": {}}"#).is_err());
     }

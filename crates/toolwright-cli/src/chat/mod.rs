@@ -19,6 +19,7 @@ mod sixel;
 mod ui;
 mod words;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,7 @@ use crate::args::Chat;
 use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
+use crate::saved::{self, Readers};
 use crate::{answers, demo, files, models, runs, sandboxes, toolbox};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
@@ -62,9 +64,11 @@ struct Talk {
     demo: bool,
     /// Where the program was started; the demo works elsewhere.
     folder: PathBuf,
+    /// What was exported in this conversation, and may be exported again.
+    exported: HashSet<PathBuf>,
     /// True once the model was asked something.
     asked: bool,
-    /// True when an answer could not be given.
+    /// True when an answer could not be given, or a command not be carried out.
     failed: bool,
 }
 
@@ -122,6 +126,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         recorded,
         demo,
         folder,
+        exported: HashSet::new(),
         asked: false,
         failed: false,
     };
@@ -241,6 +246,7 @@ impl Talk {
                     Ok((command, rest)) => match self.command(command, rest) {
                         Ok(text) => prefill = text.unwrap_or_default(),
                         Err(error) => {
+                            self.failed = true;
                             self.ui.say(RED, printable(&format!("{error:#}")));
                             if let Some(hint) = hint_of(&error) {
                                 self.ui.say(DIM, printable(&hint));
@@ -248,6 +254,7 @@ impl Talk {
                         }
                     },
                     Err(word) => {
+                        self.failed = true;
                         self.ui.say(RED, format!("Unknown command: /{}.", printable(&word)));
                         self.help();
                     }
@@ -335,7 +342,19 @@ impl Talk {
             Command::Export => {
                 let path = self.named(rest, ".md")?;
                 let text = session::markdown(self.conversation.messages());
-                std::fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
+                if self.exported.contains(&path) {
+                    saved::replace(&path, text.as_bytes(), Readers::AsUsual)?;
+                } else {
+                    saved::create(&path, text.as_bytes(), Readers::AsUsual).map_err(|error| {
+                        if !saved::is_there(&error) {
+                            return error;
+                        }
+                        let problem =
+                            Usage::new(format!("cannot write `{}`: it is there already", path.display()));
+                        problem.hint("take another name, or remove it first").into()
+                    })?;
+                    self.exported.insert(path.clone());
+                }
                 self.ui.say(DIM, format!("wrote {}", path.display()));
             }
             Command::Clear => {
@@ -426,10 +445,11 @@ impl Talk {
         self.ui.close();
         self.inputs.close();
         let said = |message: &Message| !matches!(message, Message::System { .. });
+        let mut saved = Ok(());
         if !self.demo && self.conversation.messages().iter().any(said) {
-            match self.session().save(Path::new(session::LAST)) {
-                Ok(()) => eprintln!("saved {}; `toolwright chat --resume` goes on", session::LAST),
-                Err(error) => eprintln!("not saved: {error:#}"),
+            saved = self.session().save(Path::new(session::LAST)).context("the session is not saved");
+            if saved.is_ok() {
+                eprintln!("saved {}; `toolwright chat --resume` goes on", session::LAST);
             }
         }
         if !self.ui.spending.is_empty() {
@@ -442,9 +462,12 @@ impl Talk {
             Some(id) => runs::remove(&runs::file(id)?)?,
             None => {}
         }
-        outcome?;
+        outcome.and(saved)?;
         // A person saw it and went on; a program reads the exit code.
-        anyhow::ensure!(self.inputs.interactive || !self.failed, "not every input was answered");
+        if !self.inputs.interactive {
+            anyhow::ensure!(!self.failed, "not every input was answered");
+            anyhow::ensure!(!self.ui.unsaved, "not every picture was saved");
+        }
         Ok(())
     }
 }

@@ -1,12 +1,13 @@
 //! Pictures in the terminal, where it can show them; otherwise they are saved.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use base64::Engine as _;
 use toolwright::Media;
 
 use super::sixel;
+use crate::saved::{self, Readers};
 
 /// A way to send pictures to a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,23 +171,17 @@ impl Pixels {
 pub fn save(media: &Media, name: &str) -> anyhow::Result<PathBuf> {
     let folder = crate::runs::folder().and_then(|runs| Some(runs.parent()?.join("pictures")));
     let folder = folder.unwrap_or_else(std::env::temp_dir);
-    std::fs::create_dir_all(&folder)?;
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
     let ending: String =
         media.mime_type.rsplit('/').next().unwrap_or("bin").split('+').next().unwrap_or("bin").to_owned();
     let ending: String = ending.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    let bytes = media.bytes()?;
     for number in 1..10_000 {
         let path = folder.join(format!("{name}-{number}.{ending}"));
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match options.open(&path) {
-            Ok(mut file) => {
-                file.write_all(&media.bytes()?)?;
-                return Ok(path);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error.into()),
+        match saved::create(&path, &bytes, Readers::Owner) {
+            Ok(()) => return Ok(path),
+            Err(error) if saved::is_there(&error) => {}
+            Err(error) => return Err(error),
         }
     }
     anyhow::bail!("`{}` is full", folder.display())

@@ -1,6 +1,5 @@
 //! Conversations as files: our own sessions and those of llm-workers, which have the same form, and Markdown.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -8,6 +7,7 @@ use serde_json::{Map, Value, json};
 use toolwright::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
 
 use crate::report::Usage;
+use crate::saved::{self, Readers};
 
 /// The session of the last chat in a folder.
 pub const LAST: &str = ".last.chat.yaml";
@@ -28,9 +28,13 @@ impl Session {
     /// Reads a session.
     pub fn load(path: &Path) -> anyhow::Result<Session> {
         let shown = path.display();
-        let size = std::fs::metadata(path)
-            .map_err(|error| Usage::new(format!("cannot read `{shown}`: {error}")))?
-            .len();
+        let found =
+            std::fs::metadata(path).map_err(|error| Usage::new(format!("cannot read `{shown}`: {error}")))?;
+        if !found.is_file() {
+            // A pipe might never end.
+            return Err(Usage::new(format!("`{shown}` is not a session: it is not a regular file")).into());
+        }
+        let size = found.len();
         if size > MOST {
             return Err(Usage::new(format!("`{shown}` has {size} bytes, and {MOST} are read at most")).into());
         }
@@ -59,12 +63,7 @@ impl Session {
         let messages: Vec<Value> = self.messages.iter().filter_map(written).collect();
         let value = json!({"script_name": self.script_name, "messages": messages});
         let text = serde_saphyr::to_string(&value).context("the session cannot be written as YAML")?;
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).with_context(|| format!("cannot write `{}`", path.display()))?;
-        Ok(file.write_all(text.as_bytes())?)
+        saved::replace(path, text.as_bytes(), Readers::Owner)
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Ui {
     asking: Asking,
     /// Calls that are approved for the rest of the session.
     always: HashSet<String>,
+    /// True when a picture could not be saved.
+    pub unsaved: bool,
 }
 
 impl Ui {
@@ -90,6 +92,7 @@ impl Ui {
             forms: VecDeque::new(),
             asking: Asking::Choice,
             always: HashSet::new(),
+            unsaved: false,
         }
     }
 
@@ -308,7 +311,10 @@ impl Ui {
                 result.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
             match picture::save(media, &name) {
                 Ok(path) => self.say(DIM, format!("  a picture: {}", path.display())),
-                Err(error) => self.say(DIM, format!("  a picture that cannot be saved: {error:#}")),
+                Err(error) => {
+                    self.unsaved = true;
+                    self.say(YELLOW, format!("  a picture that cannot be saved: {error:#}"));
+                }
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::args::Call;
 use crate::prompt::Terminal;
 use crate::report::{self, Failed, Usage};
 use crate::runs::record::{About, record};
+use crate::saved::{self, Readers};
 use crate::{files, prompt, sandboxes, toolbox};
 
 pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
@@ -180,9 +181,7 @@ pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
             | Content::Video(media)
             | Content::Document(media) => {
                 let path = folder.join(file_name(result, index, media));
-                let mut file = std::fs::File::create_new(&path)
-                    .with_context(|| format!("cannot save `{}`", path.display()))?;
-                file.write_all(&media.bytes()?)?;
+                saved::create(&path, &media.bytes()?, Readers::AsUsual)?;
                 eprintln!("saved {}", path.display());
             }
             Content::ResourceLink { uri, name, .. } => {

@@ -2,11 +2,11 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use anyhow::Context as _;
 use serde_json::json;
 
 use crate::args::Init;
 use crate::report;
+use crate::saved::{self, Readers};
 
 const STARTER: &str = include_str!("starter.yaml");
 
@@ -17,8 +17,7 @@ pub fn run(what: &Init, json: bool) -> anyhow::Result<()> {
         anyhow::bail!("cannot write `{path}`: it is there already");
     }
     let text = if asks { asked()? } else { STARTER.to_owned() };
-    let mut file = std::fs::File::create_new(&what.file).with_context(|| format!("cannot write `{path}`"))?;
-    file.write_all(text.as_bytes())?;
+    saved::create(&what.file, text.as_bytes(), Readers::AsUsual)?;
     if json {
         return Ok(report::line(json!({"file": path.to_string()}))?);
     }

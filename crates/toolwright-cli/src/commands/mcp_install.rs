@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
 use crate::args::{McpClient, McpInstall};
 use crate::report::{self, Usage};
+use crate::saved::{self, Readers};
 
 /// How a client keeps its servers.
 struct Form {
@@ -153,13 +155,13 @@ fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
 /// Replaces the file whole, so that a crash leaves the old one or the new one.
 fn write(path: &Path, config: &Value) -> anyhow::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)?;
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+        // A project may come from a stranger, and its `.cursor` lead into the user's own.
+        if path.is_relative() && std::fs::symlink_metadata(folder)?.is_symlink() {
+            let problem =
+                Usage::new(format!("`{}` is a link, so nothing is written there", folder.display()));
+            return Err(problem.hint("leave out --write, and add what is printed by hand").into());
+        }
     }
-    let beside = path.with_extension(format!("new-{}", std::process::id()));
-    std::fs::write(&beside, format!("{}\n", serde_json::to_string_pretty(config)?))?;
-    if let Ok(about) = std::fs::metadata(path) {
-        std::fs::set_permissions(&beside, about.permissions())?;
-    }
-    std::fs::rename(&beside, path)?;
-    Ok(())
+    saved::replace(path, format!("{}\n", serde_json::to_string_pretty(config)?).as_bytes(), Readers::AsUsual)
 }

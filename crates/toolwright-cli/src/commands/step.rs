@@ -18,6 +18,7 @@ use crate::files;
 use crate::models;
 use crate::report::Usage;
 use crate::runs::record::{About, record};
+use crate::saved::{self, Readers};
 
 /// The most that is read from stdin.
 const MAX_INPUT: u64 = 256 * 1024 * 1024;
@@ -186,24 +187,12 @@ fn load(path: &Path) -> anyhow::Result<Option<RunState>> {
     Ok(Some(state))
 }
 
-/// Writes the state beside the file and moves it there, so that a crash leaves the old or the new one.
+/// Writes the state, for its owner only: a conversation may hold what is nobody else's business.
 fn save(path: &Path, state: &RunState) -> anyhow::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let beside = path.with_file_name(name);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    // A conversation may hold what is nobody else's business.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut state = serde_json::to_value(state)?;
     // Readers of JSON stop at 128 levels; what a tool gave may be deeper.
     if depth(&state) > MAX_LEVELS {
         flatten(&mut state, MAX_LEVELS);
     }
-    let text = state.to_string();
-    let file = options.open(&beside);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| std::fs::rename(&beside, path))
-        .with_context(|| format!("cannot write `{}`", path.display()))
+    saved::replace(path, state.to_string().as_bytes(), Readers::Owner)
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use toolwright::Usage;
 
 use super::head::Head;
+use crate::saved::{self, Readers};
 
 /// Transcripts from this size on have their index kept beside them.
 const KEPT_FROM: u64 = 32 << 20;
@@ -325,11 +326,6 @@ pub fn sidecar(path: &Path) -> PathBuf {
     path.with_extension("index")
 }
 
-fn keep(path: &Path, index: &Index) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(sidecar(path))?;
-    serde_json::to_writer(std::io::BufWriter::new(file), index).map_err(std::io::Error::from)
+fn keep(path: &Path, index: &Index) -> anyhow::Result<()> {
+    saved::replace(&sidecar(path), &serde_json::to_vec(index)?, Readers::Owner)
 }

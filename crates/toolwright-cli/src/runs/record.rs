@@ -6,7 +6,7 @@ use toolwright::vendor::VENDORS;
 use toolwright::{Durability, RunBuilder, Secret};
 
 use crate::args::RecordArgs;
-use crate::report;
+use crate::report::{self, Usage};
 
 /// What is said about a run in its record.
 pub struct About<'a> {
@@ -34,6 +34,11 @@ pub fn record(
     }
     let secrets: Vec<Secret> = secrets.into_iter().chain(keys()).collect();
     if let Some(path) = &args.transcript {
+        if path.is_symlink() {
+            // A tool may have made it, and what is recorded would go wherever it leads.
+            let problem = Usage::new(format!("cannot write `{}`: it is a link", path.display()));
+            return Err(problem.hint("name the file itself").into());
+        }
         return Ok((builder.transcript(path, secrets, Durability::Process).map_err(report::unusable)?, None));
     }
     if args.no_record {

@@ -28,6 +28,7 @@ mod servers;
 mod steps;
 mod terminal;
 mod view;
+mod written;
 
 /// What ids of runs look like.
 const RUN_ID: &str = r"\b[0-9a-f]{13}-[0-9a-f]+-[0-9a-f]+\b";

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use toolwright_core::Secret;
 
-use crate::random::random_name;
+use crate::whole;
 
 /// A token that ends within this time is renewed before it is used.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -137,18 +137,7 @@ impl TokenStore {
         let mut all = Self::all(path)?;
         all.insert(server.to_owned(), kept.clone());
         let text = serde_json::to_vec_pretty(&all).map_err(|error| error.to_string())?;
-        let beside = path.with_extension(format!("new-{}", random_name()));
-        let write = || -> std::io::Result<()> {
-            let mut file = Self::private().create_new(true).open(&beside)?;
-            std::io::Write::write_all(&mut file, &text)?;
-            file.sync_all()?;
-            std::fs::rename(&beside, path)
-        };
-        write().map_err(|error| {
-            // Half a store holds tokens too.
-            let _ = std::fs::remove_file(&beside);
-            unwritable(error)
-        })
+        whole::replace(path, &text, &mut Self::private()).map_err(unwritable)
     }
 
     /// A lock that is held by one writer of the file at a time.
