@@ -55,8 +55,12 @@ impl Editor {
         }
     }
 
-    pub fn history(&self) -> &[String] {
-        &self.history
+    pub fn text(&self) -> String {
+        self.text.iter().collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
     }
 
     /// Text that was pasted: it never submits.
@@ -286,42 +290,38 @@ mod tests {
         editor
     }
 
-    fn text(editor: &Editor) -> String {
-        editor.text.iter().collect()
-    }
-
     #[test]
     fn words_lines_and_history_work_as_in_a_shell() {
         let mut editor = typed("one two three");
         press(&mut editor, KeyCode::Char('w'), KeyModifiers::CONTROL);
-        assert_eq!(text(&editor), "one two ");
+        assert_eq!(editor.text(), "one two ");
         press(&mut editor, KeyCode::Enter, KeyModifiers::ALT);
         editor.paste("x\r\ny");
-        assert_eq!(text(&editor), "one two \nx\ny");
+        assert_eq!(editor.text(), "one two \nx\ny");
         press(&mut editor, KeyCode::Up, KeyModifiers::NONE);
         press(&mut editor, KeyCode::Char('u'), KeyModifiers::CONTROL);
-        assert_eq!(text(&editor), "one two \n\ny");
+        assert_eq!(editor.text(), "one two \n\ny");
         let Done::Submit(first) = press(&mut editor, KeyCode::Enter, KeyModifiers::NONE) else { return };
         editor.remember(&first);
         editor.remember("second");
         press(&mut editor, KeyCode::Char('n'), KeyModifiers::NONE);
         press(&mut editor, KeyCode::Up, KeyModifiers::NONE);
-        assert_eq!(text(&editor), "second");
+        assert_eq!(editor.text(), "second");
         press(&mut editor, KeyCode::Char('p'), KeyModifiers::CONTROL);
-        assert_eq!(text(&editor), first);
+        assert_eq!(editor.text(), first);
         press(&mut editor, KeyCode::Char('n'), KeyModifiers::CONTROL);
         press(&mut editor, KeyCode::Down, KeyModifiers::NONE);
-        assert_eq!(text(&editor), "n");
+        assert_eq!(editor.text(), "n");
     }
 
     #[test]
     fn completion_goes_as_far_as_it_is_sure() {
         let mut editor = typed("/he");
         press(&mut editor, KeyCode::Tab, KeyModifiers::NONE);
-        assert_eq!((text(&editor), editor.choices.len()), ("/hel".to_owned(), 2));
+        assert_eq!((editor.text(), editor.choices.len()), ("/hel".to_owned(), 2));
         let mut editor = typed("/ex");
         press(&mut editor, KeyCode::Tab, KeyModifiers::NONE);
-        assert_eq!(text(&editor), "/exit ");
+        assert_eq!(editor.text(), "/exit ");
     }
 
     #[test]

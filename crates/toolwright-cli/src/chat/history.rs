@@ -1,6 +1,12 @@
 //! What was typed in earlier sessions, for the editor.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::saved::{self, Readers};
+
+/// The file among the user's data.
+const NAME: &str = "history";
 
 /// How many inputs are kept.
 const MOST: usize = 500;
@@ -13,23 +19,35 @@ const LONGEST: usize = 16 << 10;
 
 /// Inputs of earlier sessions, oldest first.
 pub fn read() -> Vec<String> {
-    let Some(path) = path() else { return Vec::new() };
-    let fits = std::fs::metadata(&path).is_ok_and(|found| found.len() <= BYTES as u64);
+    folder().map(|folder| read_from(&folder)).unwrap_or_default()
+}
+
+/// Adds the inputs of this session for the next ones; what cannot be kept is only gone.
+pub fn add(inputs: &[String]) {
+    if let Some(folder) = folder().filter(|_| !inputs.is_empty()) {
+        let _ = add_to(&folder, inputs);
+    }
+}
+
+fn folder() -> Option<PathBuf> {
+    crate::runs::data().filter(|folder| folder.exists())
+}
+
+fn read_from(folder: &Path) -> Vec<String> {
+    let path = folder.join(NAME);
+    let fits = std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= BYTES as u64);
     let text = if fits { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Keeps the inputs for the next session; one that cannot be kept is only gone.
-pub fn keep(inputs: &[String]) {
-    let Some(path) = path() else { return };
-    let lines = lines(inputs);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    if let Ok(mut file) = options.open(path) {
-        let _ = std::io::Write::write_all(&mut file, (lines.join("\n") + "\n").as_bytes());
-    }
+/// Other chats add theirs too: what is there now is what is added to, by one at a time.
+fn add_to(folder: &Path, inputs: &[String]) -> anyhow::Result<()> {
+    let turn = File::open(folder)?;
+    // Not every file system has locks; then nobody can tell.
+    let _ = turn.lock();
+    let mut all = read_from(folder);
+    all.extend_from_slice(inputs);
+    saved::replace(&folder.join(NAME), (lines(&all).join("\n") + "\n").as_bytes(), Readers::Owner)
 }
 
 /// The newest inputs, oldest first, as many as the file may hold.
@@ -48,13 +66,33 @@ fn lines(inputs: &[String]) -> Vec<String> {
     lines
 }
 
-fn path() -> Option<PathBuf> {
-    crate::runs::data().filter(|folder| folder.exists()).map(|folder| folder.join("history"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chats_at_the_same_time_lose_none_of_their_inputs() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let folder = folder.path();
+        let chat = |chat: usize| (0..10).try_for_each(|input| add_to(folder, &[format!("{chat}: {input}")]));
+        std::thread::scope(|scope| {
+            let chats: Vec<_> = (0..4).map(|number| scope.spawn(move || chat(number))).collect();
+            chats
+                .into_iter()
+                .try_for_each(|chat| chat.join().unwrap_or_else(|_| anyhow::bail!("it panicked")))
+        })?;
+        let kept = read_from(folder);
+        assert_eq!(kept.len(), 40, "{kept:?}");
+        for number in 0..4 {
+            let own: Vec<&String> =
+                kept.iter().filter(|input| input.starts_with(&format!("{number}:"))).collect();
+            assert!(own.is_sorted(), "{own:?}");
+        }
+        let many: Vec<String> = (0..2 * MOST).map(|number| number.to_string()).collect();
+        add_to(folder, &many)?;
+        assert_eq!(read_from(folder).len(), MOST);
+        Ok(())
+    }
 
     #[test]
     fn a_large_input_does_not_cost_the_others() {

@@ -74,10 +74,14 @@ impl Inputs {
         input
     }
 
-    /// What comes while the model answers. The next lines wait, and so does their end, unless a person is asked.
+    /// What comes while the model answers. The lines of a pipe wait, and so does the end of those a person types, unless
+    /// something is asked.
     pub async fn meanwhile(&mut self, asked: bool) -> Input {
-        if self.interactive || (self.plain && asked) {
-            return self.next().await;
+        if self.interactive || (self.plain && (asked || !self.ended)) {
+            match self.next().await {
+                Input::End if self.plain && !asked => {}
+                input => return input,
+            }
         }
         match tokio::signal::ctrl_c().await {
             Ok(()) => Input::Interrupt,

@@ -44,7 +44,7 @@ use changes::Files;
 use form::AtChat;
 use input::Inputs;
 use session::Session;
-use ui::{News, Ui};
+use ui::{News, Ui, Wish};
 use words::{Command, WORDS};
 
 /// A conversation and everything around it.
@@ -284,16 +284,21 @@ impl Talk {
         ui.begin_answer();
         let mut work = Box::pin(self.conversation.answer(&*model));
         let mut tick = tokio::time::interval(Duration::from_millis(100));
+        let mut stopped = false;
         let outcome = loop {
             tokio::select! {
+                // What was typed before a question came is no answer to it, so input goes before news.
                 biased;
                 outcome = &mut work => break outcome,
-                Some(news) = news.recv() => ui.news(news),
-                input = inputs.meanwhile(ui.is_asking()) => {
-                    if ui.key(input) {
+                input = inputs.meanwhile(ui.is_asking()), if !stopped => match ui.key(input) {
+                    Wish::Nothing => {}
+                    Wish::Stop => {
+                        stopped = true;
                         stopper.stop();
                     }
-                }
+                    Wish::Suspend => ui.suspend(inputs).await,
+                },
+                Some(news) = news.recv() => ui.news(news),
                 _ = tick.tick() => ui.draw(),
             }
         };
@@ -302,6 +307,9 @@ impl Talk {
             self.ui.news(news);
         }
         self.ui.end_answer();
+        if stopped || outcome.is_err() {
+            self.ui.take_back();
+        }
         match outcome {
             Ok(Some(RunEnd::Cancelled)) => {
                 self.ui.say(DIM, "stopped; what there is stays, /rewind takes it back");

@@ -33,6 +33,16 @@ pub enum News {
     Notice(Notice),
 }
 
+/// What an input wants while the model works.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wish {
+    Nothing,
+    /// The answer is to be stopped.
+    Stop,
+    /// The terminal is to be left to the shell.
+    Suspend,
+}
+
 /// What a question has come to.
 enum Asking {
     Choice,
@@ -50,6 +60,12 @@ pub struct Ui {
     interactive: bool,
     pictures: Option<Protocol>,
     editor: Editor,
+    /// What was typed in this session, for the next ones.
+    typed: Vec<String>,
+    /// Inputs that were ended while the model worked.
+    waiting: VecDeque<String>,
+    /// True while keys go to the editor although a question is open: it opened while somebody typed.
+    typing_on: bool,
     answer: Markdown,
     reasoning: Markdown,
     reasons: bool,
@@ -81,6 +97,9 @@ impl Ui {
             interactive,
             pictures,
             editor,
+            typed: Vec::new(),
+            waiting: VecDeque::new(),
+            typing_on: false,
             answer: Markdown::default(),
             reasoning: Markdown::new(true),
             reasons: false,
@@ -136,7 +155,13 @@ impl Ui {
 
     /// Reads one input; `None` at the end.
     pub async fn read(&mut self, inputs: &mut Inputs, prefill: &str, models: &[String]) -> Option<String> {
-        self.editor.prefill(prefill);
+        // What is typed already stays, unless a command brings a text.
+        if !prefill.is_empty() {
+            self.editor.prefill(prefill);
+        }
+        if let Some(text) = self.waiting.pop_front() {
+            return Some(self.take(text));
+        }
         let folder = std::env::current_dir().unwrap_or_default();
         let complete = |before: &str| words::complete(before, &folder, models);
         loop {
@@ -154,30 +179,51 @@ impl Ui {
                 Input::Key(key) => match self.editor.key(key, &complete) {
                     Done::No => {}
                     Done::Redraw => self.screen.clear(),
-                    Done::Suspend => {
-                        self.screen.clear_live();
-                        if let Err(error) = inputs.suspend().await {
-                            self.say(DIM, format!("not suspended: {error:#}"));
-                        }
-                    }
+                    Done::Suspend => self.suspend(inputs).await,
                     Done::Interrupt => {
                         self.say(DIM, "Ctrl-D or /exit leaves");
                     }
                     Done::Leave => return None,
-                    Done::Submit(text) => {
-                        self.editor.remember(&text);
-                        self.said(&text);
-                        return Some(text);
-                    }
+                    Done::Submit(text) => return Some(self.take(text)),
                 },
             }
+        }
+    }
+
+    /// An input that was ended: it is remembered and goes up into the scrollback.
+    fn take(&mut self, text: String) -> String {
+        if self.interactive {
+            self.editor.remember(&text);
+            self.typed.push(text.clone());
+        }
+        self.said(&text);
+        text
+    }
+
+    /// Leaves the terminal to the shell until the program is continued.
+    pub async fn suspend(&mut self, inputs: &mut Inputs) {
+        self.screen.clear_live();
+        if let Err(error) = inputs.suspend().await {
+            self.say(DIM, format!("not suspended: {error:#}"));
+        }
+    }
+
+    /// Puts what waits into the editor, before what is there: who stopped an answer wants to see it first. Where there is no
+    /// editor, it is said what was not sent.
+    pub fn take_back(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        if !self.interactive {
+            waiting.iter().for_each(|line| self.say(DIM, format!("not sent: {}", printable(line))));
+        } else if !waiting.is_empty() {
+            let texts = waiting.into_iter().chain([self.editor.text()]).filter(|text| !text.is_empty());
+            self.editor.prefill(&texts.collect::<Vec<_>>().join("\n"));
         }
     }
 
     pub fn close(&mut self) {
         self.screen.clear_live();
         if self.interactive {
-            history::keep(self.editor.history());
+            history::add(&self.typed);
         }
     }
 
@@ -210,6 +256,7 @@ impl Ui {
         self.questions.clear();
         self.forms.clear();
         self.asking = Asking::Choice;
+        self.typing_on = false;
         self.screen.clear_live();
     }
 
@@ -238,6 +285,7 @@ impl Ui {
                     let _ = question.answer.send(Decision::Approve);
                     return;
                 }
+                self.typing_on |= !self.is_asking() && !self.editor.is_empty();
                 self.questions.push_back(question);
                 if self.questions.len() == 1 {
                     self.show_question();
@@ -245,6 +293,7 @@ impl Ui {
                 }
             }
             News::Form(form) => {
+                self.typing_on |= !self.is_asking() && !self.editor.is_empty();
                 self.forms.push_back(form);
                 if self.forms.len() == 1 {
                     self.show_form();
@@ -348,10 +397,25 @@ impl Ui {
         }
         rows.extend(self.calls.rows(spinner, width));
         let (asking, cursor) = self.asking_rows(width);
-        let cursor = cursor.map(|(row, column)| (rows.len() + row, column));
+        let mut cursor = cursor.map(|(row, column)| (rows.len() + row, column));
         rows.extend(asking);
         if rows.is_empty() {
             rows.push(Line::new(DIM, format!("{spinner} Thinking… {:.0}s", elapsed.as_secs_f64())));
+        }
+        for text in &self.waiting {
+            let first = printable(text.lines().next().unwrap_or_default());
+            rows.push(Line::new(DIM, cut(&format!("> {first} (waits)"), width)));
+        }
+        if self.typing_on {
+            let keys = "Enter or Esc ends what you are typing; then the question can be answered";
+            rows.extend(Line::new(YELLOW, keys).wrap(width));
+        }
+        if !self.editor.is_empty() {
+            let (typed, (row, column)) = self.editor.rows("> ", width);
+            if self.typing_on || !self.is_asking() {
+                cursor = Some((rows.len() + row, column));
+            }
+            rows.extend(typed);
         }
         self.screen.live(&rows, cursor);
     }
@@ -382,54 +446,90 @@ impl Ui {
         (rows, Some(cursor))
     }
 
-    /// Takes input while the model works. True when the answer is to be stopped.
-    pub fn key(&mut self, input: Input) -> bool {
+    /// Takes input while the model works.
+    pub fn key(&mut self, input: Input) -> Wish {
         match input {
             Input::Resize(width, height) => {
                 self.screen.resize(width, height);
                 self.answer.columns = Some(self.screen.width);
             }
-            Input::Interrupt | Input::End => return true,
+            Input::Interrupt | Input::End => return Wish::Stop,
             Input::Key(key) => {
-                let control_c =
-                    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-                if self.questions.is_empty()
-                    && let Some(form) = self.forms.front_mut()
-                {
-                    if let Some(word) = form.key(key) {
-                        self.forms.pop_front();
-                        self.say(DIM, format!("  {word}"));
-                        self.show_form();
+                let is = |c| key.code == KeyCode::Char(c) && key.modifiers.contains(KeyModifiers::CONTROL);
+                if is('z') {
+                    return Wish::Suspend;
+                }
+                if self.typing_on || !self.is_asking() {
+                    if is('c') {
+                        return Wish::Stop;
                     }
-                } else if self.questions.is_empty() || (control_c && matches!(self.asking, Asking::Choice)) {
-                    return control_c;
+                    self.type_ahead(key);
+                } else if self.questions.is_empty() {
+                    self.form_key(key);
+                } else if is('c') && matches!(self.asking, Asking::Choice) {
+                    return Wish::Stop;
                 } else {
                     self.question_key(key);
                 }
             }
-            Input::Paste(text) => {
-                if let Asking::Editing(editor, _) | Asking::Reason(editor) = &mut self.asking {
-                    editor.paste(&text);
-                } else if let Some(form) = self.forms.front_mut() {
-                    form.paste(&text);
-                }
-            }
-            Input::Line(line) => self.typed_answer(&line),
+            Input::Paste(text) if self.typing_on || !self.is_asking() => self.editor.paste(&text),
+            Input::Paste(text) => match &mut self.asking {
+                Asking::Editing(editor, _) | Asking::Reason(editor) => editor.paste(&text),
+                // A text is no choice; it is for the next input.
+                Asking::Choice if !self.questions.is_empty() => self.editor.paste(&text),
+                Asking::Choice => self.forms.iter_mut().take(1).for_each(|form| form.paste(&text)),
+            },
+            Input::Line(line) if self.is_asking() => self.typed_answer(&line),
+            Input::Line(line) => self.waiting.push_back(line),
         }
         self.draw();
-        false
+        Wish::Nothing
     }
 
-    /// An answer as a line of its own: of a choice its first letter counts.
-    fn typed_answer(&mut self, line: &str) {
-        let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
-        let choice = !self.questions.is_empty() && matches!(self.asking, Asking::Choice);
-        let letters = line.trim().chars().take(if choice { 1 } else { usize::MAX });
-        for c in letters.collect::<Vec<_>>() {
-            self.key(Input::Key(key(KeyCode::Char(c))));
+    /// A key for the next input. One that is ended waits until the answer is there.
+    fn type_ahead(&mut self, key: KeyEvent) {
+        if key.code == KeyCode::Esc {
+            self.typing_on = false;
+            return;
         }
-        if !choice {
-            self.key(Input::Key(key(KeyCode::Enter)));
+        match self.editor.key(key, &|_: &str| None) {
+            Done::Submit(text) if !text.trim().is_empty() => self.waiting.push_back(text),
+            Done::Redraw => self.screen.clear(),
+            Done::No | Done::Submit(_) | Done::Interrupt | Done::Leave | Done::Suspend => {}
+        }
+        self.typing_on &= !self.editor.is_empty();
+    }
+
+    fn form_key(&mut self, key: KeyEvent) {
+        if let Some(word) = self.forms.front_mut().and_then(|form| form.key(key)) {
+            self.forms.pop_front();
+            self.say(DIM, format!("  {word}"));
+            self.show_form();
+        }
+    }
+
+    /// An answer as a line of its own. A choice is its letter or its word, and nothing else: a sentence is no consent.
+    fn typed_answer(&mut self, line: &str) {
+        let press = |code| KeyEvent::new(code, KeyModifiers::NONE);
+        let line = line.trim();
+        if self.questions.is_empty() {
+            line.chars().for_each(|c| self.form_key(press(KeyCode::Char(c))));
+            self.form_key(press(KeyCode::Enter));
+        } else if let Asking::Editing(editor, _) | Asking::Reason(editor) = &mut self.asking {
+            // An empty line takes the arguments as they are.
+            if !line.is_empty() {
+                editor.prefill(line);
+            }
+            self.question_key(press(KeyCode::Enter));
+        } else {
+            match line.to_lowercase().as_str() {
+                "y" | "yes" => self.question_key(press(KeyCode::Char('y'))),
+                "a" | "always" => self.question_key(press(KeyCode::Char('a'))),
+                "e" | "edit" => self.question_key(press(KeyCode::Char('e'))),
+                "n" | "no" => self.question_key(press(KeyCode::Char('n'))),
+                "q" | "quit" => self.question_key(press(KeyCode::Char('q'))),
+                _ => {}
+            }
         }
         self.ask_plainly();
     }
@@ -564,4 +664,31 @@ fn typed(text: &str) -> Vec<Line> {
 
 fn dimmed(line: &Line) -> Line {
     Line::new(Style { dim: true, italic: true, ..PLAIN }, line.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot;
+
+    #[test]
+    fn a_line_answers_only_a_question_that_is_open_and_only_as_a_word() {
+        let mut ui = Ui::new(false, None);
+        assert_eq!(ui.key(Input::Line("yes".to_owned())), Wish::Nothing);
+        let (answer, mut decided) = oneshot::channel();
+        ui.news(News::Question(Question {
+            shown: "remember(note='one')".to_owned(),
+            reason: None,
+            what: "remember".to_owned(),
+            arguments: serde_json::json!({"note": "one"}),
+            answer,
+        }));
+        for line in ["absolutely not", "you must be joking", "yes, but", ""] {
+            ui.key(Input::Line(line.to_owned()));
+            assert!(decided.try_recv().is_err(), "`{line}` was taken for an answer");
+        }
+        ui.key(Input::Line(" Yes ".to_owned()));
+        assert!(matches!(decided.try_recv(), Ok(Decision::Approve)));
+        assert_eq!(ui.waiting, ["yes"]);
+    }
 }

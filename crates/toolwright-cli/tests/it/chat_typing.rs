@@ -106,6 +106,151 @@ fn a_terminal_that_can_do_nothing_gets_lines() {
     assert!(!written.contains('\x1b') && written.contains("the user said no: not today"), "{written:?}");
 }
 
+#[test]
+fn a_sentence_is_no_consent() {
+    let folder = folder("- calls: [{tool: remember, arguments: {note: one}}]\n- text: Refused.\n");
+    let mut terminal = Terminal::start(folder.path(), CHAT, 80, 40, &[("TERM", "dumb")]);
+    terminal.wait(">");
+    terminal.send("first\n");
+    for (asked, answer) in ["absolutely not", "you must be joking", "every time?", ""].iter().enumerate() {
+        terminal.wait_for("a question", |screen| screen.matches("Allow it?").count() == asked + 1);
+        terminal.send(&format!("{answer}\n"));
+    }
+    terminal.wait_for("a question", |screen| screen.matches("Allow it?").count() == 5);
+    terminal.send("No\n");
+    terminal.wait("why not");
+    terminal.send("not today\n");
+    terminal.wait("Refused.");
+    let written = terminal.written();
+    assert!(written.contains("the user said no: not today"), "{written:?}");
+}
+
+#[test]
+fn arguments_are_typed_anew_where_there_is_no_editor() {
+    let folder = folder("- calls: [{tool: add, arguments: {x: 1, y: 2}}]\n- text: Added.\n");
+    std::fs::write(folder.path().join("p.yaml"), "- {tools: add, decision: ask}\n").unwrap();
+    let args = [CHAT, &["--policy", "p.yaml"]].concat();
+    let mut terminal = Terminal::start(folder.path(), &args, 80, 40, &[("TERM", "dumb")]);
+    terminal.wait(">");
+    terminal.send("first\n");
+    terminal.wait("Allow it?");
+    terminal.send("edit\n");
+    terminal.wait("arguments: {");
+    terminal.send("{\"x\": 40, \"y\": 2}\n");
+    terminal.wait("Added.");
+    assert!(terminal.screen().contains("edited"), "{}", terminal.screen());
+}
+
+/// A call that goes on until there is a file `go`, and one that is asked about.
+fn waiting_for_go() -> tempfile::TempDir {
+    let command = "until [ -e go ]; do sleep 0.05; done";
+    let folder = folder(&format!(
+        "- calls: [{{tool: bash, arguments: {{command: '{command}'}}}}]\n\
+         - calls: [{{tool: remember, arguments: {{note: one}}}}]\n- text: Kept.\n- text: Second.\n"
+    ));
+    let rules = "- {tools: bash, decision: approve}\n- {tools: remember, decision: ask}\n";
+    std::fs::write(folder.path().join("p.yaml"), rules).unwrap();
+    folder
+}
+
+#[test]
+fn what_is_typed_meanwhile_waits_and_answers_no_question() {
+    let folder = waiting_for_go();
+    let args = ["chat", "--model", "scripted/r.yaml", "--sandbox", "local", "--policy", "p.yaml"];
+    let mut terminal = Terminal::start(folder.path(), &args, 80, 40, &[]);
+    terminal.wait("#1");
+    terminal.send("first\r");
+    terminal.wait("until [ -e go ]");
+    terminal.send("yes always\r");
+    terminal.wait("> yes always (waits)");
+    terminal.send(&pasted("more"));
+    terminal.wait("> more");
+    std::fs::write(folder.path().join("go"), "").unwrap();
+    terminal.wait("Allow it?");
+    terminal.wait("Enter or Esc ends what you are typing");
+    // Who types on has not seen the question.
+    terminal.send("ay");
+    terminal.wait("> moreay");
+    terminal.send("\x1b");
+    terminal.wait_for("the question alone", |screen| !screen.contains("Enter or Esc ends"));
+    assert!(terminal.screen().contains("Allow it?"), "{}", terminal.screen());
+    terminal.send("y");
+    terminal.wait("Kept.");
+    terminal.wait("Second.");
+    terminal
+        .wait_for("what was typed", |screen| screen.lines().last().is_some_and(|line| line == "> moreay"));
+    let screen = terminal.screen();
+    assert!(screen.contains("#3") && screen.contains("\n> yes always\n"), "{screen}");
+}
+
+#[test]
+fn what_waits_is_given_back_when_the_answer_is_stopped() {
+    let folder = folder("- calls: [{tool: countdown, arguments: {seconds: 600}}]\n- text: Both.\n");
+    let mut terminal = start(&folder, 80, 30);
+    terminal.send("wait\r");
+    terminal.wait("s left");
+    terminal.send("next\rrest");
+    terminal.wait("> next (waits)");
+    terminal.wait("> rest");
+    terminal.send("\x03");
+    terminal.wait("stopped; what there is stays");
+    terminal.wait_for("both in the editor", |screen| screen.ends_with("> next\n  rest"));
+    terminal.send("\r");
+    terminal.wait("Both.");
+}
+
+#[test]
+fn ctrl_z_goes_to_the_shell_while_the_model_works_and_while_something_is_asked() {
+    let folder = folder(
+        "- calls: [{tool: countdown, arguments: {seconds: 600}}]\n\
+         - calls: [{tool: remember, arguments: {note: one}}]\n- text: Refused.\n",
+    );
+    let mut terminal = Terminal::start_in_shell(folder.path(), CHAT, 80, 40);
+    let shells = |count: usize| move |screen: &str| screen.matches("[in the shell]").count() == count;
+    let back = |text: &'static str| {
+        move |screen: &str| screen.rsplit("[in the shell]").next().is_some_and(|rest| rest.contains(text))
+    };
+    terminal.wait("#1");
+    terminal.send("wait\r");
+    terminal.wait("s left");
+    terminal.send("\x1a");
+    terminal.wait_for("the shell", shells(1));
+    terminal.send("\n");
+    terminal.wait_for("the call", back("s left"));
+    terminal.send("\x03");
+    terminal.wait("#2");
+    terminal.send("again\r");
+    terminal.wait("Allow it?");
+    terminal.send("\x1a");
+    terminal.wait_for("the shell", shells(2));
+    terminal.send("\n");
+    terminal.wait_for("the question", back("Allow it?"));
+    terminal.send("n");
+    terminal.wait("why not");
+    terminal.send("becau\x1a");
+    terminal.wait_for("the shell", shells(3));
+    terminal.send("\n");
+    terminal.wait_for("what was typed", back("becau"));
+    terminal.send("se\r");
+    terminal.wait("Refused.");
+    assert!(terminal.written().contains("the user said no: because"), "{}", terminal.screen());
+}
+
+/// Each keeps what was typed in it, whoever leaves last.
+#[test]
+fn two_chats_at_once_keep_both_their_inputs() {
+    let folder = folder("- text: One.\n");
+    let (mut first, mut second) = (start(&folder, 80, 24), start(&folder, 80, 24));
+    for (terminal, text) in [(&mut first, "in the first"), (&mut second, "in the second")] {
+        terminal.send(&format!("{text}\r"));
+        terminal.wait("#2");
+        terminal.send("\x04");
+        assert_eq!(terminal.end(), 0);
+    }
+    let history = std::fs::read_to_string(folder.path().join(".local/share/toolwright/history")).unwrap();
+    assert_eq!(history, "\"in the first\"\n\"in the second\"\n");
+}
+
 /// Where there is no shell to go back to, Ctrl-Z changes nothing.
 #[test]
 fn ctrl_z_without_a_shell_is_survived() {

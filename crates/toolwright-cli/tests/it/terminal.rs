@@ -40,10 +40,30 @@ impl Terminal {
         variables: &[(&str, &str)],
         attributes: &'static str,
     ) -> Terminal {
-        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_toolwright"));
         command.args(args);
+        Terminal::spawn(folder, command, columns, rows, variables, attributes)
+    }
+
+    /// The program as the job of a shell, which says when it is stopped and goes on with it after an Enter.
+    pub fn start_in_shell(folder: &Path, args: &[&str], columns: u16, rows: u16) -> Terminal {
+        let script = "set -m; \"$0\" \"$@\"; while echo '[in the shell]' && read -r line; do fg; done";
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_toolwright")]);
+        command.args(args);
+        Terminal::spawn(folder, command, columns, rows, &[], "\x1b[?62;22c")
+    }
+
+    fn spawn(
+        folder: &Path,
+        mut command: CommandBuilder,
+        columns: u16,
+        rows: u16,
+        variables: &[(&str, &str)],
+        attributes: &'static str,
+    ) -> Terminal {
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
         command.cwd(folder);
         command.env_clear();
         command.env("HOME", folder);
