@@ -157,6 +157,21 @@ pub(crate) fn is_recursive(schema: &Value) -> bool {
     })
 }
 
+/// Whether a keyword says what is accepted.
+fn is_rule(key: &str) -> bool {
+    !matches!(
+        key,
+        "description"
+            | "title"
+            | "default"
+            | "examples"
+            | "$comment"
+            | "deprecated"
+            | "$defs"
+            | "definitions"
+    )
+}
+
 /// The most schemas within a schema; definitions that are written out in place could go on without end.
 const MAX_NODES: usize = 10_000;
 

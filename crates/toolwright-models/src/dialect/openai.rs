@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{DialectError, Effect, MAX_NODES, Place, Report};
+use super::{DialectError, Effect, MAX_NODES, Place, Report, is_rule};
 
 /// The vendor's limits.
 const MAX_LEVELS: usize = 10;
@@ -199,19 +199,4 @@ fn in_place(
         schema.entry(key.clone()).or_insert_with(|| value.clone());
     }
     adapt(Value::Object(schema), &Place::In(at, "$ref"), report)
-}
-
-/// Whether a keyword says what is accepted.
-fn is_rule(key: &str) -> bool {
-    !matches!(
-        key,
-        "description"
-            | "title"
-            | "default"
-            | "examples"
-            | "$comment"
-            | "deprecated"
-            | "$defs"
-            | "definitions"
-    )
 }

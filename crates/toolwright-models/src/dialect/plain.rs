@@ -70,7 +70,7 @@ impl Walk {
                     });
                     inner.collect()
                 }
-                ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(list)) => {
+                ("anyOf" | "oneOf" | "allOf" | "prefixItems" | "items", Value::Array(list)) => {
                     let inner = list.iter().enumerate();
                     inner.map(|(index, inner)| self.schema(inner, &format!("{at}/{index}"))).collect()
                 }
@@ -109,9 +109,18 @@ fn at_root(schema: Value, changes: &mut Vec<Change>) -> Value {
         if root.contains_key("$ref") {
             let target = resolve(&definitions);
             root.shift_remove("$ref");
+            if target.keys().any(|key| super::is_rule(key) && root.contains_key(key)) {
+                looser(changes, "the rules beside `$ref` replace those it leads to");
+            }
             for (key, value) in target {
                 root.entry(key).or_insert(value);
             }
+        }
+        let may_be_object = |kind: &Value| {
+            kind == "object" || kind.as_array().is_some_and(|list| list.contains(&"object".into()))
+        };
+        if root.get("type").is_some_and(|kind| !may_be_object(kind)) {
+            looser(changes, "`type` becomes `object`");
         }
         // The arguments of a call are always an object.
         root.insert("type".to_owned(), "object".into());
@@ -119,18 +128,23 @@ fn at_root(schema: Value, changes: &mut Vec<Change>) -> Value {
     let mut told = Map::new();
     for key in REFUSED_AT_ROOT {
         let Some(value) = root.shift_remove(key) else { continue };
-        let variants: Vec<_> = value.as_array().into_iter().flatten().map(resolve).collect();
+        let list = value.as_array().map_or(&[][..], Vec::as_slice);
+        let variants: Vec<_> = list.iter().map(resolve).collect();
+        // What stands beside a reference is not looked at.
+        let whole = list.iter().all(|schema| schema.get("$ref").is_none() || is_alone(schema));
         let exact = match key {
-            "allOf" => all_of(&mut root, &variants),
+            "allOf" => all_of(&mut root, &variants) && whole,
             "anyOf" | "oneOf" => {
-                any_of(&mut root, &variants);
+                if any_of(&mut root, &variants) {
+                    let what = format!("the properties of `{key}` are joined");
+                    changes.push(Change { at: String::new(), what, effect: Effect::Tighter });
+                }
                 false
             }
             _ => false,
         };
         if !exact {
-            let what = format!("`{key}` is only described");
-            changes.push(Change { at: String::new(), what, effect: Effect::Looser });
+            looser(changes, &format!("`{key}` is only described"));
             told.insert(key.to_owned(), value);
         }
     }
@@ -166,8 +180,17 @@ fn all_of(root: &mut Map<String, Value>, variants: &[Map<String, Value>]) -> boo
     exact
 }
 
-/// Writes what the variants have in common into the root: each may have any of their properties.
-fn any_of(root: &mut Map<String, Value>, variants: &[Map<String, Value>]) {
+fn looser(changes: &mut Vec<Change>, what: &str) {
+    changes.push(Change { at: String::new(), what: what.to_owned(), effect: Effect::Looser });
+}
+
+fn is_alone(reference: &Value) -> bool {
+    reference.as_object().is_some_and(|schema| schema.len() == 1)
+}
+
+/// Writes what the variants have in common into the root: each may have any of their properties. True when a variant
+/// takes values for a property of another that this one does not.
+fn any_of(root: &mut Map<String, Value>, variants: &[Map<String, Value>]) -> bool {
     let own: Vec<String> = properties(root).map(|(name, _)| name.clone()).collect();
     for variant in variants {
         for (name, schema) in properties(variant).filter(|(name, _)| !own.contains(name)) {
@@ -180,6 +203,12 @@ fn any_of(root: &mut Map<String, Value>, variants: &[Map<String, Value>]) {
     let mut common: Vec<&str> = variants.first().map(required).into_iter().flatten().collect();
     common.retain(|name| variants.iter().all(|variant| required(variant).any(|other| other == *name)));
     require(root, common.into_iter());
+    let names: Vec<&String> = variants.iter().flat_map(properties).map(|(name, _)| name).collect();
+    let free = |variant: &Map<String, Value>| {
+        let closed = variant.get("additionalProperties") == Some(&Value::Bool(false));
+        !closed && names.iter().any(|name| properties(variant).all(|(own, _)| own != *name))
+    };
+    variants.iter().any(free)
 }
 
 fn properties(schema: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
