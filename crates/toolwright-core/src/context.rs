@@ -131,7 +131,7 @@ impl ToolContext {
         &self.inner.asker
     }
 
-    /// Who follows this very call.
+    /// Who follows this call, or the call that this one is part of.
     pub fn watch(&self) -> Option<&Watch> {
         self.inner.watch.as_ref()
     }

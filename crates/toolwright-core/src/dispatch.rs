@@ -133,7 +133,7 @@ impl std::fmt::Debug for Manner {
 /// Where a call from outside comes from. Nothing here hangs on the call's id, which models choose.
 #[derive(Clone, Default)]
 pub struct Origin {
-    /// Is told what happens inside the call.
+    /// Is told what happens inside the call, and inside the calls that it makes.
     pub watch: Option<Watch>,
     /// Stops the call when it fires.
     pub stop: Option<CancelToken>,
@@ -170,8 +170,9 @@ impl std::fmt::Debug for Asker {
     }
 }
 
-/// Is told what happens inside one call, on the thread where it happens: it must be quick.
-pub type Watch = Arc<dyn Fn(&CallNote) + Send + Sync>;
+/// Is told what happens inside one call, and inside the calls that it makes, on the thread where it happens: it must be
+/// quick. The number is that of the call where it happens ([`ToolContext::span`]).
+pub type Watch = Arc<dyn Fn(u64, &CallNote) + Send + Sync>;
 
 /// Something that happened inside a call.
 #[non_exhaustive]

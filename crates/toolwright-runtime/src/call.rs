@@ -24,7 +24,8 @@ pub(crate) async fn run_call(
     cancel: &CancelToken,
 ) -> Result<ToolResult, ToolError> {
     let asker = run.outer.as_ref().map(|outer| outer.asker.clone()).unwrap_or_default();
-    run_call_from(run, call, fresh, Outside { cancel, asker, watch: None }).await
+    let watch = run.outer.as_ref().and_then(|outer| outer.watch.clone());
+    run_call_from(run, call, fresh, Outside { cancel, asker, watch }).await
 }
 
 /// Makes one call for whoever asks from outside.
@@ -136,8 +137,9 @@ async fn attempt(
             (Standing { span, depth, cancel, asker }, Manner::default(), watch, None)
         }
         Caller::Tool(parent, manner) => {
-            let (depth, cancel) = (parent.depth() + 1, parent.cancel_token());
-            (Standing { span, depth, cancel, asker: parent.asker().clone() }, manner, None, parent.deadline())
+            let (depth, cancel, asker) = (parent.depth() + 1, parent.cancel_token(), parent.asker().clone());
+            let watch = parent.watch().cloned();
+            (Standing { span, depth, cancel, asker }, manner, watch, parent.deadline())
         }
     };
     let (depth, cancel) = (standing.depth, standing.cancel);

@@ -21,6 +21,12 @@ fn our_tools_are_served_and_listed() {
 fn a_served_tool_is_called_and_its_progress_shown() {
     insta::assert_snapshot!(mcp(&["call", "add", "x=19", "y=23"]));
     insta::assert_snapshot!(mcp(&["call", "countdown", "seconds=1"]));
+    // That of the tools that a flow calls is shown too, as one that grows.
+    let folder = tempfile::tempdir().unwrap();
+    let text = "tools: [{import_tool: countdown}, {name: twice, do: [{call: countdown, params: {seconds: 2}}, {call: countdown, params: {seconds: 2}}]}]\npolicy: [{tools: ['*'], decision: approve}]\n";
+    std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+    let shown = show_in(folder.path(), &["mcp", "call", "twice", "--", US, "serve", "t.yaml"], "");
+    assert!(shown.contains("--- stderr\n2 s left\n1 s left\n1 s left\n"), "{shown}");
 }
 
 #[test]

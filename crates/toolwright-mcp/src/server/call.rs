@@ -1,5 +1,6 @@
 //! `tools/call`: one call through the run's door, with progress, questions, cancelling and tasks.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -150,16 +151,13 @@ fn to_wire(result: ToolResult, spec: &ToolSpec, era: Era) -> Value {
     answer
 }
 
-/// Sends on how far a call has come. Progress grows, or is not sent; nor is it when the client does not read.
+/// Sends on how far a call has come; nothing is sent when the client does not read.
 fn progress(outlet: Outlet, token: Value) -> Watch {
-    let last = Mutex::new(f64::NEG_INFINITY);
-    Arc::new(move |note| {
+    let reports = Mutex::new(Reports::default());
+    Arc::new(move |span, note| {
         let CallNote::Progress { done, total, message } = note else { return };
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if *done <= *last || !done.is_finite() {
-            return;
-        }
-        *last = *done;
+        let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((done, total)) = reports.add(span, *done, *total) else { return };
         let mut params = json!({"progressToken": token, "progress": done});
         if let Value::Object(members) = &mut params {
             members.extend(total.map(|total| ("total".to_owned(), json!(total))));
@@ -167,6 +165,37 @@ fn progress(outlet: Outlet, token: Value) -> Watch {
         }
         outlet.try_send(jsonrpc::notification("notifications/progress", params));
     })
+}
+
+/// What was reported by a client's call and by the calls that it makes. The client sees them as one, so it is told the sum.
+#[derive(Default)]
+struct Reports {
+    latest: BTreeMap<u64, (f64, Option<f64>)>,
+    told: Option<f64>,
+}
+
+impl Reports {
+    /// Of a flow that makes more calls than this, those after them are not told of.
+    const MAX: usize = 2_000;
+
+    /// What to tell the client, if anything: its progress must grow.
+    fn add(&mut self, span: u64, done: f64, total: Option<f64>) -> Option<(f64, Option<f64>)> {
+        let before = self.latest.get(&span).map(|(done, _)| *done);
+        if !done.is_finite()
+            || before.is_some_and(|before| done <= before)
+            || (before.is_none() && self.latest.len() >= Self::MAX)
+        {
+            return None;
+        }
+        self.latest.insert(span, (done, total));
+        let done: f64 = self.latest.values().map(|(done, _)| done).sum();
+        let total: Option<f64> = self.latest.values().map(|(_, total)| *total).sum();
+        if !done.is_finite() || self.told.is_some_and(|told| done <= told) {
+            return None;
+        }
+        self.told = Some(done);
+        Some((done, total.filter(|total| total.is_finite())))
+    }
 }
 
 /// Says in the words of an older revision what it has no word for.
@@ -192,5 +221,30 @@ fn downgrade(answer: &mut Value, era: Era) {
         if let Some(older) = older {
             *block = older;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_progress_of_several_calls_grows() {
+        let mut reports = Reports::default();
+        // One after the other, and one that does not say how much there is.
+        assert_eq!(reports.add(1, 0.0, Some(2.0)), Some((0.0, Some(2.0))));
+        assert_eq!(reports.add(1, 2.0, Some(2.0)), Some((2.0, Some(2.0))));
+        assert_eq!(reports.add(2, 0.0, Some(4.0)), None);
+        assert_eq!(reports.add(2, 1.0, Some(4.0)), Some((3.0, Some(6.0))));
+        assert_eq!(reports.add(1, 1.0, Some(2.0)), None, "it goes back");
+        assert_eq!(reports.add(3, 1.0, None), Some((4.0, None)));
+        assert_eq!(reports.add(3, f64::INFINITY, None), None);
+        assert_eq!(reports.add(4, -3.0, None), None);
+        assert_eq!(reports.add(4, f64::MAX, None), Some((f64::MAX, None)));
+        assert_eq!(reports.add(5, f64::MAX, None), None);
+        for span in 0..3_000 {
+            reports.add(span, 0.0, None);
+        }
+        assert_eq!(reports.latest.len(), Reports::MAX);
     }
 }

@@ -122,7 +122,7 @@ impl Dispatch for RunInner {
             self.announce(context.span(), *wait);
         }
         if let Some(watch) = context.watch() {
-            watch(&note);
+            watch(context.span(), &note);
         }
         // A note that cannot be recorded ends the run; the call itself learns of it through the cancel.
         if let Err(error) = self.events.emit(EventKind::CallNoted { span: context.span(), note }) {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
     Asker, CancelToken, Dispatch, Message, Model, RunScope, ToolCall, ToolContext, ToolError, ToolResult,
-    ToolSource, Toolset,
+    ToolSource, Toolset, Watch,
 };
 
 use crate::approval::Approvals;
@@ -92,6 +92,8 @@ pub(crate) struct Outer {
     pub(crate) depth: u32,
     /// Who asked for that call.
     pub(crate) asker: Asker,
+    /// Who follows it.
+    pub(crate) watch: Option<Watch>,
     /// Whether its messages are those of the conversation, and go on record as such.
     heard: bool,
 }
@@ -225,6 +227,10 @@ impl Run {
                 asker: match context {
                     Some(context) => context.asker().clone(),
                     None => around.map(|around| around.asker.clone()).unwrap_or_default(),
+                },
+                watch: match context {
+                    Some(context) => context.watch().cloned(),
+                    None => around.and_then(|around| around.watch.clone()),
                 },
                 heard,
             }),

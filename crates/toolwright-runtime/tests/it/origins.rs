@@ -74,8 +74,10 @@ async fn who_asked_is_known_to_approvers_whatever_id_a_model_gives_its_call() {
     assert_eq!(*seen.lock().unwrap(), [("mcp-1".to_owned(), 0, None)]);
 }
 
+type Heard = Arc<Mutex<Vec<String>>>;
+
 #[tokio::test(start_paused = true)]
-async fn a_call_is_stopped_and_followed_by_its_own_caller_only() {
+async fn a_call_is_stopped_and_followed_by_whoever_asked_for_it() {
     let slow = |name: &str| {
         plain(name, |context| async move {
             context.progress(1.0, None, context.tool_name().to_string());
@@ -89,10 +91,10 @@ async fn a_call_is_stopped_and_followed_by_its_own_caller_only() {
     });
     let run = Run::builder(tools([slow("inner"), slow("other"), outer])).build().unwrap();
     let dispatch = run.dispatch();
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let origin = |stop: &CancelToken| {
+    let (mine, others): (Heard, Heard) = Default::default();
+    let origin = |stop: &CancelToken, heard: &Heard| {
         let heard = heard.clone();
-        let watch = move |note: &CallNote| {
+        let watch = move |_: u64, note: &CallNote| {
             if let CallNote::Progress { message: Some(text), .. } = note {
                 heard.lock().unwrap().push(text.clone());
             }
@@ -100,8 +102,8 @@ async fn a_call_is_stopped_and_followed_by_its_own_caller_only() {
         Origin { stop: Some(stop.clone()), watch: Some(Arc::new(watch)), asker: Asker::default() }
     };
     let (first, second) = (CancelToken::new(), CancelToken::new());
-    let flow = dispatch.dispatch_from(origin(&first), ToolCall::new("mine", "outer", json!({})));
-    let other = dispatch.dispatch_from(origin(&second), ToolCall::new("mine", "other", json!({})));
+    let flow = dispatch.dispatch_from(origin(&first, &mine), ToolCall::new("mine", "outer", json!({})));
+    let other = dispatch.dispatch_from(origin(&second, &others), ToolCall::new("mine", "other", json!({})));
     let stop = async {
         while run.active_calls().len() < 3 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -115,9 +117,6 @@ async fn a_call_is_stopped_and_followed_by_its_own_caller_only() {
     let (flow, other, ()) = tokio::join!(flow, other, stop);
     assert_eq!(flow.unwrap().error.map(|error| error.kind), Some(ErrorKind::Cancelled));
     assert_eq!(other.unwrap().error.map(|error| error.kind), Some(ErrorKind::Cancelled));
-    assert_eq!(
-        *heard.lock().unwrap(),
-        ["other"],
-        "what a nested call notes is not for the caller of the outer one"
-    );
+    assert_eq!(*mine.lock().unwrap(), ["inner"], "a nested call is followed by the caller of the outer one");
+    assert_eq!(*others.lock().unwrap(), ["other"]);
 }
