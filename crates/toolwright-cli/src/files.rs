@@ -38,7 +38,7 @@ pub fn around() -> anyhow::Result<Option<Loaded>> {
     if !path.is_file() {
         return Ok(None);
     }
-    let loaded = load_all(path, &host(MissingEnv::Empty, Later::default())?.offline());
+    let loaded = load_all(path, &host(path, MissingEnv::Empty, Later::default())?.offline());
     let says = ["sandbox", "limits"].iter().any(|section| loaded.section(section).is_some());
     if says {
         eprintln!("using the sandbox and the limits of {DEFAULT}, which is here");
@@ -73,7 +73,7 @@ pub fn open(path: &Path) -> anyhow::Result<Loaded> {
 pub fn open_with(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
     exists(path)?;
     let later = Later::default();
-    let host = models::lend(host(MissingEnv::Error, later.clone())?, later.models.clone());
+    let host = models::lend(host(path, MissingEnv::Error, later.clone())?, later.models.clone());
     let host = unset::ask(path, lend(host))?;
     let loaded = load(path, &host).map_err(|error| report::refused(error.problems()))?;
     let _ = later.models.set(models::named(Some(&loaded))?);
@@ -86,8 +86,8 @@ pub fn open_with(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result
     Ok(loaded)
 }
 
-/// What the program lends to a file: the built-in tools under all their names, and the declared variables.
-pub fn host(missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
+/// What the program lends to the file at `path`: the built-in tools under all their names, and the declared variables.
+pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let folder = std::env::current_dir()?;
     let dotenv = find_dotenv(&folder).and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let set = std::env::vars_os()
@@ -100,7 +100,7 @@ pub fn host(missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     // What is set already wins over the file, as the later entry does here.
     Ok(Host::new()
         .builtins(toolbox::all()?)
-        .imports(importer(data, later))
+        .imports(importer(path, data, later))
         .applies(file::APPLIED.iter().copied())
         .environment(dotenv)
         .environment(set)
@@ -165,16 +165,19 @@ pub fn wrong(error: ToolError) -> Usage {
     Usage::from(error.info())
 }
 
-/// Finds what files import: other systems' names, tools that look things up, MCP servers as they were approved.
-fn importer(data: DataTools, later: Later) -> Importer {
+/// Finds what the file at `path` imports: other systems' names, tools that look things up, MCP servers as they were approved.
+fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
     Importer::new()
         .data(data)
         .answers(move |server| later.answers(server.trust().sampling.as_deref()))
         // Whoever started us without a terminal, as MCP clients do, cannot be asked.
         .oauth(|| tokens::options(std::io::stderr().is_terminal()).unwrap_or_default())
+        // Clients start us in folders of their own choice, so the folder of the file comes first.
+        .lock(path.with_file_name(LOCK))
         .lock(LOCK)
-        .on_suspended(|server, Suspension { tool, changes }| {
-            eprintln!("`{tool}` of the server `{server}` is not what {LOCK} approved, and is left out:");
+        .on_suspended(|server, Suspension { tool, changes }, lock| {
+            let lock = lock.display();
+            eprintln!("`{tool}` of the server `{server}` is not what {lock} approved, and is left out:");
             changes.iter().for_each(|change| eprintln!("    {}", prompt::printable(change)));
         })
 }

@@ -60,11 +60,21 @@ impl Toolset {
     pub fn with_from(self, tool: impl Tool + 'static, origin: &str) -> Result<Self, ToolsetError> {
         let tool: Arc<dyn Tool> = Arc::new(tool);
         let name = tool.spec().name.clone();
-        check_name(&name)?;
+        Self::check_name(&name)?;
         let schema = Schema::compile(&tool.spec().parameters)
             .map_err(|error| ToolsetError::Schema { name: name.to_string(), problem: error.to_string() })?;
         let fingerprint = tool.spec().fingerprint();
         self.insert(name, Entry { tool, schema: Arc::new(schema), fingerprint, origin: origin.into() })
+    }
+
+    /// An error when no tool can have this name. Names are what vendors and MCP accept, so that a tool offered to one model can
+    /// be offered to all.
+    pub fn check_name(name: &str) -> Result<(), ToolsetError> {
+        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+        if name.is_empty() || name.len() > 128 || !name.chars().all(fine) {
+            return Err(ToolsetError::Name { name: name.to_owned() });
+        }
+        Ok(())
     }
 
     fn insert(mut self, name: Arc<str>, entry: Entry) -> Result<Self, ToolsetError> {
@@ -127,7 +137,7 @@ impl Toolset {
         let mut set = Toolset::new();
         for (name, entry) in self.entries.iter() {
             let name: Arc<str> = new_name(name).into();
-            check_name(&name)?;
+            Self::check_name(&name)?;
             let tool: Arc<dyn Tool> = Arc::new(ToolDef::of(entry.tool.clone()).with_name(name.clone()));
             let fingerprint = tool.spec().fingerprint();
             set = set.insert(name, Entry { tool, fingerprint, ..entry.clone() })?;
@@ -201,15 +211,6 @@ impl fmt::Debug for Toolset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.names()).finish()
     }
-}
-
-/// Names are what vendors and MCP accept, so that a tool offered to one model can be offered to all.
-fn check_name(name: &str) -> Result<(), ToolsetError> {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    if name.is_empty() || name.len() > 128 || !name.chars().all(fine) {
-        return Err(ToolsetError::Name { name: name.to_owned() });
-    }
-    Ok(())
 }
 
 /// Why a set cannot be built.

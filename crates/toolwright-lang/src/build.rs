@@ -63,6 +63,8 @@ pub(crate) struct Builder<'b> {
     pub(crate) models: IndexMap<String, String>,
     /// Tools of servers that were asked already.
     pub(crate) asked: IndexMap<String, Option<Toolset>>,
+    /// Tools of servers that cannot be used, and why, until somebody was told.
+    pub(crate) left_out: IndexMap<String, Vec<(String, String)>>,
     pub(crate) globals: Arc<Globals>,
     pub(crate) limits: Arc<FlowLimits>,
     pub(crate) flows: Vec<FlowInfo>,
@@ -88,6 +90,7 @@ impl<'b> Builder<'b> {
             servers,
             models,
             asked: IndexMap::new(),
+            left_out: IndexMap::new(),
             globals,
             limits: Arc::new(host.limits.clone()),
             flows: Vec::new(),
@@ -311,7 +314,8 @@ impl<'b> Builder<'b> {
             self.two_tools(&name, place, first, scope);
             return;
         }
-        if name.contains('/') {
+        // What a server calls its tools is its own business.
+        if name.contains('/') && !gives_blocks {
             let message = format!("`{name}` cannot be a tool's name: use letters, digits, `_`, `-` and `.`");
             self.problems.error(place, message);
             return;
@@ -319,7 +323,7 @@ impl<'b> Builder<'b> {
         let origin = self.problems.sources.name(place.file);
         match Toolset::new().with_from(tool, &origin) {
             Ok(tools) => {
-                // What a server takes is its own business.
+                // So is what they take.
                 let called = if gives_blocks { tools.clone() } else { exact(tools.clone()) };
                 let takes = takes.into();
                 let callee = Callee { name: name.clone(), tools, called, takes, place, gives_blocks };

@@ -31,11 +31,26 @@ pub trait Imports: Send + Sync {
     }
 
     /// The tools of an MCP server the file declares, under their own names.
-    fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
+    fn server(&self, name: &str, server: &Server) -> Result<ServerTools, ToolError> {
         let _ = server;
         Err(ToolError::new(format!(
             "the MCP server `{name}` cannot be reached: this program connects to none"
         )))
+    }
+}
+
+/// What an MCP server has for a file.
+#[derive(Debug, Clone, Default)]
+pub struct ServerTools {
+    /// Its tools, under their own names.
+    pub tools: Toolset,
+    /// The names of those that cannot be used, each with the reason. A file that would import one has a warning.
+    pub left_out: Vec<(String, String)>,
+}
+
+impl From<Toolset> for ServerTools {
+    fn from(tools: Toolset) -> Self {
+        ServerTools { tools, left_out: Vec::new() }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::build::{Builder, Tools, common_settings, text, texts, to_toolset};
 use crate::diag::{Place, Severity};
 use crate::flow::ImportedTool;
 use crate::hint::Hint;
+use crate::host::ServerTools;
 use crate::llm::{ExtractJson, LlmTool};
 use crate::yaml::{Data, Node};
 
@@ -53,7 +54,7 @@ impl Builder<'_> {
 
     /// The tool a reference names. `None` when there is none; the problem has been reported.
     fn imported(&mut self, reference: &str, config: &Json, place: Place) -> Option<Arc<dyn Tool>> {
-        if let Some((source, tool)) = reference.rsplit_once('/') {
+        if let Some((source, tool)) = self.halves(reference) {
             if self.host.offline && is_server(source) {
                 self.server_tools(source.trim_start_matches("mcp:"), place);
                 return Some(Arc::new(unasked(tool)));
@@ -63,6 +64,11 @@ impl Builder<'_> {
             let mut found: Vec<&Entry> = tools.iter().collect();
             return match (found.pop(), found.is_empty()) {
                 (Some(entry), true) => Some(entry.tool.clone()),
+                (None, _) if let Some(why) = self.take_left_out(source, |name| name == tool).pop() => {
+                    let message = format!("`{tool}` of `{source}` cannot be used: {}", why.1);
+                    self.problems.error(place, message);
+                    None
+                }
                 (several, _) => {
                     let message = format!(
                         "`{source}` has {} tools that match `{tool}`, and one is wanted",
@@ -93,6 +99,16 @@ impl Builder<'_> {
         }
         self.unknown_import(reference, place);
         None
+    }
+
+    /// The halves of `mcp:server/tool` and `toolkit/tool`. Servers may have slashes in the names of their tools.
+    fn halves<'r>(&self, reference: &'r str) -> Option<(&'r str, &'r str)> {
+        let Some(rest) = reference.strip_prefix("mcp:") else { return reference.rsplit_once('/') };
+        let named =
+            |name: &&String| rest.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        let server = self.servers.keys().filter(named).map(String::len).max().or_else(|| rest.find('/'))?;
+        let at = reference.len() - rest.len() + server;
+        Some((reference.get(..at)?, reference.get(at + 1..)?))
     }
 
     fn unknown_import(&mut self, reference: &str, place: Place) {
@@ -173,7 +189,10 @@ impl Builder<'_> {
             None => Err("this program connects to no servers".to_owned()),
         };
         let tools = match tools {
-            Ok(tools) => Some(tools),
+            Ok(ServerTools { tools, left_out }) => {
+                self.left_out.insert(name.to_owned(), left_out);
+                Some(tools)
+            }
             Err(problem) => {
                 let severity = if server.trust().required { Severity::Error } else { Severity::Warning };
                 let message = format!("the tools of MCP server `{name}` cannot be had: {problem}");
@@ -183,6 +202,29 @@ impl Builder<'_> {
         };
         self.asked.insert(name.to_owned(), tools.clone());
         tools
+    }
+
+    /// Takes the tools of a server out of those that cannot be used and were not told of.
+    fn take_left_out(&mut self, server: &str, wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+        let server = server.strip_prefix("mcp:").unwrap_or(server);
+        let Some(left_out) = self.left_out.get_mut(server) else { return Vec::new() };
+        let (taken, rest) = std::mem::take(left_out).into_iter().partition(|(name, _)| wanted(name));
+        *left_out = rest;
+        taken
+    }
+
+    /// Warns of tools of a server that are not imported: one of them does not spoil the rest.
+    fn tell_left_out(&mut self, server: &str, left_out: &[(String, String)], place: Place) {
+        let server = server.strip_prefix("mcp:").unwrap_or(server);
+        for (tool, why) in left_out.iter().take(MAX_TOLD) {
+            let message = format!("`{tool}` of the MCP server `{server}` is left out: {why}");
+            self.problems.add(Severity::Warning, place, message, None);
+        }
+        let more = left_out.len().saturating_sub(MAX_TOLD);
+        if more > 0 {
+            let message = format!("{more} more tools of the MCP server `{server}` are left out");
+            self.problems.add(Severity::Warning, place, message, None);
+        }
     }
 
     pub(crate) fn import_tools(&mut self, node: &Node, into: &mut Tools, scope: &str) {
@@ -209,6 +251,10 @@ impl Builder<'_> {
         let (confirm, no_confirm) =
             (patterns("force_require_confirmation_for"), patterns("force_no_confirmation_for"));
         let shown: Vec<String> = node.get("ui_hints_args").map(texts).unwrap_or_default();
+        let mut left_out = match from_server {
+            true => self.take_left_out(&reference, |name| filter.matches(name)),
+            false => Vec::new(),
+        };
         for entry in tools.iter() {
             let own: &str = &entry.tool.spec().name;
             if !filter.matches(own) {
@@ -216,6 +262,10 @@ impl Builder<'_> {
             }
             let (mut spec, mut settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
             spec.name = format!("{prefix}{own}").into();
+            if from_server && let Some(problem) = unusable(&spec.name) {
+                left_out.push((own.to_owned(), problem));
+                continue;
+            }
             let hint = if matches(&hints, own) {
                 Some(Hint::Calling(shown.clone()))
             } else {
@@ -229,6 +279,7 @@ impl Builder<'_> {
             let tool = ImportedTool::new(entry.tool.clone(), spec, settings, hint);
             self.register(Arc::new(tool), Vec::new(), from_server, place, into, scope);
         }
+        self.tell_left_out(&reference, &left_out, place);
     }
 
     /// Takes in all tools of a server as `<server>_<tool>`, with hints.
@@ -237,13 +288,19 @@ impl Builder<'_> {
             self.unasked.push(format!("{server}_"));
         }
         let Some(tools) = self.server_tools(server, place) else { return };
+        let mut left_out = self.take_left_out(server, |_| true);
         for entry in tools.iter() {
             let (mut spec, settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
             spec.name = format!("{server}_{}", spec.name).into();
+            if let Some(problem) = unusable(&spec.name) {
+                left_out.push((entry.tool.spec().name.to_string(), problem));
+                continue;
+            }
             let hint = Some(Hint::Calling(Vec::new()));
             let tool = ImportedTool::new(entry.tool.clone(), spec, settings, hint);
             self.register(Arc::new(tool), Vec::new(), true, place, into, scope);
         }
+        self.tell_left_out(server, &left_out, place);
     }
 
     fn llm_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
@@ -297,6 +354,15 @@ impl Builder<'_> {
         };
         self.register(tool, Vec::new(), false, place, into, scope);
     }
+}
+
+/// How many tools of one server that are left out are named.
+const MAX_TOLD: usize = 10;
+
+/// Why a server's tool cannot have this name in the file.
+fn unusable(name: &str) -> Option<String> {
+    let problem = Toolset::check_name(name).err()?;
+    Some(format!("{problem}; import it by itself, with a `name`"))
 }
 
 fn is_server(reference: &str) -> bool {

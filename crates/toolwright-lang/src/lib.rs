@@ -70,7 +70,7 @@ pub use error::{Raised, class_of, raise, raised};
 pub use exec::FlowLimits;
 pub use files::Source;
 pub use hint::format_arguments;
-pub use host::{Host, Imports, MissingEnv, Models, Server, Trust};
+pub use host::{Host, Imports, MissingEnv, Models, Server, ServerTools, Trust};
 pub use input::split_type_parameters;
 pub use llm::ExtractJson;
 pub use load::{Loaded, Section, declared_env, load, load_all};

@@ -231,7 +231,7 @@ pub struct McpLock {
     /// The server's name in the lock.
     #[arg(long, value_name = "NAME")]
     pub name: String,
-    /// The lock.
+    /// The lock. Files of tools obey the `tools.lock` beside them, and that of the current folder.
     #[arg(long, value_name = "FILE", default_value = "tools.lock")]
     pub file: PathBuf,
     /// Only compare.

@@ -90,7 +90,7 @@ fn outcome(warnings: usize) -> String {
 /// All problems of a file of tools, its policy, limits and sandbox included.
 fn check_file(path: &Path, policy: Option<&Path>, start_servers: bool, json: bool) -> anyhow::Result<()> {
     files::exists(path)?;
-    let host = files::host(MissingEnv::Empty, Later::default())?;
+    let host = files::host(path, MissingEnv::Empty, Later::default())?;
     let host = host.arguments(&super::run::arguments(path, &[]));
     let host = if start_servers { host } else { host.offline() };
     let loaded = toolwright::lang::load_all(path, &host);

@@ -91,8 +91,40 @@ fn a_lock_decides_what_is_imported() {
     let listed = show(folder.path(), &["tools", "toolwright.yaml"]);
     assert!(!listed.contains("\nadd ") && listed.contains("\nword_count "), "{listed}");
     assert!(listed.contains("`add` of the server `demo` is not what tools.lock approved"), "{listed}");
+    // Clients start us in folders of their own choice: the lock beside the file holds there too, before that of the folder.
+    let (elsewhere, file) = (tempfile::tempdir().unwrap(), folder.path().join("toolwright.yaml"));
+    let (file, lock) = (file.to_string_lossy(), path.to_string_lossy());
+    let from_elsewhere = || show(elsewhere.path(), &["tools", &file]);
+    let told = format!("`add` of the server `demo` is not what {lock} approved");
+    assert!(from_elsewhere().contains(&told), "{}", from_elsewhere());
+    let of_folder = elsewhere.path().join("tools.lock");
+    std::fs::copy(&path, &of_folder).unwrap();
+    assert!(from_elsewhere().contains(&told), "{}", from_elsewhere());
+    std::fs::write(&path, r#"{"version": 1, "servers": {}}"#).unwrap();
+    assert!(from_elsewhere().contains("is not what tools.lock approved"), "{}", from_elsewhere());
     std::fs::write(&path, "{").unwrap();
     assert!(show(folder.path(), &["tools", "toolwright.yaml"]).ends_with("--- exit 2\n"));
+}
+
+/// A server in shell: one of its tools has an odd name, and another one cannot be used.
+const ODD: &str = r##"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
+read -r l; answer 1 '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}'
+read -r l; read -r l; answer 2 '{"tools":[{"name":"a/b","inputSchema":{"type":"object"}},{"name":"bad","inputSchema":{"type":"object","properties":{"v":{"$ref":"#/$defs/Missing"}}}}]}'
+read -r l; answer 3 '{"content":[{"type":"text","text":"hi"}]}'
+"##;
+
+#[test]
+fn a_tool_that_cannot_be_used_is_left_out_and_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("odd.sh"), ODD).unwrap();
+    let text = "mcp:\n  odd: {transport: stdio, command: sh, args: [odd.sh], auto_import_scope: shared}\ntools: [{name: t, do: [{call: odd_a/b}, {eval: '${_[0].text}'}]}]\n";
+    std::fs::write(folder.path().join("toolwright.yaml"), text).unwrap();
+    insta::assert_snapshot!(show(folder.path(), &["tools", "toolwright.yaml"]));
+    let called = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
+    assert!(called.contains("--- stdout\nhi\n"), "{called}");
+    insta::assert_snapshot!(show(folder.path(), &["check", "--start-servers"]));
+    let checked = show(folder.path(), &["check", "--start-servers", "--json"]);
+    assert!(checked.contains("`bad` of the MCP server `odd` is left out"), "{checked}");
 }
 
 #[test]

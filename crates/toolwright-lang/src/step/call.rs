@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json};
-use toolwright_core::{Content, ErrorKind, Manner, ToolError, ToolOutput, Toolset};
+use serde_json::{Map, Value as Json, json};
+use toolwright_core::{Content, ErrorKind, Manner, Media, MediaSource, ToolError, ToolOutput, Toolset};
 use toolwright_expr::{Scope as _, Value};
 
 use crate::diag::Place;
@@ -142,16 +142,47 @@ fn value_of(output: &ToolOutput) -> Value {
     }
 }
 
+/// The blocks of a server's result, under the names llm-workers has for them: `file` is everything that is neither text nor a
+/// picture, its bytes are `base64`, its address is `url`. What llm-workers does not have keeps our names.
 fn blocks_of(output: &ToolOutput) -> Value {
-    let text = |text: &str| serde_json::json!({"type": "text", "text": text});
-    let block = |content: &Content| match content {
+    let blocks: Vec<Json> = match output.content.as_slice() {
+        // A result without blocks: what is here is its structured part, for models to read.
+        [Content::Json { value }] if output.structured.as_ref() == Some(value) => Vec::new(),
+        blocks => blocks.iter().map(block_of).collect(),
+    };
+    Value::from_json(&Json::Array(blocks))
+}
+
+fn block_of(content: &Content) -> Json {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let kind_of = |mime_type: &str| if mime_type.starts_with("image/") { "image" } else { "file" };
+    let block = match content {
         Content::Text { text: own, .. } => text(own),
         Content::Json { value } => text(&value.to_string()),
+        Content::Image(media) => media_block("image", media),
+        Content::Document(media) => media_block("file", media),
+        Content::Audio(media) => media_block("audio", media),
+        Content::Video(media) => media_block("video", media),
+        Content::ResourceLink { uri, name, description, mime_type } => {
+            let kind = mime_type.as_deref().map_or("file", kind_of);
+            json!({"type": kind, "url": uri, "mime_type": mime_type, "name": name, "description": description})
+        }
         other => serde_json::to_value(other).unwrap_or_default(),
     };
-    let mut blocks: Vec<Json> = output.content.iter().map(block).collect();
-    if let (true, Some(value)) = (blocks.is_empty(), &output.structured) {
-        blocks.push(text(&value.to_string()));
+    without_nulls(block)
+}
+
+fn media_block(kind: &str, media: &Media) -> Json {
+    let (key, source) = match &media.source {
+        MediaSource::Data(data) => ("base64", data),
+        MediaSource::Url(url) => ("url", url),
+    };
+    json!({"type": kind, key: source, "mime_type": media.mime_type, "name": media.name})
+}
+
+fn without_nulls(mut block: Json) -> Json {
+    if let Json::Object(members) = &mut block {
+        members.retain(|_, value| !value.is_null());
     }
-    Value::from_json(&Json::Array(blocks))
+    block
 }

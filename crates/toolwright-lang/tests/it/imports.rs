@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolwright_core::{
-    AssistantMessage, BoxFuture, ErrorKind, Message, Model, ModelError, ModelReply, ModelRequest, Tool,
-    ToolCall, ToolError, Toolset, Usage,
+    AssistantMessage, BoxFuture, Content, ErrorKind, Media, Message, Model, ModelError, ModelReply,
+    ModelRequest, Tool, ToolCall, ToolError, ToolOutput, Toolset, Usage,
 };
-use toolwright_lang::{Host, Imports, Server, Source, declared_env, load, load_all};
+use toolwright_lang::{Host, Imports, Server, ServerTools, Source, declared_env, load, load_all};
 use toolwright_runtime::{Limits, Run, RunEnd};
 
 use crate::support::{call, host, short, tool};
@@ -101,15 +101,16 @@ impl Imports for Servers {
         })
     }
 
-    fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
+    fn server(&self, name: &str, server: &Server) -> Result<ServerTools, ToolError> {
         let Server::Stdio { args, .. } = server else { return Err(ToolError::new("no HTTP here")) };
         let shown = format!("{name} {}", args.join(" "));
         let names = ["search", "write_file", "write_dir"];
-        Ok(names.into_iter().fold(Toolset::new(), |set, tool_name| {
+        let tools = names.into_iter().fold(Toolset::new(), |set, tool_name| {
             let shown = shown.clone();
             set.with(tool(tool_name, &[], move |_| Ok(toolwright_core::ToolOutput::text(shown.clone()))))
                 .unwrap()
-        }))
+        });
+        Ok(tools.into())
     }
 }
 
@@ -137,6 +138,109 @@ tools:
     let two = "mcp: {gh: {transport: stdio, command: x, auto_import_scope: none}}\ntools: [{import_tool: 'mcp:gh/write*'}]\n";
     let problems = load(Source::text("t.yaml", two), &host().imports(Servers)).unwrap_err();
     assert!(problems.problems()[0].message.contains("has 2 tools that match"));
+}
+
+/// A server with tools of odd names, and one that cannot be used.
+struct Odd;
+
+impl Imports for Odd {
+    fn server(&self, _: &str, _: &Server) -> Result<ServerTools, ToolError> {
+        let long = "x".repeat(126);
+        let tools = ["a/b", long.as_str()].into_iter().fold(Toolset::new(), |set, name| {
+            set.with(tool(name, &[], |_| Ok(toolwright_core::ToolOutput::text("hi")))).unwrap()
+        });
+        Ok(ServerTools { tools, left_out: vec![("ns:x".to_owned(), "no".to_owned())] })
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_with_an_odd_name_does_not_spoil_the_rest() {
+    let long = "x".repeat(126);
+    let server =
+        |scope: &str| format!("mcp: {{odd: {{transport: stdio, command: x, auto_import_scope: {scope}}}}}\n");
+    let text = server("shared") + "tools: [{name: t, do: [{call: odd_a/b}, {eval: '${_[0].text}'}]}]\n";
+    let file = load(Source::text("t.yaml", &text), &host().imports(Odd)).unwrap();
+    assert_eq!(file.tools().names().collect::<Vec<_>>(), ["odd_a/b", "t"]);
+    assert_eq!(call(&file, "t", json!({})).await, Ok(json!("hi")));
+    let told: Vec<String> = file.problems().iter().map(short).collect();
+    let why = format!(
+        "1:12 `{long}` of the MCP server `odd` is left out: `odd_{long}` cannot be a tool's name: use 1 to 128 letters, digits, `_`, `-`, `.` or `/`; import it by itself, with a `name`"
+    );
+    assert_eq!(told, ["1:12 `ns:x` of the MCP server `odd` is left out: no".to_owned(), why]);
+    // Each can be had by itself under another name; what no filter wants is not told of.
+    let text = server("none")
+        + &format!(
+            "tools: [{{import_tool: mcp:odd/a/b, name: ab}}, {{import_tool: mcp:odd/{long}, name: l}}, {{import_tools: 'mcp:odd', prefix: p_, filter: ['a*']}}]\n"
+        );
+    let file = load(Source::text("t.yaml", &text), &host().imports(Odd)).unwrap();
+    assert_eq!(file.tools().names().collect::<Vec<_>>(), ["ab", "l", "p_a/b"]);
+    assert_eq!(file.problems().iter().map(short).collect::<Vec<_>>(), Vec::<String>::new());
+    let text =
+        server("none") + "tools: [{import_tool: 'mcp:odd/ns:x', name: x}, {import_tool: mcp:off/a/b}]\n";
+    let error = load(Source::text("t.yaml", &text), &host().imports(Odd)).unwrap_err();
+    assert_eq!(
+        error.problems().iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
+        ["`ns:x` of `mcp:odd` cannot be used: no", "there is no MCP server `off`"]
+    );
+}
+
+/// A server whose results hold one block each.
+struct Blocks;
+
+impl Imports for Blocks {
+    fn server(&self, _: &str, _: &Server) -> Result<ServerTools, ToolError> {
+        let link = |mime_type: &str| Content::ResourceLink {
+            uri: "https://a.example/1".to_owned(),
+            name: "one".to_owned(),
+            description: None,
+            mime_type: Some(mime_type.to_owned()),
+        };
+        let results = [
+            ("image", Content::image("image/png", b"png")),
+            ("blob", Content::document("application/gzip", "demo://1", b"zip")),
+            ("link", link("text/plain")),
+            ("picture_link", link("image/png")),
+            ("audio", Content::Audio(Media::from_bytes("audio/wav", b"wav"))),
+            ("unknown", Content::json(json!({"type": "new"}))),
+        ];
+        let mut tools = Toolset::new();
+        for (name, content) in results {
+            tools = tools.with(tool(name, &[], move |_| Ok(ToolOutput::blocks([content.clone()])))).unwrap();
+        }
+        let empty = tool("empty", &[], |_| {
+            let result = json!({"result": []});
+            let mut output = ToolOutput::blocks([Content::json(result.clone())]);
+            output.structured = Some(result);
+            Ok(output)
+        });
+        Ok(tools.with(empty).unwrap().into())
+    }
+}
+
+#[tokio::test]
+async fn the_blocks_of_a_server_have_the_names_llm_workers_gives_them() {
+    let names = ["image", "blob", "link", "picture_link", "audio", "unknown", "empty"];
+    let steps: Vec<String> =
+        names.iter().map(|name| format!("{{call: s_{name}, store_as: {name}}}")).collect();
+    let all: Vec<String> = names.iter().map(|name| format!("'${{{name}}}'")).collect();
+    let text = format!(
+        "mcp: {{s: {{transport: stdio, command: x, auto_import_scope: shared}}}}\ntools: [{{name: t, do: [{}, {{eval: [{}]}}]}}]\n",
+        steps.join(", "),
+        all.join(", ")
+    );
+    let file = load(Source::text("t.yaml", &text), &host().imports(Blocks)).unwrap();
+    assert_eq!(
+        call(&file, "t", json!({})).await,
+        Ok(json!([
+            [{"type": "image", "base64": "cG5n", "mime_type": "image/png"}],
+            [{"type": "file", "base64": "emlw", "mime_type": "application/gzip", "name": "demo://1"}],
+            [{"type": "file", "url": "https://a.example/1", "mime_type": "text/plain", "name": "one"}],
+            [{"type": "image", "url": "https://a.example/1", "mime_type": "image/png", "name": "one"}],
+            [{"type": "audio", "base64": "d2F2", "mime_type": "audio/wav"}],
+            [{"type": "text", "text": "{\"type\":\"new\"}"}],
+            []
+        ]))
+    );
 }
 
 #[test]

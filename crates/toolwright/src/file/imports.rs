@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-#[cfg(any(feature = "mcp", feature = "tools"))]
+#[cfg(feature = "tools")]
 use toolwright_core::Toolset;
 use toolwright_core::{Tool, ToolError};
 use toolwright_lang::Imports;
 #[cfg(feature = "mcp")]
-use toolwright_lang::Server;
+use toolwright_lang::{Server, ServerTools};
 #[cfg(feature = "mcp")]
 use toolwright_mcp::{
     Answers, HttpTarget, LockFile, LockedServer, McpServer, OAuthOptions, Pinning, ServerCommand,
@@ -40,7 +40,7 @@ pub struct Importer {
     #[cfg(feature = "mcp")]
     oauth: Option<TokensFor>,
     #[cfg(feature = "mcp")]
-    lock: Option<PathBuf>,
+    locks: Vec<PathBuf>,
     #[cfg(feature = "mcp")]
     on_suspended: Option<OnSuspended>,
 }
@@ -53,9 +53,9 @@ type AnswersFor = Arc<dyn Fn(&Server) -> Answers + Send + Sync>;
 #[cfg(feature = "mcp")]
 type TokensFor = Arc<dyn Fn() -> OAuthOptions + Send + Sync>;
 
-/// Is told the name of a server, and which of its tools is not what was approved.
+/// Is told the name of a server, which of its tools is not what was approved, and the lock that says so.
 #[cfg(feature = "mcp")]
-type OnSuspended = Arc<dyn Fn(&str, &Suspension) + Send + Sync>;
+type OnSuspended = Arc<dyn Fn(&str, &Suspension, &Path) + Send + Sync>;
 
 impl Importer {
     /// An importer that lends nothing of its own: servers get no answers, and tools that look things up are not known.
@@ -88,18 +88,19 @@ impl Importer {
         self
     }
 
-    /// Offers only what this file of approved definitions says, for the servers it names. It need not be there.
+    /// Offers only what this file of approved definitions says, for the servers it names. It need not be there. Of several,
+    /// the first that names a server counts for it.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn lock(mut self, path: impl Into<PathBuf>) -> Self {
-        self.lock = Some(path.into());
+        self.locks.push(path.into());
         self
     }
 
     /// Is told about tools that are left out because they are not what was approved.
     #[cfg(feature = "mcp")]
     #[must_use]
-    pub fn on_suspended(mut self, told: impl Fn(&str, &Suspension) + Send + Sync + 'static) -> Self {
+    pub fn on_suspended(mut self, told: impl Fn(&str, &Suspension, &Path) + Send + Sync + 'static) -> Self {
         self.on_suspended = Some(Arc::new(told));
         self
     }
@@ -135,22 +136,25 @@ impl Imports for Importer {
 
     /// Starts or reaches the server and lists its tools. It ends with the last of them.
     #[cfg(feature = "mcp")]
-    fn server(&self, name: &str, server: &Server) -> Result<Toolset, ToolError> {
+    fn server(&self, name: &str, server: &Server) -> Result<ServerTools, ToolError> {
         let answers = self.answers.as_ref().map(|answers| answers(server)).unwrap_or_default();
         let mut builder = McpServer::builder(name, target(server, self.oauth.as_ref())?).answers(answers);
-        if let Some(lock) = self.lock.as_deref().map(|path| locked(path, name)).transpose()?.flatten() {
-            builder = builder.pinning(Pinning::Locked(lock));
+        let locked = locked(&self.locks, name)?;
+        if let Some((lock, _)) = &locked {
+            builder = builder.pinning(Pinning::Locked(lock.clone()));
         }
         let server = builder.build();
         // Files are read once, before anything else happens, so nobody is kept waiting.
         let tools = wait(async { toolwright_core::ToolSource::tools(&server).await })??;
         let state = server.state();
-        if let Some(told) = &self.on_suspended {
-            state.suspended.iter().for_each(|suspension| told(name, suspension));
+        if let (Some(told), Some((_, path))) = (&self.on_suspended, &locked) {
+            state.suspended.iter().for_each(|suspension| told(name, suspension, path));
         }
         match state.status {
             ServerStatus::Failed { why } => Err(ToolError::new(why)),
-            ServerStatus::Configured | ServerStatus::Started { .. } => Ok(tools),
+            ServerStatus::Configured | ServerStatus::Started { .. } => {
+                Ok(ServerTools { tools, left_out: state.left_out })
+            }
         }
     }
 }
@@ -193,14 +197,16 @@ fn target(server: &Server, tokens: Option<&TokensFor>) -> Result<Target, ToolErr
     })
 }
 
-/// What was approved of a server, if anything was.
+/// What was approved of a server, if anything was, and where that stands.
 #[cfg(feature = "mcp")]
-fn locked(path: &Path, name: &str) -> Result<Option<LockedServer>, ToolError> {
-    if !path.exists() {
-        return Ok(None);
+fn locked<'l>(locks: &'l [PathBuf], name: &str) -> Result<Option<(LockedServer, &'l Path)>, ToolError> {
+    for path in locks.iter().filter(|path| path.exists()) {
+        let mut file = LockFile::load(path).map_err(|error| ToolError::new(error.to_string()))?;
+        if let Some(server) = file.servers.remove(name) {
+            return Ok(Some((server, path)));
+        }
     }
-    let mut file = LockFile::load(path).map_err(|error| ToolError::new(error.to_string()))?;
-    Ok(file.servers.remove(name))
+    Ok(None)
 }
 
 /// Waits for work on the runtime that is there; an error when it has no thread to spare.
