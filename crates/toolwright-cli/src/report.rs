@@ -2,11 +2,12 @@
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
-use toolwright::lang::{Diagnostic, Severity};
-use toolwright::{ErrorInfo, ErrorKind, ToolError, nearest, text};
+use toolwright::lang::{Diagnostic, FAILED_AT, Severity};
+use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, ToolError, nearest, text};
 
 use crate::prompt::printable;
 
@@ -66,6 +67,43 @@ impl std::fmt::Display for Failed {
 }
 
 impl std::error::Error for Failed {}
+
+/// Where the last call from outside failed, if that was in a flow.
+#[derive(Clone, Default)]
+pub struct Trail(Arc<Mutex<Steps>>);
+
+#[derive(Default)]
+struct Steps {
+    span: Option<u64>,
+    failed_at: Option<String>,
+}
+
+impl Trail {
+    /// Hears what happens in the run.
+    pub fn follow(&self, event: &EventKind) {
+        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            EventKind::CallStarted { span, parent: None, .. } => {
+                *steps = Steps { span: Some(*span), failed_at: None };
+            }
+            EventKind::CallNoted { span, note: CallNote::Data { name, value } }
+                if name == FAILED_AT && steps.span == Some(*span) =>
+            {
+                steps.failed_at = value.as_str().map(str::to_owned);
+            }
+            _ => {}
+        }
+    }
+
+    /// The error of that call, with its place as the cause.
+    pub fn explain(&self, error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
+        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match steps.failed_at.take() {
+            Some(place) => anyhow::anyhow!(place).context(error),
+            None => error.into(),
+        }
+    }
+}
 
 /// Prints one line of the answer. A reader that has gone away is an error here, not a panic.
 pub fn line(text: impl std::fmt::Display) -> std::io::Result<()> {
@@ -178,6 +216,29 @@ pub fn hint_of(error: &anyhow::Error) -> Option<String> {
 }
 
 fn info(error: &anyhow::Error) -> ErrorInfo {
+    let mut info = plain_info(error);
+    let refused = info.kind == ErrorKind::Permission && info.message.ends_with("is read-only");
+    if info.hint.is_none() && (refused || info.message.contains(READ_ONLY)) {
+        info.hint = Some(WRITE.to_owned());
+    }
+    info
+}
+
+/// Says how to let tools write, when what one gave tells that it wanted to.
+pub fn hint_to_write(output: &str) {
+    if output.contains(READ_ONLY) {
+        eprintln!("\nhint: {WRITE}");
+    }
+}
+
+/// What programs say that may not write.
+const READ_ONLY: &str = "Read-only file system";
+
+/// The way out for a tool that wanted to write.
+const WRITE: &str = "tools may write where they are allowed to: `--write .` on the command line, or `sandbox: {write: [.]}` in \
+                     the file";
+
+fn plain_info(error: &anyhow::Error) -> ErrorInfo {
     if let Some(Failed(info)) = error.downcast_ref::<Failed>() {
         return info.clone();
     }

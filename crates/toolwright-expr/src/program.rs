@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ast::{Body, Code, SlotKind, Stmt, StmtKind, Target};
+use crate::ast::{Argument, Body, Code, SlotKind, Stmt, StmtKind, Target};
 use crate::error::{Error, Span};
 use crate::eval::Eval;
 use crate::fuel::Limits;
@@ -49,6 +49,33 @@ impl Program {
 #[derive(Clone)]
 pub struct Script {
     code: Arc<Code>,
+    calls: Arc<[ScriptCall]>,
+}
+
+/// A call by name in a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptCall {
+    /// What is called.
+    pub name: String,
+    /// The names of the arguments.
+    pub named: Vec<String>,
+    /// Whether there are arguments without names, of which only running the script tells which they are.
+    pub others: bool,
+    /// Where the name stands.
+    pub span: Span,
+}
+
+impl ScriptCall {
+    pub(crate) fn new(name: &str, arguments: &[Argument], span: Span) -> Self {
+        let mut named = Vec::new();
+        for argument in arguments {
+            if let Argument::Keyword(name, _) = argument {
+                named.push(name.to_string());
+            }
+        }
+        let others = named.len() < arguments.len();
+        ScriptCall { name: name.to_owned(), named, others, span }
+    }
 }
 
 impl Script {
@@ -58,7 +85,8 @@ impl Script {
     /// When the text is not a script of the language; the error points at the place.
     pub fn compile(source: &str) -> Result<Script, Error> {
         let statements = Parser::new(source, 0, Dialect::Script)?.script()?;
-        Ok(Script { code: Arc::new(resolve::script(statements)?) })
+        let (code, calls) = resolve::script(statements)?;
+        Ok(Script { code: Arc::new(code), calls: calls.into() })
     }
 
     /// Runs the script. It works on copies of the variables, in which sets and tuples are lists.
@@ -81,6 +109,11 @@ impl Script {
     /// The same names, each with the place where it is used first.
     pub fn places(&self) -> impl Iterator<Item = (&str, Span)> {
         places(&self.code)
+    }
+
+    /// The calls by name, wherever they stand.
+    pub fn calls(&self) -> &[ScriptCall] {
+        &self.calls
     }
 
     /// Names the script assigns outside its functions, wherever that happens.

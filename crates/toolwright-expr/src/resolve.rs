@@ -12,6 +12,7 @@ use crate::ast::{
     Operands, ParamKind, SlotInfo, SlotKind, Stmt, StmtKind, Symbol, Target,
 };
 use crate::error::{Error, ErrorKind, Span};
+use crate::program::ScriptCall;
 use crate::value::Value;
 
 /// Completes an expression that stands alone.
@@ -23,18 +24,21 @@ pub(crate) fn expression(mut expr: Expr) -> Result<Code, Error> {
 }
 
 /// Completes a script: names it assigns are slots as well, filled from the scope before it starts.
-pub(crate) fn script(mut statements: Vec<Stmt>) -> Result<Code, Error> {
+pub(crate) fn script(mut statements: Vec<Stmt>) -> Result<(Code, Vec<ScriptCall>), Error> {
     let mut resolver = Resolver::default();
     resolver.frames.push(Frame::new("<script>"));
     resolver.script = true;
     resolver.block(&mut statements)?;
-    Ok(resolver.finish(Body::Block(statements), 1))
+    let code = resolver.finish(Body::Block(statements), 1);
+    Ok((code, resolver.calls))
 }
 
 #[derive(Default)]
 struct Resolver {
     frames: Vec<Frame>,
     script: bool,
+    /// The calls of a script.
+    calls: Vec<ScriptCall>,
 }
 
 /// One frame under construction.
@@ -269,6 +273,9 @@ impl Resolver {
                     return Err(Error::new(ErrorKind::Forbidden, format!("function '{name}' calls itself"))
                         .at(span)
                         .with_hint("recursion is not part of the language"));
+                }
+                if let (true, Kind::Name(name)) = (self.script, &call.callee.kind) {
+                    self.calls.push(ScriptCall::new(name, &call.args, call.callee.span));
                 }
                 let mut info = self.expr(&mut call.callee)?;
                 for arg in &mut call.args {

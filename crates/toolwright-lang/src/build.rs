@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use toolwright_core::{Tool, ToolSettings, ToolSpec, Toolset};
+use toolwright_core::{Tool, ToolSettings, ToolSpec, Toolset, nearest};
 use toolwright_expr::is_builtin;
 
-use crate::diag::{Place, Problems};
+use crate::diag::{Place, Problems, Severity};
 use crate::exact::exact;
 use crate::exec::{FlowLimits, Globals};
 use crate::file;
@@ -23,7 +23,7 @@ use crate::shape::{self, Shape};
 use crate::step::call::{Callee, Param};
 use crate::step::{Body, Step};
 use crate::template::{Document, Snippet};
-use crate::yaml::{Data, Node};
+use crate::yaml::{self, Data, Node};
 
 /// Tools by name, in the order they were made.
 pub(crate) type Tools = IndexMap<Arc<str>, Callee>;
@@ -217,6 +217,9 @@ impl<'b> Builder<'b> {
         let visible = Visible { local: &local, outer: outer.unwrap_or(into) };
         let body = Arc::new(self.body(body, visible));
         let hint = self.hint(node);
+        if let Some(Hint::Template(snippet)) = &hint {
+            self.hint_names(snippet, &inputs);
+        }
         if let Some(info) = self.flows.get_mut(index) {
             info.body = body.clone();
         }
@@ -269,8 +272,10 @@ impl<'b> Builder<'b> {
                     Type::Any
                 }
             };
+            let place = node.get("default").unwrap_or(node).place;
             let default = node.get("default").map(Node::to_json).filter(|value| !value.is_null());
-            inputs.push(Input { name: name.into(), description: text(node, "description"), kind, default });
+            let description = text(node, "description");
+            inputs.push(Input { name: name.into(), description, kind, default, place });
         }
         inputs
     }
@@ -284,6 +289,22 @@ impl<'b> Builder<'b> {
                 crate::template::report(self.problems, node, &snippet.source, &error);
                 None
             }
+        }
+    }
+
+    /// A hint sees the arguments and nothing else; one that fails is not shown.
+    fn hint_names(&mut self, snippet: &Snippet, inputs: &[Input]) {
+        for (name, at) in snippet.template.places() {
+            if is_builtin(name) || inputs.iter().any(|input| *input.name == *name) {
+                continue;
+            }
+            let source = self.problems.sources.text(snippet.place.file);
+            let (start, end) = (at.start as usize, at.end as usize);
+            let place = yaml::within(source, snippet.place, &snippet.source, start, end);
+            let message = format!("`ui_hint` sees the parameters only, and `{name}` is none");
+            let near = nearest(name, inputs.iter().map(|input| &*input.name));
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            self.problems.add(Severity::Warning, place, message, hint);
         }
     }
 

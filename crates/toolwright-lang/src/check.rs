@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use toolwright_core::schema::{Schema, Strictness};
-use toolwright_core::{nearest, text};
-use toolwright_expr::{Limits, Span, Value, is_builtin};
+use toolwright_core::{Entry, ToolSpec, nearest};
+use toolwright_expr::{Limits, ScriptCall, Span, Value, is_builtin};
 
 use crate::build::FlowInfo;
 use crate::diag::{Diagnostic, Found, Place, Severity};
@@ -17,11 +17,14 @@ use crate::json;
 use crate::kinds::{self, Kind};
 use crate::load::Loaded;
 use crate::slips;
-use crate::step::call::{Call, Param};
+use crate::step::call::{Call, Callee, Param};
 use crate::step::script::ScriptStep;
 use crate::step::{Body, Step};
 use crate::template::{Document, Snippet, truth};
 use crate::yaml;
+
+/// How a flow calls tools.
+const CALLED: &str = "expressions call none, a step does (`call: ...`), and a script calls those above it";
 
 /// Checks all flows of a file.
 pub(crate) fn run(loaded: &Loaded) -> Vec<Diagnostic> {
@@ -71,11 +74,10 @@ impl Checker<'_> {
         for input in flow.inputs.iter() {
             if let Some(default) = &input.default
                 && let Err(problem) = input.kind.read(default.clone(), &input.name)
-                && let Some(statement) = flow.body.statements().first()
             {
                 let message =
                     format!("the default of a parameter of `{}` does not fit its type: {problem}", flow.name);
-                self.add(Severity::Warning, statement.place, message, None);
+                self.add(Severity::Warning, input.place, message, None);
             }
         }
         self.body(&flow.body, &mut known);
@@ -105,7 +107,8 @@ impl Checker<'_> {
     fn step(&mut self, step: &Step, known: &mut Known) {
         step.snippets(&mut |snippet| {
             for (name, at) in snippet.template.places() {
-                self.name(name, at, &snippet.source, snippet.place, known);
+                let whole = (&*snippet.source, snippet.place);
+                self.name(name, at, whole, known, &[]);
             }
         });
         match step {
@@ -147,7 +150,49 @@ impl Checker<'_> {
             if assigned.contains(&name) || tools.contains(&name) {
                 continue;
             }
-            self.name(name, at, &step.source, step.place, known);
+            let all: Vec<&str> = self.loaded.tools().names().collect();
+            self.name(name, at, (&step.source, step.place), known, &all);
+        }
+        for call in step.script.calls().iter().filter(|call| !assigned.contains(&&*call.name)) {
+            if let Some(tool) = step.tools.iter().find(|tool| *tool.name == *call.name) {
+                self.script_call(call, tool, step);
+            }
+        }
+    }
+
+    /// The names of a call's arguments in a script; what they are is known when it runs.
+    fn script_call(&mut self, call: &ScriptCall, tool: &Callee, step: &ScriptStep) {
+        let Some(entry) = tool.called.get(&tool.name) else { return };
+        let spec = entry.tool.spec();
+        let file = self.loaded.problems.sources.text(step.place.file);
+        let place =
+            yaml::within(file, step.place, &step.source, call.span.start as usize, call.span.end as usize);
+        let missing = missing(spec, |name| call.named.iter().any(|named| named == name));
+        for name in missing.iter().filter(|_| !call.others) {
+            let hint = format!("give it by its name: `{}({name}=...)`", call.name);
+            self.add(
+                Severity::Error,
+                place,
+                format!("`{}` needs the parameter `{name}`", spec.name),
+                Some(hint),
+            );
+        }
+        let names: Vec<&str> = spec.parameter_names().collect();
+        for name in call.named.iter().filter(|name| !names.contains(&name.as_str())) {
+            self.unknown_parameter(name, place, entry, tool);
+        }
+    }
+
+    /// A parameter that the callee does not have.
+    fn unknown_parameter(&mut self, name: &str, place: Place, entry: &Entry, callee: &Callee) {
+        let spec = entry.tool.spec();
+        // A flow drops what it does not know.
+        let closed = spec.parameters.get("additionalProperties") == Some(&serde_json::Value::Bool(false));
+        if closed || reads(callee) {
+            let severity = if closed { Severity::Error } else { Severity::Warning };
+            let message = format!("`{}` has no parameter `{name}`", spec.name);
+            let hint = nearest(name, spec.parameter_names()).map(|near| format!("did you mean `{near}`?"));
+            self.add(severity, place, message, hint);
         }
     }
 
@@ -159,24 +204,28 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a name that is not known. `at` is where it stands in `source`, the text at `whole`.
-    fn name(&mut self, name: &str, at: Span, source: &str, whole: Place, known: &Known) {
+    /// Reports a name that is not known. `at` is where it stands in the text, which is given with its place; `tools` are
+    /// those that can be called there.
+    fn name(&mut self, name: &str, at: Span, text: (&str, Place), known: &Known, tools: &[&str]) {
+        let (source, whole) = text;
         if self.is_known(name, known) {
             return;
         }
         let message = match name {
             "_" => "`_` has no value here: nothing came before".to_owned(),
-            _ => format!("nothing defines `{}`", text::clip(name, 80)),
+            _ => format!("nothing defines `{}`", toolwright_core::text::clip(name, 80)),
         };
         let file = self.loaded.problems.sources.text(whole.file);
         let place = yaml::within(file, whole, source, at.start as usize, at.end as usize);
-        let hint = slips::of_name(name, known.key).or_else(|| self.near(name, known));
+        let hint = slips::of_name(name, known.key).or_else(|| self.near(name, known, tools));
+        let is_tool = self.loaded.tools().get(name).is_some();
+        let hint = if is_tool { Some(format!("`{name}` is a tool: {CALLED}")) } else { hint };
         self.add(Severity::Error, place, message, hint);
     }
 
-    fn near(&self, name: &str, known: &Known) -> Option<String> {
+    fn near(&self, name: &str, known: &Known, tools: &[&str]) -> Option<String> {
         let shared = self.loaded.globals.iter().map(|(name, _)| name);
-        let names = known.names.iter().map(|name| &**name).chain(shared).chain(self.loaded.tools().names());
+        let names = known.names.iter().map(|name| &**name).chain(shared).chain(tools.iter().copied());
         nearest(name, names).map(|near| format!("did you mean `{near}`?"))
     }
 
@@ -203,27 +252,15 @@ impl Checker<'_> {
         let Some(entry) = call.callee.called.get(&call.callee.name) else { return };
         let spec = entry.tool.spec();
         let names: Vec<&str> = spec.parameter_names().collect();
-        let required = spec.parameters.get("required").and_then(serde_json::Value::as_array);
-        for name in required.into_iter().flatten().filter_map(serde_json::Value::as_str) {
-            if !call.params.iter().any(|given| *given.name == *name) {
-                let message = format!("`{}` needs the parameter `{name}`", spec.name);
-                let hint = format!("add it under `params`: `{name}: ...`");
-                self.add(Severity::Error, call.place, message, Some(hint));
-            }
+        for name in missing(spec, |name| call.params.iter().any(|given| *given.name == *name)) {
+            let message = format!("`{}` needs the parameter `{name}`", spec.name);
+            let hint = format!("add it under `params`: `{name}: ...`");
+            self.add(Severity::Error, call.place, message, Some(hint));
         }
-        // A flow drops what it does not know.
-        let own = call.callee.tools.get(&call.callee.name);
-        let reads = own.is_some_and(|entry| entry.tool.settings().reader.is_some());
-        let closed = spec.parameters.get("additionalProperties") == Some(&serde_json::Value::Bool(false));
+        let reads = reads(&call.callee);
         for Param { name, named, value: document, place } in &call.params {
             if !names.contains(&&**name) {
-                if closed || reads {
-                    let severity = if closed { Severity::Error } else { Severity::Warning };
-                    let message = format!("`{}` has no parameter `{name}`", spec.name);
-                    let hint =
-                        nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-                    self.add(severity, *named, message, hint);
-                }
+                self.unknown_parameter(name, *named, entry, &call.callee);
                 continue;
             }
             let own = spec.parameters.get("properties").and_then(|all| all.get(&**name)).cloned();
@@ -268,9 +305,22 @@ impl Checker<'_> {
     }
 }
 
+/// The parameters that a tool needs and a call does not give.
+fn missing(spec: &ToolSpec, given: impl Fn(&str) -> bool) -> Vec<&str> {
+    let required = spec.parameters.get("required").and_then(serde_json::Value::as_array);
+    let required = required.into_iter().flatten().filter_map(serde_json::Value::as_str);
+    required.filter(|name| !given(name)).collect()
+}
+
+/// Whether a tool reads its arguments itself, as flows do.
+fn reads(callee: &Callee) -> bool {
+    let own = callee.tools.get(&callee.name);
+    own.is_some_and(|entry| entry.tool.settings().reader.is_some())
+}
+
 /// What the callee will say about one argument, if it will refuse it.
 fn misfit(
-    entry: &toolwright_core::Entry,
+    entry: &Entry,
     name: &str,
     schema: Option<serde_json::Value>,
     value: serde_json::Value,

@@ -12,6 +12,7 @@ use toolwright_core::{
 use toolwright_expr::Value;
 
 use crate::exec::{Flow, FlowLimits, Frame, Globals, Locals};
+use crate::flow::failed;
 use crate::step::Body;
 
 /// The name of the batch program's tool. No tool of a file can be called so.
@@ -144,7 +145,8 @@ impl Tool for CliTool {
             let mut frame = Frame { variables: lock().clone(), outer: None };
             frame.set(&"input".into(), arguments.get("input").map_or(Value::None, Value::from_json));
             let flow = Flow::new(context, &self.cli.globals, None, &self.cli.limits);
-            let value = flow.body(&self.cli.body, &mut frame, &Locals::default()).await?;
+            let value = flow.body(&self.cli.body, &mut frame, &Locals::default()).await;
+            let value = value.map_err(|error| failed(context, error))?;
             *lock() = frame.variables;
             // The text a person reads travels as the structured value: a record bounds content, not the program.
             let text = self.cli.write(&value);

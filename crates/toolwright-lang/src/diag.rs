@@ -161,6 +161,17 @@ impl Place {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     files: Vec<(Arc<str>, Arc<str>)>,
+    last: Position,
+}
+
+/// Where a byte of a file stands.
+#[derive(Debug, Clone, Copy, Default)]
+struct Position {
+    file: u16,
+    at: usize,
+    /// Lines before it, and characters before it in its own.
+    lines: usize,
+    characters: usize,
 }
 
 impl Sources {
@@ -179,9 +190,29 @@ impl Sources {
     }
 
     /// The place as `file:line:column`.
-    pub(crate) fn locate(&self, place: Place) -> String {
-        let (line, column, _) = self.line(place);
+    pub(crate) fn locate(&mut self, place: Place) -> String {
+        let (line, column) = self.position(place);
         format!("{}:{line}:{column}", self.name(place.file))
+    }
+
+    /// The line and the column of a place, counting from 1. Places that are asked for in their order are counted once.
+    pub(crate) fn position(&mut self, place: Place) -> (usize, usize) {
+        let start = self.text(place.file).floor_char_boundary(place.start as usize);
+        if self.last.file != place.file || self.last.at > start {
+            self.last = Position { file: place.file, ..Position::default() };
+        }
+        let mut now = self.last;
+        let passed = self.text(place.file).get(now.at..start).unwrap_or_default();
+        now.at = start;
+        match passed.rfind('\n') {
+            Some(end) => {
+                now.lines += passed.bytes().filter(|byte| *byte == b'\n').count();
+                now.characters = passed.get(end + 1..).unwrap_or_default().chars().count();
+            }
+            None => now.characters += passed.chars().count(),
+        }
+        self.last = now;
+        (now.lines + 1, now.characters + 1)
     }
 
     fn line(&self, place: Place) -> (usize, usize, &str) {
@@ -322,6 +353,24 @@ mod tests {
         problems.error(Place::new(file, 900, 901), "nowhere");
         assert_eq!((problems.found.kept[0].line, problems.found.kept[0].column), (1, 4));
         assert_eq!(problems.found.kept[1].line, 2);
+    }
+
+    #[test]
+    fn positions_are_the_same_in_any_order() {
+        let mut sources = Sources::default();
+        let text = "é: é\n\nb: [1, 2]\n  ü";
+        let file = sources.add("x", text);
+        let other = sources.add("y", "z\nz");
+        let at = |sources: &mut Sources, start: usize| sources.position(Place::new(file, start, start));
+        let forward: Vec<_> = (0..=text.len()).map(|start| at(&mut sources, start)).collect();
+        sources.position(Place::new(other, 3, 3));
+        let back: Vec<_> = (0..=text.len()).rev().map(|start| at(&mut sources, start)).collect();
+        assert!(forward.iter().eq(back.iter().rev()));
+        for (start, (line, column)) in forward.into_iter().enumerate() {
+            let shown =
+                sources.diagnostic(Severity::Error, Place::new(file, start, start), String::new(), None);
+            assert_eq!((shown.line, shown.column), (line, column), "byte {start}");
+        }
     }
 
     #[test]

@@ -6,17 +6,26 @@
 use std::borrow::Cow;
 
 use toolwright_core::{ErrorKind, ToolError};
-use toolwright_expr::ErrorKind as ExprKind;
+use toolwright_expr::{ErrorKind as ExprKind, LimitKind};
+
+/// The most callers that an error remembers.
+const MAX_CALLERS: usize = 8;
 
 /// The class of an error, in Python's words, and the place of the step that failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Raised {
     class: Cow<'static, str>,
     cause: Option<String>,
     place: Option<String>,
+    tool: Option<String>,
+    callers: Vec<String>,
 }
 
 impl Raised {
+    fn new(class: impl Into<Cow<'static, str>>, place: Option<String>) -> Self {
+        Raised { class: class.into(), cause: None, place, tool: None, callers: Vec::new() }
+    }
+
     /// The class `catch` sees, for example `ToolException`.
     pub fn class(&self) -> &str {
         &self.class
@@ -31,15 +40,28 @@ impl Raised {
     pub fn place(&self) -> Option<&str> {
         self.place.as_deref()
     }
+
+    /// The flow whose step failed.
+    pub fn tool(&self) -> Option<&str> {
+        self.tool.as_deref()
+    }
+
+    /// Where that flow was called, and its caller, and so on.
+    pub fn callers(&self) -> &[String] {
+        &self.callers
+    }
 }
 
 impl std::fmt::Display for Raised {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.cause.as_deref().unwrap_or(&self.class))?;
-        match &self.place {
-            Some(place) => write!(f, " at {place}"),
-            None => Ok(()),
+        if let Some(tool) = &self.tool {
+            write!(f, " in `{tool}`")?;
         }
+        if let Some(place) = &self.place {
+            write!(f, " at {place}")?;
+        }
+        self.callers.iter().try_for_each(|place| write!(f, ", called at {place}"))
     }
 }
 
@@ -54,7 +76,8 @@ impl std::error::Error for Raised {}
 /// assert_eq!((class_of(&error), error.message()), ("ValueError", "no such thing"));
 /// ```
 pub fn raise(class: impl Into<String>, message: impl Into<String>) -> ToolError {
-    ToolError::new(message).with_source(Raised { class: class.into().into(), cause: None, place: None })
+    let class: String = class.into();
+    ToolError::new(message).with_source(Raised::new(class, None))
 }
 
 /// The Python class of an error, as `catch` sees it.
@@ -124,14 +147,23 @@ impl Catch {
 pub(crate) fn evaluation(code: &str, error: toolwright_expr::Error, place: String) -> ToolError {
     let class = error.python_class().to_owned();
     let shown = toolwright_core::text::clip(code.trim(), 120);
-    let message = format!("cannot evaluate `{shown}`: {error}");
+    let message = format!("cannot evaluate `{shown}`: {}", words(&error));
     failed(error, message, Some(("ToolException", class)), place)
 }
 
 /// A script that failed. Its errors keep their own class.
 pub(crate) fn script(error: toolwright_expr::Error, place: String) -> ToolError {
-    let message = error.message().to_owned();
+    let message = words(&error);
     failed(error, message, None, place)
+}
+
+/// What an error says, with its class where that says nothing alone: Python's KeyError is only the key.
+fn words(error: &toolwright_expr::Error) -> String {
+    match (error.python_class(), error.message()) {
+        (class, "") => class.to_owned(),
+        ("KeyError", key) => format!("KeyError: {key}"),
+        (_, message) => message.to_owned(),
+    }
 }
 
 fn failed(
@@ -150,27 +182,46 @@ fn failed(
         Some((class, cause)) => (Cow::Borrowed(class), Some(cause)),
         None => (Cow::Owned(error.python_class().to_owned()), None),
     };
-    let raised = Raised { class, cause, place: Some(place) };
+    let raised = Raised { cause, ..Raised::new(class, Some(place)) };
     let failed = ToolError::of(kind, message).with_source(raised);
-    match error.hint() {
-        Some(hint) => failed.hint(hint),
-        None => failed,
+    match (error.hint(), error.limit()) {
+        (Some(hint), _) => failed.hint(hint),
+        (None, Some(LimitKind::Steps)) => failed.hint("`limits: {steps: ...}` in the file allows more"),
+        (None, Some(LimitKind::Bytes)) => failed.hint("`limits: {memory: ...}` in the file allows more"),
+        _ => failed,
     }
 }
 
-/// Arguments that a tool refused, with the place that gave them.
-pub(crate) fn placed(error: ToolError, place: String) -> ToolError {
-    let class = class_of_kind(error.kind());
-    error.with_source(Raised { class: class.into(), cause: None, place: Some(place) })
+/// An error of a called tool, with the place of the call. What others keep beside their errors stays as it is.
+pub(crate) fn called(error: ToolError, place: String) -> ToolError {
+    let raised = match raised(&error) {
+        Some(old) if old.place.is_none() => Raised { place: Some(place), ..old.clone() },
+        Some(old) if old.callers.len() < MAX_CALLERS => {
+            let mut raised = old.clone();
+            raised.callers.push(place);
+            raised
+        }
+        Some(_) => return error,
+        None if std::error::Error::source(&error).is_some() => return error,
+        None => Raised::new(class_of_kind(error.kind()), Some(place)),
+    };
+    error.with_source(raised)
+}
+
+/// An error that leaves a flow, with the flow's name when the failing step is its own.
+pub(crate) fn leaving(error: ToolError, flow: &str) -> ToolError {
+    match raised(&error) {
+        Some(old) if old.tool.is_none() && old.place.is_some() => {
+            let raised = Raised { tool: Some(flow.to_owned()), ..old.clone() };
+            error.with_source(raised)
+        }
+        _ => error,
+    }
 }
 
 /// A step that did what flows may not do.
 pub(crate) fn refused(message: impl Into<String>, place: String) -> ToolError {
-    ToolError::new(message).with_source(Raised {
-        class: "RuntimeError".into(),
-        cause: None,
-        place: Some(place),
-    })
+    ToolError::new(message).with_source(Raised::new("RuntimeError", Some(place)))
 }
 
 #[cfg(test)]

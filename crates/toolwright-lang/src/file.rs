@@ -42,7 +42,7 @@ pub(crate) static FILE: Shape = strict(
 
 static LIMITS: Shape = strict(
     "limits",
-    "What a run may spend; a limit that is left out does not hold.",
+    "What a run may spend; a limit that is left out does not hold, unless another is named here.",
     &[
         optional("turns", Kind::Whole(0), "Answers of the model."),
         optional("messages", Kind::Whole(0), "Messages in the conversation."),
@@ -60,6 +60,16 @@ static LIMITS: Shape = strict(
             "max_parallel",
             Kind::Whole(1),
             "Calls of one message that run at the same time; 16 unless said.",
+        ),
+        optional(
+            "steps",
+            Kind::Whole(1),
+            "Steps of one expression, about one for each operator; 2,000,000 unless said. A script may take ten times as many.",
+        ),
+        optional(
+            "memory",
+            Kind::Whole(1),
+            "Bytes one expression allocates, what it gives back included; 24 MiB unless said. A script may take twice as many.",
         ),
     ],
 );

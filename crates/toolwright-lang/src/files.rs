@@ -184,7 +184,12 @@ impl Include for Loader {
                 }
                 match yaml::from_json(&json, place, budget) {
                     Some(node) => Some(node.data),
-                    None => fail(problems, "it has too many values"),
+                    None => {
+                        let problem = format!("the JSON files have more than {} values", yaml::MAX_DATA);
+                        let message = format!("cannot include `{shown}`: {problem}");
+                        problems.error_hint(place, message, "let a tool read it");
+                        None
+                    }
                 }
             }
             _ => Some(Data::Text(text.into())),

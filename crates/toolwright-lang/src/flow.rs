@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use toolwright_core::{
-    BoxFuture, CallWords, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
+    BoxFuture, CallNote, CallWords, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
 };
 use toolwright_expr::Value;
 
+use crate::error;
 use crate::exec::{Flow, FlowLimits, Frame, Globals, Lent, Locals, Outcome};
 use crate::hint::Hint;
 use crate::input::Input;
@@ -77,11 +78,33 @@ impl Tool for FlowTool {
             hint.note(context, &self.spec.name, &arguments);
         }
         if self.quick {
-            let outcome = self.run_quick(context, arguments).map(|value| output(&value));
-            return Box::pin(std::future::ready(outcome));
+            let outcome = self.run_quick(context, arguments);
+            return Box::pin(std::future::ready(self.left(context, outcome)));
         }
-        Box::pin(async move { self.run(context, arguments).await.map(|value| output(&value)) })
+        Box::pin(async move { self.left(context, self.run(context, arguments).await) })
     }
+}
+
+/// The name under which a failing flow notes where that was, for whoever watches the run: no model reads it.
+pub const FAILED_AT: &str = "failed_at";
+
+impl FlowTool {
+    /// What the flow gives to its caller.
+    fn left(&self, context: &ToolContext, outcome: Outcome) -> Result<ToolOutput, ToolError> {
+        match outcome {
+            Ok(value) => Ok(output(&value)),
+            Err(error) => Err(failed(context, error::leaving(error, &self.spec.name))),
+        }
+    }
+}
+
+/// Notes where a flow failed.
+pub(crate) fn failed(context: &ToolContext, error: ToolError) -> ToolError {
+    if let Some(raised) = error::raised(&error).filter(|raised| raised.place().is_some()) {
+        let value = Json::String(raised.to_string());
+        context.note(CallNote::Data { name: FAILED_AT.to_owned(), value });
+    }
+    error
 }
 
 /// A flow's result as a tool's output.

@@ -112,6 +112,12 @@ impl Builder<'_> {
     }
 
     fn unknown_import(&mut self, reference: &str, place: Place) {
+        if self.host.toolkit_names(reference).is_some() {
+            let message = format!("`{reference}` is several tools");
+            let hint = format!("import them with `- import_tools: {reference}`");
+            self.problems.error_hint(place, message, hint);
+            return;
+        }
         let message = match reference.strip_prefix("llm_workers.tools.") {
             Some(rest) => format!(
                 "`{}` of llm-workers is not among the built-in tools here",
@@ -333,6 +339,19 @@ impl Builder<'_> {
         common_settings(node, &mut settings);
         let model_ref =
             config.and_then(|config| text(config, "model_ref")).unwrap_or_else(|| "default".to_owned());
+        // A program that lends models may know the name.
+        if model_ref != "default"
+            && !model_ref.contains('/')
+            && !self.models.contains_key(&model_ref)
+            && self.host.models.is_none()
+        {
+            let place = setting("model_ref").unwrap_or(node).place;
+            let hint = match nearest(&model_ref, self.models.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("say which it is: `models: {{{model_ref}: vendor/model}}`"),
+            };
+            self.problems.warn_hint(place, format!("the file has no model `{model_ref}`"), hint);
+        }
         let tool = LlmTool {
             spec: LlmTool::spec(&name, text(node, "description").as_deref()),
             settings: settings.clone(),

@@ -19,6 +19,8 @@ pub(crate) struct Input {
     pub(crate) description: Option<String>,
     pub(crate) kind: Type,
     pub(crate) default: Option<Value>,
+    /// Where the default stands, or else the parameter.
+    pub(crate) place: crate::diag::Place,
 }
 
 /// A type word of `input`, understood.
@@ -470,6 +472,7 @@ mod tests {
             description: None,
             kind: Type::parse(word).unwrap(),
             default: None,
+            place: crate::diag::Place::default(),
         };
         let inputs = [input("a", "int"), input("b", "bool"), input("c", "str")];
         let error = read(&inputs, json!({"a": "x", "b": 7, "zz": 1})).unwrap_err();

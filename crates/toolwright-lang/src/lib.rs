@@ -69,6 +69,7 @@ pub use env::Variable;
 pub use error::{Raised, class_of, raise, raised};
 pub use exec::FlowLimits;
 pub use files::Source;
+pub use flow::FAILED_AT;
 pub use hint::format_arguments;
 pub use host::{Host, Imports, MissingEnv, Models, Server, ServerTools, Trust};
 pub use input::split_type_parameters;

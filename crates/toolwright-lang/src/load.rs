@@ -1,5 +1,6 @@
 //! Loading a file, to everything a program needs from it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -176,6 +177,7 @@ impl Loaded {
         if fine && !matches!(root.data, Data::Null) {
             shape::check(&mut problems, &root, &file::FILE);
         }
+        let host = &with_limits(&root, host);
         let (variables, secrets, env_value) = env::read(&mut problems, &root, host);
         let mut globals = Globals::new();
         globals.insert("env", env_value);
@@ -237,6 +239,21 @@ impl Loaded {
             problems,
         }
     }
+}
+
+/// The host with what the file says about single expressions. What does not fit was told when the shape was checked.
+fn with_limits<'h>(root: &Node, host: &'h Host) -> Cow<'h, Host> {
+    let Some(section) = root.get("limits") else { return Cow::Borrowed(host) };
+    let number =
+        |key: &str| section.get(key).and_then(shape::count).and_then(|count| u64::try_from(count).ok());
+    let (steps, memory) = (number("steps"), number("memory"));
+    if steps.is_none() && memory.is_none() {
+        return Cow::Borrowed(host);
+    }
+    let mut limits = host.limits.clone();
+    limits.expression.steps = steps.unwrap_or(limits.expression.steps);
+    limits.expression.bytes = memory.unwrap_or(limits.expression.bytes);
+    Cow::Owned(host.clone().limits(limits))
 }
 
 impl std::fmt::Debug for Loaded {

@@ -257,6 +257,7 @@ pub(crate) fn cli(builder: &mut Builder<'_>, node: &Node, shared: &Tools) -> Opt
         description: None,
         kind: crate::input::Type::Any,
         default: None,
+        place: node.place,
     };
     builder.flows.push(FlowInfo {
         name: "cli".into(),

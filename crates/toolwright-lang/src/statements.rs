@@ -16,7 +16,7 @@ use crate::step::each::Each;
 use crate::step::script::ScriptStep;
 use crate::step::{Body, Statement, Step};
 use crate::template::{self, Document, Snippet};
-use crate::yaml::{Data, Node};
+use crate::yaml::{Data, Node, Origin};
 
 /// The longest regular expression.
 const MAX_PATTERN: usize = 8 * 1024;
@@ -222,8 +222,9 @@ impl Builder<'_> {
             }
         };
         let tools = script.references().filter_map(|name| visible.get(name).cloned()).collect();
-        let located = self.problems.sources.locate(source_node.place).into();
-        Some(ScriptStep { script: Arc::new(script), tools, source, place: source_node.place, located })
+        let place = source_node.place;
+        let origin = Origin::new(&mut self.problems.sources, place, &source);
+        Some(ScriptStep { script: Arc::new(script), tools, source, place, origin })
     }
 }
 

@@ -7,15 +7,14 @@ use toolwright_expr::{Limits, Program, Scope, Template, Value};
 
 use crate::diag::{Place, Problems};
 use crate::error;
-use crate::yaml::{self, Data, Node};
+use crate::yaml::{self, Data, Node, Origin};
 
 /// A text with `${...}` in it, compiled.
 pub(crate) struct Snippet {
     pub(crate) template: Template,
     pub(crate) source: Arc<str>,
     pub(crate) place: Place,
-    /// The place as a person reads it.
-    pub(crate) located: Arc<str>,
+    pub(crate) origin: Origin,
 }
 
 impl Snippet {
@@ -24,8 +23,8 @@ impl Snippet {
         let source = node.text()?.clone();
         match Template::compile(&source) {
             Ok(template) => {
-                let located = problems.sources.locate(node.place).into();
-                Some(Snippet { template, source, place: node.place, located })
+                let origin = Origin::new(&mut problems.sources, node.place, &source);
+                Some(Snippet { template, source, place: node.place, origin })
             }
             Err(error) => {
                 report(problems, node, &source, &error);
@@ -40,7 +39,8 @@ impl Snippet {
 
     #[cold]
     fn failed(&self, error: toolwright_expr::Error) -> ToolError {
-        error::evaluation(&self.source, error, self.located.to_string())
+        let place = self.origin.at(&self.source, error.span().map(|span| span.start));
+        error::evaluation(&self.source, error, place)
     }
 }
 
@@ -73,6 +73,8 @@ impl Document {
     /// at the problems before using the document.
     pub(crate) fn compile(problems: &mut Problems, node: &Node) -> Document {
         match &node.data {
+            // Nearly all texts are plain: no place is kept for them.
+            Data::Text(text) if !text.contains("${") => Document::Fixed(Value::str(&**text)),
             Data::Text(_) => match Snippet::compile(problems, node) {
                 Some(snippet) => match snippet.template.static_value() {
                     Some(value) => Document::Fixed(value.clone()),

@@ -13,7 +13,7 @@ use toolwright::{
 
 use crate::args::Call;
 use crate::prompt::Terminal;
-use crate::report::{self, Failed, Usage};
+use crate::report::{self, Failed, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
 use crate::{files, prompt, sandboxes, toolbox};
@@ -51,9 +51,14 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         builder = sandboxes::lend(&asked, loaded.as_ref(), builder).await?;
     }
     let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-    if !json {
-        builder = builder.on_event(|event: &Event| show(&event.kind));
-    }
+    let trail = Trail::default();
+    let heard = trail.clone();
+    builder = builder.on_event(move |event: &Event| {
+        heard.follow(&event.kind);
+        if !json {
+            show(&event.kind);
+        }
+    });
     let about = About { command: "call", file: what.file.as_deref() };
     let (builder, _) = record(builder, &what.record, &about, secrets)?;
     let run = builder.build()?;
@@ -72,10 +77,13 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         report::line(serde_json::to_string(&result)?)?;
     } else {
         print(&result, &what.save_to)?;
+        if result.error.is_none() {
+            report::hint_to_write(&result.to_text());
+        }
     }
     match result.error {
         None => Ok(()),
-        Some(error) => Err(Failed(error).into()),
+        Some(error) => Err(trail.explain(Failed(error))),
     }
 }
 

@@ -9,7 +9,7 @@ use toolwright::{CallNote, Event, EventKind, Run};
 
 use crate::args::RunFile;
 use crate::prompt::{Terminal, printable};
-use crate::report::{self, Usage};
+use crate::report::{self, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::{files, sandboxes};
 
@@ -20,8 +20,11 @@ pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
         return Err(error.hint("add one: `cli: {process_input: one_by_one, do: {eval: '${input}'}}`").into());
     };
     let tools = loaded.tools().clone().with(cli.tool())?;
+    let trail = Trail::default();
+    let heard = trail.clone();
     let builder =
         files::started_by_a_person(Some(&loaded), Run::builder(tools))?.on_event(move |event: &Event| {
+            heard.follow(&event.kind);
             if !json {
                 show(&event.kind);
             }
@@ -34,7 +37,7 @@ pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
     let (builder, _) = record(builder, &what.record, &about, loaded.secrets().to_vec())?;
     let run = builder.build()?;
     let inputs = cli.inputs(inputs(&what.inputs)?);
-    let work = one_after_another(cli, &run, inputs, what.keep_going, json);
+    let work = one_after_another(cli, &run, inputs, what.keep_going, json, &trail);
     let failed = tokio::select! {
         biased;
         _ = tokio::signal::ctrl_c() => {
@@ -64,6 +67,7 @@ async fn one_after_another(
     inputs: Vec<serde_json::Value>,
     keep_going: bool,
     json: bool,
+    trail: &Trail,
 ) -> anyhow::Result<usize> {
     let mut failed = 0;
     for input in inputs {
@@ -79,12 +83,15 @@ async fn one_after_another(
                     writeln!(out, "{text}\n\n")?;
                 }
                 out.flush()?;
+                if !json {
+                    report::hint_to_write(&text);
+                }
             }
             Err(error) if keep_going && !error.is_fatal() => {
                 failed += 1;
-                report::print(&error.into(), json);
+                report::print(&trail.explain(error), json);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(trail.explain(error)),
         }
     }
     Ok(failed)

@@ -231,3 +231,24 @@ fn what_is_wrong_with_a_model_is_told_where_it_stands() {
         assert!(shown.contains(place) && shown.ends_with("--- exit 2\n"), "{place}: {shown}");
     }
 }
+
+#[test]
+fn a_failing_flow_is_placed_for_the_person_who_called_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "tools:
+  - {name: inner, input: [{name: d, type: dict}], do: {eval: \"${d['missing']}\"}}
+  - name: outer
+    do:
+      for_each: [{missing: y}, {}]
+      do: {call: inner, params: {d: '${_}'}}
+cli: {process_input: one_by_one, do: {call: outer}}
+";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    for args in [&["call", "outer", "-f", "t.yaml"][..], &["run", "t.yaml", "x"]] {
+        let shown = show_in(folder.path(), args, "");
+        assert!(shown.contains("KeyError: 'missing'\n"), "{shown}");
+        assert!(shown.contains("KeyError in `inner` at t.yaml:2:"), "{shown}");
+        assert!(shown.contains(", called at t.yaml:6:"), "{shown}");
+        assert!(shown.ends_with("--- exit 1\n"), "{shown}");
+    }
+}

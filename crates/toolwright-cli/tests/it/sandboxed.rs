@@ -37,11 +37,18 @@ fn a_command_reads_the_current_folder_and_writes_only_where_it_may() {
     assert!(read.contains("FOLDER\nhello\n") && read.ends_with("--- exit 0\n"), "{read}");
     let refused = call(folder.path(), &["bash", "cmd=echo x > b.txt"]);
     assert!(refused.contains("Read-only file system") && refused.contains("exit_code: 1"), "{refused}");
+    assert!(refused.contains("hint: ") && refused.contains("`--write .`"), "{refused}");
     assert!(!folder.path().join("b.txt").exists());
     call(folder.path(), &["bash", "command=echo x > b.txt", "--write", "."]);
     assert_eq!(std::fs::read_to_string(folder.path().join("b.txt")).unwrap(), "x\n");
     let refused = call(folder.path(), &["write_file", "path=c.txt", "content=x"]);
     assert!(refused.contains("error: ") && refused.ends_with("--- exit 1\n"), "{refused}");
+    assert!(refused.contains("is read-only") && refused.contains("`--write .`"), "{refused}");
+    let file = "tools: [{import_tool: bash}]\n\
+                cli: {process_input: one_by_one, do: {call: bash, params: {command: 'echo x > d.txt'}}}\n";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    let refused = show_in(folder.path(), &["run", "t.yaml", "go"], "");
+    assert!(refused.contains("Read-only file system") && refused.contains("`--write .`"), "{refused}");
     let wrote = call(folder.path(), &["write_file", "path=c.txt", "content=x", "--write", "."]);
     assert!(wrote.ends_with("--- exit 0\n"), "{wrote}");
     let elsewhere = folder_with_key();

@@ -103,18 +103,20 @@ impl Call {
 }
 
 impl Call {
-    /// Arguments that the callee refused are this statement's mistake: the error says where they stand.
+    /// The error with the place of this statement. Arguments that the callee refused are its own mistake: then it is where
+    /// they stand.
     fn placed(&self, error: ToolError, located: &Arc<str>) -> ToolError {
         if error.kind() != ErrorKind::Parsing || std::error::Error::source(&error).is_some() {
-            return error;
+            return error::called(error, located.to_string());
         }
         let named = |name: &str| error.message().contains(&format!("`{name}`"));
         let place = self.params.iter().find_map(|param| match &param.value {
-            Document::Template(snippet) if named(&param.name) => Some(&snippet.located),
+            Document::Template(snippet) if named(&param.name) => {
+                Some(snippet.origin.at(&snippet.source, None))
+            }
             _ => None,
         });
-        let place = place.unwrap_or(located).to_string();
-        error::placed(error, place)
+        error::called(error, place.unwrap_or_else(|| located.to_string()))
     }
 }
 

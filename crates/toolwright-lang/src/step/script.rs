@@ -13,6 +13,11 @@ use crate::diag::Place;
 use crate::error;
 use crate::exec::{Flow, Frame, Locals, Outcome};
 use crate::json;
+use crate::yaml::Origin;
+
+/// How much more a script may spend than an expression: it is many of them, with loops.
+const MORE_STEPS: u64 = 10;
+const MORE_BYTES: u64 = 2;
 
 /// `starlark`.
 pub(crate) struct ScriptStep {
@@ -21,7 +26,7 @@ pub(crate) struct ScriptStep {
     pub(crate) tools: Vec<Callee>,
     pub(crate) source: Arc<str>,
     pub(crate) place: Place,
-    pub(crate) located: Arc<str>,
+    pub(crate) origin: Origin,
 }
 
 impl ScriptStep {
@@ -30,7 +35,9 @@ impl ScriptStep {
     pub(crate) async fn run(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> Outcome {
         let flag = Arc::new(AtomicBool::new(false));
         let _raise = Raise(flag.clone());
-        let limits = Limits { cancel: Some(flag.clone()), ..flow.limits.clone() };
+        let own = flow.limits.clone();
+        let (steps, bytes) = (own.steps.saturating_mul(MORE_STEPS), own.bytes.saturating_mul(MORE_BYTES));
+        let limits = Limits { cancel: Some(flag.clone()), steps, bytes, ..own };
         let scope = self.scope(flow, frame, locals);
         let script = self.script.clone();
         let mut work = tokio::task::spawn_blocking(move || script.evaluate(&scope, &limits));
@@ -68,14 +75,15 @@ impl ScriptStep {
 
     fn failed(&self, error: toolwright_expr::Error) -> ToolError {
         let host = error.kind() == toolwright_expr::ErrorKind::Host;
+        let place = self.origin.at(&self.source, error.span().map(|span| span.start));
         let (message, class) = (error.message().to_owned(), error.python_class().to_owned());
         if host {
             return match error.into_host_source().map(|source| source.downcast::<ToolError>()) {
-                Some(Ok(own)) => *own,
-                _ => error::raise(class, message),
+                Some(Ok(own)) => error::called(*own, place),
+                _ => error::called(error::raise(class, message), place),
             };
         }
-        error::script(error, self.located.to_string())
+        error::script(error, place)
     }
 }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use crate::diag::Place;
 
-pub(crate) use self::place::within;
-pub(crate) use self::read::{Budget, Include, MAX_BYTES, MAX_DEPTH, parse};
+pub(crate) use self::place::{Origin, within};
+pub(crate) use self::read::{Budget, Include, MAX_BYTES, MAX_DATA, MAX_DEPTH, parse};
 
 /// One node of a file.
 #[derive(Debug, Clone)]
@@ -129,7 +129,7 @@ impl Node {
 /// A JSON document as a node, for included files. `None` when it is too large or too deep.
 pub(crate) fn from_json(json: &serde_json::Value, place: Place, budget: &mut Budget) -> Option<Node> {
     use serde_json::Value;
-    budget.nodes = budget.nodes.checked_sub(1)?;
+    budget.data = budget.data.checked_sub(1)?;
     let data = match json {
         Value::Null => Data::Null,
         Value::Bool(flag) => Data::Bool(*flag),

@@ -1,6 +1,39 @@
 //! Where a part of a scalar stands in the file.
 
-use crate::diag::Place;
+use std::sync::Arc;
+
+use crate::diag::{Place, Sources};
+
+/// Where a scalar's text begins, kept to tell places inside it while a flow runs.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    file: Arc<str>,
+    line: usize,
+    column: usize,
+    /// The text stands in the file as it is, line for line.
+    exact: bool,
+}
+
+impl Origin {
+    pub(crate) fn new(sources: &mut Sources, place: Place, text: &str) -> Origin {
+        let source = sources.text(place.file);
+        let first = within(source, place, text, 0, 0);
+        let next = text.find('\n').map(|at| at + 1).filter(|at| *at < text.len());
+        let second = next.map(|at| within(source, place, text, at, at));
+        let (line, column) = sources.position(first);
+        let line_for_line =
+            second.is_none_or(|second| second != place && sources.position(second).0 == line + 1);
+        Origin { file: sources.name(place.file), line, column, exact: first != place && line_for_line }
+    }
+
+    /// The place of a byte of the text as `file:line:column`, or of the text as a whole.
+    pub(crate) fn at(&self, text: &str, offset: Option<u32>) -> String {
+        let before = offset.filter(|_| self.exact).and_then(|at| text.get(..at as usize)).unwrap_or_default();
+        let line = self.line + before.matches('\n').count();
+        let column = self.column + before.rsplit('\n').next().unwrap_or_default().chars().count();
+        format!("{}:{line}:{column}", self.file)
+    }
+}
 
 /// Where byte `offset` of a scalar's text stands in the file. Exact for text written as it is and for literal blocks;
 /// otherwise the scalar as a whole.
@@ -48,5 +81,22 @@ mod tests {
         let block = Place::new(0, start, source.len());
         let place = within(source, block, "one\n${y}\n", 6, 7);
         assert_eq!(source.get(place.start as usize..place.end as usize), Some("y"));
+    }
+
+    #[test]
+    fn places_are_told_later_where_the_text_stands_as_it_is() {
+        let mut sources = Sources::default();
+        let text = "a: '${x}'\nb: |\n  one\n  ${y}\nc: 'it''s ${z}'\n";
+        let file = sources.add("t.yaml", text);
+        let mut origin = |from: &str, to: &str, text_of: &str| {
+            let start = text.find(from).unwrap();
+            let end = start + text.get(start..).unwrap().find(to).unwrap() + to.len();
+            Origin::new(&mut sources, Place::new(file, start, end), text_of)
+        };
+        assert_eq!(origin("'${x}", "}'", "${x}").at("${x}", Some(2)), "t.yaml:1:7");
+        let block = "one\n${y}\n";
+        assert_eq!(origin("|", "${y}\n", block).at(block, Some(6)), "t.yaml:4:5");
+        let escaped = "it's ${z}";
+        assert_eq!(origin("'it", "}'", escaped).at(escaped, Some(7)), "t.yaml:5:4");
     }
 }

@@ -18,8 +18,14 @@ pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 /// The deepest nesting.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// The most nodes, of all included files together and with aliases written out.
-pub(crate) const MAX_NODES: usize = 20_000;
+/// The most nodes, of all included YAML files together and with aliases written out.
+pub(crate) const MAX_NODES: usize = 50_000;
+
+/// The most values of all included JSON files together: they are data, which is read at once and never compiled as tools.
+pub(crate) const MAX_DATA: usize = 200_000;
+
+/// The most entries that `<<` takes into one map.
+const MAX_MERGED: usize = 2_000;
 
 /// The most aliases.
 const MAX_ALIASES: usize = 1_000;
@@ -40,7 +46,9 @@ pub(crate) trait Include {
 /// What is left to be read.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    pub(crate) nodes: usize,
+    nodes: usize,
+    /// Values of JSON files.
+    pub(crate) data: usize,
     aliases: usize,
     /// How deep the file being read is included in others.
     pub(crate) level: usize,
@@ -48,7 +56,7 @@ pub(crate) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget { nodes: MAX_NODES, aliases: MAX_ALIASES, level: 0 }
+        Budget { nodes: MAX_NODES, data: MAX_DATA, aliases: MAX_ALIASES, level: 0 }
     }
 }
 
@@ -183,8 +191,8 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
             None => {
                 self.problems.error_hint(
                     place,
-                    format!("the file has more than {MAX_NODES} values"),
-                    "split it into several files",
+                    format!("the file, with what it includes and its aliases written out, has more than {MAX_NODES} values"),
+                    "keep large data in a JSON file and `!include` it, or let a tool read it",
                 );
                 None
             }
@@ -282,7 +290,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
                 _ => self.problems.error(key.place, format!("`<<` takes a map, not {}", map.kind())),
             }
         }
-        if merged.len() > MAX_NODES / 10 {
+        if merged.len() > MAX_MERGED {
             self.problems.error(key.place, "`<<` takes in too many entries");
             merged.clear();
         }
@@ -456,6 +464,6 @@ mod tests {
         assert!(read("a: 1\n---\nb: 2\n").unwrap_err().contains("more than one document"));
         assert!(read(&"[".repeat(100_000)).is_err());
         assert!(read(&format!("{}1", "- ".repeat(10_000))).is_err());
-        assert!(read(&"- 1\n".repeat(30_000)).unwrap_err().contains("more than 20000 values"));
+        assert!(read(&"- 1\n".repeat(60_000)).unwrap_err().contains("more than 50000 values"));
     }
 }

@@ -134,6 +134,42 @@ tools:
 }
 
 #[test]
+fn what_is_knowable_before_running_is_told_where_it_stands() {
+    let text = "
+tools:
+  - import_tool: llm_workers.tools.fs.FilesystemToolkit
+  - import_tool: llm_workers.tools.llm_tool.build_llm_tool
+    name: ask
+    config: {model_ref: fast}
+  - {name: double, input: [{name: v, type: int}], do: {eval: '${v * 2}'}}
+  - name: t
+    input: [{name: n, type: int, default: many}]
+    ui_hint: 'With ${n} and ${m}'
+    do:
+      - eval: '${double}'
+      - starlark: |
+          double(w=1)
+          result = double(v=1) + double(**{})
+";
+    assert_eq!(
+        found(text),
+        [
+            "error 3:18 `llm_workers.tools.fs.FilesystemToolkit` is several tools",
+            "warning 6:25 the file has no model `fast`",
+            "warning 9:43 the default of a parameter of `t` does not fit its type: `n`: \"many\" is not an integer",
+            "warning 10:31 `ui_hint` sees the parameters only, and `m` is none",
+            "error 12:18 nothing defines `double`",
+            "error 14:11 `double` needs the parameter `v`",
+            "warning 14:11 `double` has no parameter `w`",
+        ]
+    );
+    let checked = load_all(Source::text("test.yaml", text), &host()).check();
+    let hint = |line: usize| checked.iter().find(|p| p.line == line).and_then(|p| p.hint.clone()).unwrap();
+    assert!(hint(3).contains("import_tools"), "{}", hint(3));
+    assert!(hint(12).starts_with("`double` is a tool: "), "{}", hint(12));
+}
+
+#[test]
 fn slips_of_the_pen_are_pointed_at() {
     let text = "
 tools:

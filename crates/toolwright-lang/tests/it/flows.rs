@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    CancelToken, ErrorKind, Manner, ToolCall, ToolContext, ToolDef, ToolOutput, ToolSpec, Toolset,
+    CallNote, CancelToken, ErrorKind, Manner, ToolCall, ToolContext, ToolDef, ToolOutput, ToolSpec, Toolset,
 };
 use toolwright_lang::{FlowLimits, Host, Source, load};
 use toolwright_runtime::{Event, EventKind, Run};
@@ -225,8 +225,43 @@ async fn errors_tell_what_failed_and_the_operator_where() {
     let raised = toolwright_lang::raised(&error).unwrap();
     assert_eq!(
         (raised.class(), raised.cause(), raised.place()),
-        ("ToolException", Some("ZeroDivisionError"), Some("test.yaml:2:27"))
+        ("ToolException", Some("ZeroDivisionError"), Some("test.yaml:2:30"))
     );
+}
+
+#[tokio::test]
+async fn a_failing_script_is_placed_with_its_tool_its_line_and_its_callers() {
+    let file = loaded(
+        "tools:
+  - name: inner
+    input: [{name: d, type: dict}]
+    do:
+      starlark: |
+        def a(x):
+            return x['missing']
+        result = a(d)
+  - name: outer
+    do:
+      - for_each: [{missing: y}, {name: z}]
+        do: {call: inner, params: {d: '${_}'}}
+  - {name: caught, do: {call: inner, params: {d: {}}, catch: KeyError}}
+",
+    );
+    let failed: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let heard = failed.clone();
+    let run = Run::builder(file.tools().clone()).on_event(move |event: &Event| {
+        if let EventKind::CallNoted { note: CallNote::Data { value, .. }, .. } = &event.kind {
+            heard.lock().unwrap().push(value.as_str().unwrap_or_default().to_owned());
+        }
+    });
+    let run = run.build().unwrap();
+    let result = run.call(ToolCall::new("1", "outer", json!({}))).await.unwrap();
+    // The model reads what; the operator where.
+    assert_eq!(result.error.unwrap().message, "KeyError: 'missing'");
+    let inner = "KeyError in `inner` at test.yaml:7:20";
+    assert_eq!(*failed.lock().unwrap(), [inner.to_owned(), format!("{inner}, called at test.yaml:12:13")]);
+    let caught = call(&file, "caught", json!({})).await.unwrap();
+    assert_eq!(caught, json!({"error": "unknown", "message": "KeyError: 'missing'"}));
 }
 
 #[tokio::test]
@@ -311,9 +346,38 @@ tools:
     assert_eq!(error.message(), "the arguments do not fit:\n- `approval_token`: 5 is not text");
     assert_eq!(error.hint_text(), Some("`${str(...)}` makes text of a number"));
     let raised = toolwright_lang::raised(&error).unwrap();
-    assert_eq!((raised.class(), raised.place()), ("ValidationError", Some("test.yaml:9:27")));
+    assert_eq!((raised.class(), raised.place()), ("ValidationError", Some("test.yaml:9:28")));
 }
 
 fn context(run: &Run) -> ToolContext {
     ToolContext::new(run.dispatch(), "root".into(), "root".into(), u64::MAX, 0, None, CancelToken::new())
+}
+
+#[tokio::test]
+async fn a_file_says_how_long_its_scripts_may_be() {
+    let file = |limits: &str| {
+        format!(
+            "{limits}
+tools:
+  - name: t
+    do:
+      starlark: |
+        n = 0
+        for i in range(100000):
+            n = n + i
+        result = n
+"
+        )
+    };
+    // More than an expression may take, and an ordinary script.
+    assert_eq!(run(&file(""), json!({})).await, Ok(json!(4_999_950_000_u64)));
+    let text = file("limits: {steps: 1000}");
+    let loaded = load(Source::text("test.yaml", text), &host().applies(["limits"])).unwrap();
+    let tool = loaded.tools().get("t").unwrap().tool.clone();
+    let error = tool.call(&ToolContext::detached(), json!({})).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.hint_text()),
+        (ErrorKind::Limit, Some("`limits: {steps: ...}` in the file allows more"))
+    );
+    assert_eq!(toolwright_lang::raised(&error).unwrap().tool(), Some("t"));
 }

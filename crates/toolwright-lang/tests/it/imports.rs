@@ -43,6 +43,23 @@ impl Drop for Folder {
 }
 
 #[test]
+fn large_data_is_included_and_what_is_too_large_is_told_once() {
+    let rows = |count: usize| {
+        let rows: Vec<_> = (0..count).map(|n| json!({"id": n, "name": "n", "tags": ["a", "b"]})).collect();
+        json!(rows).to_string()
+    };
+    let main = "shared: {data: {rows: !include rows.json}}\ntools: [{name: t, do: {eval: '${len(rows)}'}}]\n";
+    let folder = Folder::new("rows", &[("main.yaml", main), ("rows.json", &rows(6_000))]);
+    assert_eq!(folder.problems(), Vec::<String>::new());
+    let folder = Folder::new(
+        "rows-many",
+        &[("main.yaml", main), ("rows.json", &format!("[{}1]", "1,".repeat(200_000)))],
+    );
+    let problem = "1:32 cannot include `rows.json`: the JSON files have more than 200000 values";
+    assert_eq!(folder.problems(), [problem]);
+}
+
+#[test]
 fn includes_are_parsed_by_their_kind() {
     let folder = Folder::new(
         "kinds",

@@ -27,6 +27,9 @@ pub const APPLIED: &[&str] =
 /// The key of `limits` that is no limit on what is spent.
 const MAX_PARALLEL: &str = "max_parallel";
 
+/// What bounds something else than all that a run spends: what it does at once, and single expressions.
+const OTHERS: [&str; 3] = [MAX_PARALLEL, "steps", "memory"];
+
 /// A file of tools, and the runs it describes.
 ///
 /// ```
@@ -102,9 +105,8 @@ pub fn policy(loaded: &Loaded) -> Result<Option<Policy>, ToolError> {
 pub fn limits(loaded: &Loaded) -> Result<Limits, ToolError> {
     let Some(section) = loaded.section("limits") else { return Ok(Limits::default()) };
     let mut limits = section.value.clone();
-    // It bounds what a run does at once, not what it spends.
     if let Value::Object(limits) = &mut limits {
-        limits.remove(MAX_PARALLEL);
+        OTHERS.iter().for_each(|other| drop(limits.remove(*other)));
     }
     if limits.is_null() {
         return Ok(Limits::default());
