@@ -134,8 +134,10 @@ pub fn checks() -> Result<()> {
     deny()
 }
 
-/// Each feature of the crate that people depend on compiles alone.
+/// The program compiles as people build it, without what only tests ask of its dependencies, and so does each feature of the
+/// crate that people depend on.
 fn features() -> Result<()> {
+    cargo(&["check", "--quiet", "--package", "toolwright-cli"])?;
     let mut command = Command::new(env!("CARGO"));
     command.args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(crate::root());
     let told: serde_json::Value = serde_json::from_slice(&command.output()?.stdout)?;

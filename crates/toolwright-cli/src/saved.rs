@@ -67,7 +67,7 @@ fn unwritable(path: &Path) -> String {
 /// A new file in the same folder, under a name that nobody can guess.
 fn beside(path: &Path, readers: Readers) -> std::io::Result<(File, PathBuf)> {
     let mut word = [0; 8];
-    getrandom::fill(&mut word).map_err(std::io::Error::other)?;
+    getrandom::fill(&mut word).map_err(|error| std::io::Error::other(error.to_string()))?;
     let beside = path.with_file_name(format!(".toolwright-{:016x}.tmp", u64::from_ne_bytes(word)));
     Ok((new(&beside, readers)?, beside))
 }
