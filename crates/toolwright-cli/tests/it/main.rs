@@ -4,7 +4,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 mod asking;
 mod browser;
@@ -45,22 +45,19 @@ fn show_in(folder: &Path, args: &[&str], input: &str) -> String {
     show_with(folder, args, input, &[])
 }
 
-fn show_with(folder: &Path, args: &[&str], input: &str, variables: &[(&str, &str)]) -> String {
-    let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
-        .args(args)
-        .current_dir(folder)
-        .env_clear()
-        .env("HOME", folder)
-        .env("COLUMNS", "100")
-        .envs(NO_SERVERS)
-        .envs(variables.iter().copied())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+/// Runs a command that lives in this folder, with this on its standard input.
+fn fed(command: &mut Command, folder: &Path, input: &str) -> Output {
+    let command = command.current_dir(folder).env("HOME", folder);
+    let mut process =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = process.wait_with_output().unwrap();
+    process.wait_with_output().unwrap()
+}
+
+fn show_with(folder: &Path, args: &[&str], input: &str, variables: &[(&str, &str)]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolwright"));
+    command.args(args).env_clear().env("COLUMNS", "100").envs(NO_SERVERS).envs(variables.iter().copied());
+    let output = fed(&mut command, folder, input);
     let part = |name: &str, bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         if text.is_empty() { String::new() } else { format!("--- {name}\n{}\n", text.trim_end()) }

@@ -1,26 +1,15 @@
 //! `toolwright step`: one step of a conversation in each process.
 
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 /// Runs one step in its own process; gives what it printed, or what it complained about.
 fn step(folder: &Path, args: &[&str], input: &str) -> Result<Vec<Value>, String> {
-    let mut process = Command::new(env!("CARGO_BIN_EXE_toolwright"))
-        .args(["step", "--no-record"])
-        .args(args)
-        .current_dir(folder)
-        .env_clear()
-        .env("HOME", folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = process.wait_with_output().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolwright"));
+    command.args(["step", "--no-record"]).args(args).env_clear();
+    let output = crate::fed(&mut command, folder, input);
     if !output.status.success() {
         return Err(String::from_utf8(output.stderr).unwrap());
     }

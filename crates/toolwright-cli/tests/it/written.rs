@@ -1,13 +1,12 @@
 //! The files that the program itself writes: never through a link, and whole or not at all.
 
-use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use crate::chat::{CHAT, folder};
 use crate::sandboxed::works;
-use crate::show_in;
+use crate::{fed, show_in};
 
 /// A file outside, and links to it in the folder.
 fn planted(folder: &Path, outside: &Path, names: &[&str]) {
@@ -28,19 +27,9 @@ fn names(folder: &Path) -> Vec<String> {
 /// Runs the program where no file may grow beyond so many blocks, as on a disk that is full.
 fn on_a_full_disk(folder: &Path, blocks: u32, args: &[&str], input: &str) -> Output {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-    let mut process = Command::new("sh")
-        .args(["-c", &script, env!("CARGO_BIN_EXE_toolwright")])
-        .args(args)
-        .current_dir(folder)
-        .env_clear()
-        .env("HOME", folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    process.wait_with_output().unwrap()
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_toolwright")]).args(args).env_clear();
+    fed(&mut command, folder, input)
 }
 
 #[test]
