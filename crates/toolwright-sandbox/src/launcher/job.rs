@@ -7,8 +7,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::keeper::Keeper;
+use super::memory::Memory;
 use super::wire::{Command, Event, Job, MAX_JOB, Mode, Stage, Work};
 use crate::files;
+use crate::layer::cgroup::Kills;
 use crate::layer::view::mount_processes;
 use crate::policy::Layer;
 use crate::rlimit;
@@ -39,7 +41,7 @@ fn setup(error: io::Error) -> Failure {
     (Stage::Setup, error)
 }
 
-fn start(keeper: &Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<Running, Failure> {
+fn start<'a>(keeper: &'a Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<Running<'a>, Failure> {
     if keeper.mode == Mode::Isolated {
         process::die_with_parent().map_err(setup)?;
     } else {
@@ -77,11 +79,18 @@ fn start(keeper: &Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<Running
     if !keeper.filter.is_empty() {
         process::filter(&keeper.filter).map_err(setup)?;
     }
+    let before = keeper.kills.as_ref().map_or(0, Kills::count);
     let main = match fork(0).map_err(setup)? {
         Side::Child => become_program(&program, &stdio, report, terminal.is_some()),
         Side::Parent(pid) => pid,
     };
-    drop((stdio, report));
+    drop(report);
+    let [_, _, stderr] = stdio;
+    // On a terminal the shell tells it.
+    let memory = match (&keeper.kills, keeper.limits.memory, &terminal) {
+        (Some(kills), Some(limit), None) => Some(Memory { kills, limit, before, stderr }),
+        _ => None,
+    };
     if job.announce {
         let mut failure = [0; Event::SIZE];
         // The pipe closes when the program starts; until then it carries at most one report.
@@ -96,7 +105,7 @@ fn start(keeper: &Keeper, line: &OwnedFd, stdio: [OwnedFd; 3]) -> Result<Running
     }
     let alone = keeper.on(Layer::PidNamespace);
     let grace = Duration::from_millis(job.grace);
-    Ok(Running { main, children, outcome, terminal, alone, grace, ended: None })
+    Ok(Running { main, children, outcome, terminal, alone, grace, memory, ended: None })
 }
 
 fn receive(line: BorrowedFd<'_>) -> io::Result<Job> {
@@ -185,7 +194,7 @@ fn become_program(program: &Program, stdio: &[OwnedFd; 3], report: OwnedFd, term
 }
 
 /// A started job.
-struct Running {
+struct Running<'a> {
     main: i32,
     children: OwnedFd,
     outcome: OwnedFd,
@@ -193,10 +202,12 @@ struct Running {
     /// In a pid namespace of its own, where "everybody" means this job.
     alone: bool,
     grace: Duration,
+    /// Where a control group limits it, and standard error is a pipe.
+    memory: Option<Memory<'a>>,
     ended: Option<i32>,
 }
 
-impl Running {
+impl Running<'_> {
     /// Waits for the end of the program, an order to stop, or the loss of the line.
     fn watch(mut self, line: &OwnedFd) {
         let mut orders = Vec::new();
@@ -234,7 +245,10 @@ impl Running {
     }
 
     /// Tells how the program ended, or that it never ran.
-    fn report(&self, line: &OwnedFd) {
+    fn report(&mut self, line: &OwnedFd) {
+        if let Some(memory) = self.memory.take() {
+            memory.tell();
+        }
         let mut failure = [0; Event::SIZE];
         let event = match sys::set_nonblocking(self.outcome.as_fd(), true)
             .and_then(|()| sys::read_exact(self.outcome.as_fd(), &mut failure))

@@ -10,6 +10,7 @@ use std::path::Path;
 use super::job;
 use super::monitor::reply;
 use super::wire::{Event, Mode, Setup, SetupReply, Stage};
+use crate::layer::cgroup::Kills;
 use crate::layer::guard::Guard;
 use crate::layer::identity::{INSIDE, Identity};
 use crate::layer::view::{self, Covers, Plan};
@@ -30,6 +31,7 @@ pub(super) struct Start<'a> {
     pub(super) guards: &'a [Guard],
     pub(super) layers: Vec<Layer>,
     pub(super) missing: Vec<(Layer, String)>,
+    pub(super) kills: Option<Kills>,
 }
 
 /// Builds the sandbox, answers the runtime, and serves until it hangs up.
@@ -66,7 +68,7 @@ fn listen(network: &Network, keeper: &Keeper) -> Result<Option<TcpListener>, Str
 }
 
 fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keeper, String> {
-    let Start { setup, plan, identity, binds, guards, mut layers, missing: already } = start;
+    let Start { setup, plan, identity, binds, guards, mut layers, missing: already, kills } = start;
     missing.extend(already);
     let on = |layer: Layer| !setup.without.contains(&layer);
     let step = |what: &str, result: std::io::Result<()>| result.map_err(|error| format!("{what}: {error}"));
@@ -135,7 +137,7 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
         false => MemoryLimit::EachProcess,
     };
     let limits = setup.policy.limits.clone();
-    Ok(Keeper { limits, mode: Mode::Isolated, layers, memory, ruleset, filter, covers })
+    Ok(Keeper { limits, mode: Mode::Isolated, layers, memory, ruleset, filter, covers, kills })
 }
 
 /// What every job of a sandbox shares.
@@ -148,6 +150,8 @@ pub(super) struct Keeper {
     pub(super) filter: Vec<libc::sock_filter>,
     /// The masks and guards of the view, where there is one.
     pub(super) covers: Option<Covers>,
+    /// Where a control group limits the memory.
+    pub(super) kills: Option<Kills>,
 }
 
 impl Keeper {

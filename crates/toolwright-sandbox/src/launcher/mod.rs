@@ -16,6 +16,7 @@
 pub(crate) mod client;
 mod job;
 mod keeper;
+mod memory;
 mod monitor;
 pub(crate) mod wire;
 

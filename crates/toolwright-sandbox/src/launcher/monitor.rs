@@ -75,6 +75,7 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
         ruleset: None,
         filter: Vec::new(),
         covers: None,
+        kills: None,
     };
     keeper.serve(&control, watch_runtime().as_ref());
     drop(guards);
@@ -140,7 +141,7 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
     } else {
         Guards::prepare(&plan.writable(), &setup.policy.protect, &plan.mask).map_err(unprotected)?
     };
-    let (groups, more) = Groups::create(&setup.policy.limits);
+    let (mut groups, more) = Groups::create(&setup.policy.limits);
     missing.extend(more);
     let watch = watch_runtime();
 
@@ -178,7 +179,8 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
             if let Err(error) = groups.enter() {
                 fail(control.as_fd(), &format!("control group: {error}"));
             }
-            let start = keeper::Start { setup, plan, identity, binds, guards: &guards.list, layers, missing };
+            let (guards, kills) = (&guards.list, groups.kills.take());
+            let start = keeper::Start { setup, plan, identity, binds, guards, layers, missing, kills };
             keeper::run(start, control, watch.as_ref())
         }
         Side::Parent(pid) => pid,

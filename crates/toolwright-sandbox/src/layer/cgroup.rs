@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::policy::{Layer, Limits};
@@ -19,6 +20,23 @@ pub(crate) struct Groups {
     lists: Vec<PathBuf>,
     /// The limits that are in force.
     pub(crate) layers: Vec<Layer>,
+    /// Who was killed for the memory.
+    pub(crate) kills: Option<Kills>,
+}
+
+/// Counts the processes of a sandbox that were killed because its memory was used up.
+#[derive(Debug)]
+pub(crate) struct Kills(File);
+
+impl Kills {
+    /// So many until now; the file is read from wherever its descriptor was taken to.
+    pub(crate) fn count(&self) -> u64 {
+        let mut text = [0; 1024];
+        let length = self.0.read_at(&mut text, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(text.get(..length).unwrap_or_default()).into_owned();
+        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    }
 }
 
 impl Groups {
@@ -59,9 +77,13 @@ impl Groups {
         for file in files {
             fs::write(folder.join(file), limit.to_string())?;
         }
-        if controller == "memory" && place.version == 2 {
-            // Swap would only delay the end; kernels without swap accounting lack the file.
-            let _ = fs::write(folder.join("memory.swap.max"), "0");
+        if controller == "memory" {
+            if place.version == 2 {
+                // Swap would only delay the end; kernels without swap accounting lack the file.
+                let _ = fs::write(folder.join("memory.swap.max"), "0");
+            }
+            let told = if place.version == 1 { "memory.oom_control" } else { "memory.events" };
+            self.kills = File::open(folder.join(told)).ok().map(Kills);
         }
         Ok(())
     }

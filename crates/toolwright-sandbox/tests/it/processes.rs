@@ -168,6 +168,12 @@ async fn memory() -> Result<(), String> {
     let hog = "head -c 20000000000 /dev/zero | tail -c 20000000000 | wc -c";
     let result = run(&sandbox, hog).await.map_err(text)?;
     check(&format!("the hog got away: {result:?}"), result.stdout.trim() != "20000000000")?;
+    if result.layers.iter().any(|layer| layer == "memory_cgroup") {
+        let told = "toolwright: out of memory: the sandbox may use 64 MiB, and a process in it was killed\n";
+        check(&format!("nobody told why: {result:?}"), result.stderr.ends_with(told))?;
+        // Only the command in whose time it happened is told.
+        equal(run(&sandbox, "echo fine >&2").await.map_err(text)?.stderr.as_str(), "fine\n")?;
+    }
     equal(run(&sandbox, "echo alive").await.map_err(text)?.stdout.as_str(), "alive\n")
 }
 
