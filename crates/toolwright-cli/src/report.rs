@@ -99,11 +99,23 @@ impl Trail {
     pub fn explain(&self, error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match steps.failed_at.take() {
-            Some(place) => anyhow::anyhow!(place).context(error),
+            Some(place) => anyhow::Error::new(Place(place)).context(error),
             None => error.into(),
         }
     }
 }
+
+/// The place in a file where a flow failed.
+#[derive(Debug)]
+struct Place(String);
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Place {}
 
 /// Prints one line of the answer. A reader that has gone away is an error here, not a panic.
 pub fn line(text: impl std::fmt::Display) -> std::io::Result<()> {
@@ -183,10 +195,13 @@ pub fn print(error: &anyhow::Error, json: bool) {
     let problems = error.downcast_ref::<Usage>().map_or(&[][..], |usage| &usage.problems);
     if json {
         let mut told = info(error).to_json();
-        if !problems.is_empty()
-            && let Some(told) = told.pointer_mut("/error").and_then(Value::as_object_mut)
-        {
-            told.insert("problems".to_owned(), problems.iter().map(problem).collect());
+        if let Some(told) = told.pointer_mut("/error").and_then(Value::as_object_mut) {
+            if !problems.is_empty() {
+                told.insert("problems".to_owned(), problems.iter().map(problem).collect());
+            }
+            if let Some(Place(place)) = error.chain().find_map(|cause| cause.downcast_ref()) {
+                told.insert(FAILED_AT.to_owned(), json!(place));
+            }
         }
         eprintln!("{told}");
         return;

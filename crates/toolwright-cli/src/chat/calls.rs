@@ -19,6 +19,8 @@ struct Node {
     parent: Option<u64>,
     depth: usize,
     title: String,
+    /// Its author wants nothing shown of it.
+    silent: bool,
     /// What it is doing, and what was decided about it.
     doing: Option<String>,
     decided: Option<String>,
@@ -40,7 +42,9 @@ impl Calls {
     pub fn take(&mut self, event: &EventKind) -> Vec<Line> {
         match event {
             EventKind::CallStarted { span, parent, call_id, tool, arguments } => {
-                let depth = parent.and_then(|parent| self.find(parent)).map_or(0, |node| node.depth + 1);
+                let depth = parent
+                    .and_then(|parent| self.find(parent))
+                    .map_or(0, |node| node.depth + usize::from(!node.silent));
                 let call = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
                 let title = printable(&text::clip(&call_text(&call), 300)).replace('\n', " ");
                 let (parent, started) = (*parent, Instant::now());
@@ -49,6 +53,7 @@ impl Calls {
                     parent,
                     depth,
                     title,
+                    silent: false,
                     doing: None,
                     decided: None,
                     started,
@@ -59,7 +64,8 @@ impl Calls {
             EventKind::CallNoted { span, note } => {
                 let Some(node) = self.find(*span) else { return Vec::new() };
                 match note {
-                    CallNote::Hint { text } if !text.is_empty() => {
+                    CallNote::Hint { text } if text.is_empty() => node.silent = true,
+                    CallNote::Hint { text } => {
                         node.title = printable(&text::clip(text, 300)).replace('\n', " ");
                     }
                     CallNote::Progress { message: Some(message), .. } => {
@@ -109,7 +115,7 @@ impl Calls {
 
     /// The calls under way, one row each; of many nested ones the last.
     pub fn rows(&self, spinner: char, width: usize) -> Vec<Line> {
-        let running = self.nodes.iter().filter(|node| node.end.is_none());
+        let running = self.nodes.iter().filter(|node| node.end.is_none() && !node.silent);
         let rows = running.map(|node| {
             let time = format!(" {:.0}s", node.started.elapsed().as_secs_f64());
             let doing = node.doing.as_ref().map(|doing| format!("  {doing}")).unwrap_or_default();
@@ -141,10 +147,12 @@ impl Calls {
             }
         }
         self.nodes = others;
+        // A call that shows nothing is told of when it failed.
+        tree.retain(|node| !node.silent || node.end.as_ref().is_some_and(|end| end.failed));
         let nested = tree.len().saturating_sub(1);
         let mut lines = Vec::new();
-        for (number, node) in tree.iter().enumerate().take(NESTED + 1) {
-            lines.extend(finished(node, number == 0));
+        for node in tree.iter().take(NESTED + 1) {
+            lines.extend(finished(node, node.depth == 0));
         }
         if nested > NESTED {
             lines.push(Line::new(DIM, format!("  └ and {} further calls", nested - NESTED)));
@@ -180,4 +188,47 @@ fn finished(node: &Node, top: bool) -> Vec<Line> {
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+    use toolwright::{ErrorInfo, ErrorKind};
+
+    use super::*;
+
+    fn started(span: u64, parent: Option<u64>, tool: &str) -> EventKind {
+        let (call_id, tool) = (format!("call_{span}").into(), tool.into());
+        EventKind::CallStarted { span, parent, call_id, tool, arguments: json!({}) }
+    }
+
+    fn ended(span: u64, error: Option<&str>) -> EventKind {
+        let error = error.map(|message| ErrorInfo {
+            kind: ErrorKind::Unknown,
+            message: message.to_owned(),
+            hint: None,
+        });
+        EventKind::CallFinished { span, result: None, error, duration: Duration::ZERO, interrupted: false }
+    }
+
+    fn shown(error: Option<&str>) -> (Vec<String>, Vec<String>) {
+        let mut calls = Calls::default();
+        calls.take(&started(1, None, "outer"));
+        calls.take(&EventKind::CallNoted { span: 1, note: CallNote::Hint { text: String::new() } });
+        calls.take(&started(2, Some(1), "inner"));
+        let under_way = calls.rows('*', 80).iter().map(Line::text).collect();
+        calls.take(&ended(2, None));
+        (under_way, calls.take(&ended(1, error)).iter().map(Line::text).collect())
+    }
+
+    #[test]
+    fn a_silent_call_shows_what_is_in_it_and_itself_when_it_fails() {
+        let (under_way, after) = shown(None);
+        assert!(matches!(under_way.as_slice(), [row] if row.starts_with("* inner")), "{under_way:?}");
+        assert!(matches!(after.as_slice(), [line] if line.starts_with("⏺ inner")), "{after:?}");
+        let (_, after) = shown(Some("no luck"));
+        assert!(after.iter().any(|line| line.contains("no luck")), "{after:?}");
+    }
 }

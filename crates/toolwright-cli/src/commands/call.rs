@@ -159,7 +159,9 @@ pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> 
 pub fn show(event: &EventKind) {
     if let EventKind::CallNoted { note, .. } = event {
         match note {
-            CallNote::Progress { message: Some(message), .. } | CallNote::Hint { text: message } => {
+            CallNote::Progress { message: Some(message), .. } | CallNote::Hint { text: message }
+                if !message.is_empty() =>
+            {
                 eprintln!("{}", prompt::printable(message));
             }
             CallNote::RateLimited { wait } => eprintln!("waiting {wait:.1?} for the rate limit"),

@@ -2,6 +2,8 @@
 
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use toolwright::lang::Cli;
 use toolwright::tools::AtHand;
@@ -22,11 +24,12 @@ pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
     let tools = loaded.tools().clone().with(cli.tool())?;
     let trail = Trail::default();
     let heard = trail.clone();
+    let hints = Hints::default();
     let builder =
         files::started_by_a_person(Some(&loaded), Run::builder(tools))?.on_event(move |event: &Event| {
             heard.follow(&event.kind);
             if !json {
-                show(&event.kind);
+                hints.hear(&event.kind);
             }
         });
     let mut builder = sandboxes::lend(&what.sandbox, Some(&loaded), builder).await?;
@@ -112,11 +115,52 @@ fn inputs(given: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(inputs)
 }
 
-/// What a flow tells while it works, on stderr.
-fn show(event: &EventKind) {
-    if let EventKind::CallNoted { note: CallNote::Hint { text }, .. } = event
-        && !text.is_empty()
-    {
-        eprintln!("{}", printable(text));
+/// The spans and tools of calls.
+type Silent = Vec<(u64, Arc<str>)>;
+
+/// What a flow tells while it works, on stderr: the hint of every call in it, or its name when it has none.
+#[derive(Clone, Default)]
+struct Hints {
+    /// Calls that began and have not said yet what they do.
+    silent: Arc<Mutex<Silent>>,
+}
+
+impl Hints {
+    /// How long a call may take to say what it does.
+    const PATIENCE: Duration = Duration::from_millis(50);
+
+    fn hear(&self, event: &EventKind) {
+        match event {
+            EventKind::CallStarted { span, parent: Some(parent), tool, .. } => {
+                self.name(*parent);
+                self.lock().push((*span, tool.clone()));
+                let (hints, span) = (self.clone(), *span);
+                tokio::spawn(async move {
+                    tokio::time::sleep(Self::PATIENCE).await;
+                    hints.name(span);
+                });
+            }
+            EventKind::CallNoted { span, note: CallNote::Hint { text } } => {
+                self.lock().retain(|(silent, _)| silent != span);
+                if !text.is_empty() {
+                    eprintln!("{}", printable(text));
+                }
+            }
+            EventKind::CallFinished { span, .. } => self.name(*span),
+            _ => {}
+        }
+    }
+
+    /// Names the tool of a call that has said nothing.
+    fn name(&self, span: u64) {
+        let mut silent = self.lock();
+        if let Some(at) = silent.iter().position(|(one, _)| *one == span) {
+            let (_, tool) = silent.remove(at);
+            eprintln!("Running tool {}", printable(&tool));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Silent> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

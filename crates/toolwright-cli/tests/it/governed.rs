@@ -250,5 +250,31 @@ cli: {process_input: one_by_one, do: {call: outer}}
         assert!(shown.contains("KeyError in `inner` at t.yaml:2:"), "{shown}");
         assert!(shown.contains(", called at t.yaml:6:"), "{shown}");
         assert!(shown.ends_with("--- exit 1\n"), "{shown}");
+        let shown = show_in(folder.path(), &[args, &["--json"]].concat(), "");
+        assert!(shown.contains("\"failed_at\":\"KeyError in `inner` at t.yaml:2:"), "{shown}");
     }
+}
+
+#[test]
+fn a_run_names_the_tools_that_say_nothing_of_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "tools:
+  - {name: twice, input: [{name: x, type: int}], do: {eval: '${x * 2}'}}
+  - {name: outer, do: {call: twice, params: {x: 3}}}
+  - {name: hinted, ui_hint: Working, do: {call: twice, params: {x: 4}}}
+  - {name: silent, ui_hint: false, do: {call: twice, params: {x: 5}}}
+cli: {process_input: one_by_one, do: [{call: outer}, {call: hinted}, {call: silent}]}
+";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    let shown = show_in(folder.path(), &["run", "t.yaml", "x"], "");
+    let told = "Processing input: x
+Running tool outer
+Running tool twice
+Working
+Running tool twice
+Running tool twice
+";
+    assert!(shown.contains(told), "{shown}");
+    let shown = show_in(folder.path(), &["call", "silent", "-f", "t.yaml"], "");
+    assert!(!shown.contains("\n\n"), "{shown}");
 }
