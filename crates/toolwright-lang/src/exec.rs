@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toolwright_core::{BoxFuture, ErrorKind, ToolContext, ToolError};
 use toolwright_expr::{Limits, Scope, Value, Variables};
 
+use crate::blocks::Beside;
 use crate::error;
 use crate::step::{Body, Statement, Step};
 
@@ -47,6 +48,8 @@ pub(crate) struct Flow<'f> {
     pub(crate) globals: &'f Globals,
     pub(crate) lent: Option<&'f Lent>,
     pub(crate) limits: Limits,
+    /// Pictures and files beside the values of called tools.
+    pub(crate) beside: Beside,
     statements: AtomicU64,
     bytes: AtomicU64,
 }
@@ -156,6 +159,7 @@ impl<'f> Flow<'f> {
             globals,
             lent,
             limits: Limits { deadline, ..limits.expression.clone() },
+            beside: Beside::default(),
             statements: AtomicU64::new(limits.statements),
             bytes: AtomicU64::new(limits.bytes),
         }

@@ -6,13 +6,11 @@ use serde_json::Value as Json;
 use toolwright_core::{
     BoxFuture, CallNote, CallWords, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
 };
-use toolwright_expr::Value;
 
 use crate::error;
 use crate::exec::{Flow, FlowLimits, Frame, Globals, Lent, Locals, Outcome};
 use crate::hint::Hint;
 use crate::input::Input;
-use crate::json;
 use crate::step::Body;
 
 /// A tool made of statements.
@@ -39,18 +37,20 @@ impl FlowTool {
         Frame { variables, outer: None }
     }
 
-    fn run_quick(&self, context: &ToolContext, arguments: Json) -> Outcome {
+    fn run_quick(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
         let mut frame = self.frame(arguments);
         let lent = context.lent::<Lent>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
-        flow.pure_body(&self.body, &mut frame, &first_locals(lent.as_deref()))
+        let outcome = flow.pure_body(&self.body, &mut frame, &first_locals(lent.as_deref()));
+        self.left(&flow, outcome)
     }
 
-    async fn run(&self, context: &ToolContext, arguments: Json) -> Outcome {
+    async fn run(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
         let mut frame = self.frame(arguments);
         let lent = context.lent::<Lent>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
-        flow.body(&self.body, &mut frame, &first_locals(lent.as_deref())).await
+        let outcome = flow.body(&self.body, &mut frame, &first_locals(lent.as_deref())).await;
+        self.left(&flow, outcome)
     }
 }
 
@@ -78,10 +78,9 @@ impl Tool for FlowTool {
             hint.note(context, &self.spec.name, &arguments);
         }
         if self.quick {
-            let outcome = self.run_quick(context, arguments);
-            return Box::pin(std::future::ready(self.left(context, outcome)));
+            return Box::pin(std::future::ready(self.run_quick(context, arguments)));
         }
-        Box::pin(async move { self.left(context, self.run(context, arguments).await) })
+        Box::pin(self.run(context, arguments))
     }
 }
 
@@ -90,10 +89,10 @@ pub const FAILED_AT: &str = "failed_at";
 
 impl FlowTool {
     /// What the flow gives to its caller.
-    fn left(&self, context: &ToolContext, outcome: Outcome) -> Result<ToolOutput, ToolError> {
+    fn left(&self, flow: &Flow<'_>, outcome: Outcome) -> Result<ToolOutput, ToolError> {
         match outcome {
-            Ok(value) => Ok(output(&value)),
-            Err(error) => Err(failed(context, error::leaving(error, &self.spec.name))),
+            Ok(value) => Ok(flow.beside.output(&value)),
+            Err(error) => Err(failed(flow.context, error::leaving(error, &self.spec.name))),
         }
     }
 }
@@ -105,11 +104,6 @@ pub(crate) fn failed(context: &ToolContext, error: ToolError) -> ToolError {
         context.note(CallNote::Data { name: FAILED_AT.to_owned(), value });
     }
     error
-}
-
-/// A flow's result as a tool's output.
-pub(crate) fn output(value: &Value) -> ToolOutput {
-    ToolOutput::json(json::from_value(value))
 }
 
 /// A tool from elsewhere, with another name, description, hint or other settings.

@@ -28,6 +28,7 @@
 //! # }).unwrap();
 //! ```
 
+mod blocks;
 mod build;
 mod cache;
 mod check;

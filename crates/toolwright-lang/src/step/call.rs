@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json, json};
-use toolwright_core::{Content, ErrorKind, Manner, Media, MediaSource, ToolError, ToolOutput, Toolset};
+use serde_json::{Map, Value as Json};
+use toolwright_core::{ErrorKind, Manner, ToolError, ToolOutput, Toolset};
 use toolwright_expr::{Scope as _, Value};
 
+use crate::blocks;
 use crate::diag::Place;
 use crate::error::{self, Catch};
 use crate::exec::{Flow, Frame, Lent, Locals, Outcome};
@@ -30,9 +31,14 @@ pub(crate) struct Callee {
 }
 
 impl Callee {
-    /// What a flow sees of the tool's output.
-    pub(crate) fn value(&self, output: &ToolOutput) -> Value {
-        if self.gives_blocks { blocks_of(output) } else { value_of(output) }
+    /// What a flow sees of the tool's output. `keep` gets what else there may be in it.
+    pub(crate) fn value(&self, mut output: ToolOutput, keep: impl FnOnce(&Value, &mut ToolOutput)) -> Value {
+        if self.gives_blocks {
+            return blocks::list_of(&output);
+        }
+        let value = blocks::value_of(&output);
+        keep(&value, &mut output);
+        value
     }
 }
 
@@ -67,7 +73,7 @@ impl Call {
         let (arguments, manner) = self.prepare(flow, frame, locals)?;
         let callee = &self.callee;
         match flow.context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner).await {
-            Ok(output) => Ok(callee.value(&output)),
+            Ok(output) => Ok(callee.value(output, |value, output| flow.beside.keep(value, output))),
             Err(error) => self.caught(flow, error, located),
         }
     }
@@ -133,58 +139,4 @@ pub(crate) fn lend(callee: &Callee, flow: &Flow<'_>, frame: &Frame<'_>, locals: 
     let lent: Vec<_> =
         callee.takes.iter().filter_map(|name| view.get(name).map(|value| (name.clone(), value))).collect();
     if lent.is_empty() { None } else { Some(Arc::new(Lent(lent))) }
-}
-
-fn value_of(output: &ToolOutput) -> Value {
-    match (&output.structured, output.content.as_slice()) {
-        (Some(value), _) => Value::from_json(value),
-        (None, [Content::Json { value }]) => Value::from_json(value),
-        (None, [Content::Text { text, .. }]) => Value::str(text.as_str()),
-        _ => Value::from_json(&output.value()),
-    }
-}
-
-/// The blocks of a server's result, under the names llm-workers has for them: `file` is everything that is neither text nor a
-/// picture, its bytes are `base64`, its address is `url`. What llm-workers does not have keeps our names.
-fn blocks_of(output: &ToolOutput) -> Value {
-    let blocks: Vec<Json> = match output.content.as_slice() {
-        // A result without blocks: what is here is its structured part, for models to read.
-        [Content::Json { value }] if output.structured.as_ref() == Some(value) => Vec::new(),
-        blocks => blocks.iter().map(block_of).collect(),
-    };
-    Value::from_json(&Json::Array(blocks))
-}
-
-fn block_of(content: &Content) -> Json {
-    let text = |text: &str| json!({"type": "text", "text": text});
-    let kind_of = |mime_type: &str| if mime_type.starts_with("image/") { "image" } else { "file" };
-    let block = match content {
-        Content::Text { text: own, .. } => text(own),
-        Content::Json { value } => text(&value.to_string()),
-        Content::Image(media) => media_block("image", media),
-        Content::Document(media) => media_block("file", media),
-        Content::Audio(media) => media_block("audio", media),
-        Content::Video(media) => media_block("video", media),
-        Content::ResourceLink { uri, name, description, mime_type } => {
-            let kind = mime_type.as_deref().map_or("file", kind_of);
-            json!({"type": kind, "url": uri, "mime_type": mime_type, "name": name, "description": description})
-        }
-        other => serde_json::to_value(other).unwrap_or_default(),
-    };
-    without_nulls(block)
-}
-
-fn media_block(kind: &str, media: &Media) -> Json {
-    let (key, source) = match &media.source {
-        MediaSource::Data(data) => ("base64", data),
-        MediaSource::Url(url) => ("url", url),
-    };
-    json!({"type": kind, key: source, "mime_type": media.mime_type, "name": media.name})
-}
-
-fn without_nulls(mut block: Json) -> Json {
-    if let Json::Object(members) = &mut block {
-        members.retain(|_, value| !value.is_null());
-    }
-    block
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value as Json};
-use toolwright_core::{Manner, ToolContext, ToolError};
+use toolwright_core::{Manner, ToolError};
 use toolwright_expr::{HostArgs, HostError, Limits, NamedFunction, Scope as _, Script, Value};
 
 use super::call::{Callee, Loan, lend};
@@ -68,7 +68,7 @@ impl ScriptStep {
             .collect();
         for callee in &self.tools {
             let lent = lend(callee, flow, frame, locals);
-            scope.insert(callee.name.to_string(), function(flow.context, callee, lent));
+            scope.insert(callee.name.to_string(), function(flow, callee, lent));
         }
         scope
     }
@@ -98,8 +98,8 @@ impl Drop for Raise {
 
 /// A tool as a function of named arguments. `lent` is what it may see of the flow's variables, as they were when the
 /// script began.
-fn function(context: &ToolContext, callee: &Callee, lent: Loan) -> Value {
-    let (context, callee) = (context.clone(), callee.clone());
+fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan) -> Value {
+    let (context, callee, beside) = (flow.context.clone(), callee.clone(), flow.beside.keeper());
     Value::host(NamedFunction::new(callee.name.to_string(), move |arguments: HostArgs| {
         if !arguments.positional.is_empty() {
             let message = format!("{} takes its arguments by name", callee.name);
@@ -110,9 +110,10 @@ fn function(context: &ToolContext, callee: &Callee, lent: Loan) -> Value {
         let manner = Manner { hint: None, lent: lent.clone() };
         let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner);
         let outcome = tokio::runtime::Handle::current().block_on(call);
-        outcome.map(|output| callee.value(&output)).map_err(|error| {
+        let output = outcome.map_err(|error| {
             let (class, message) = (error::class_of(&error).to_owned(), error.message().to_owned());
             HostError::new(class, message).with_source(error)
-        })
+        })?;
+        Ok(callee.value(output, |value, output| beside.keep(value, output)))
     }))
 }

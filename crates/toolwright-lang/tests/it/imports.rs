@@ -260,6 +260,80 @@ async fn the_blocks_of_a_server_have_the_names_llm_workers_gives_them() {
     );
 }
 
+/// What a run has of a tool's output.
+async fn given(file: &toolwright_lang::Loaded, name: &str) -> (Vec<Content>, Option<serde_json::Value>) {
+    let run = Run::builder(file.tools().clone()).max_output(0).build().unwrap();
+    let result = run.call(ToolCall::new("1", name, json!({}))).await.unwrap();
+    assert_eq!(result.error, None);
+    (result.content, result.structured)
+}
+
+#[tokio::test]
+async fn what_a_flow_returns_of_a_server_is_content_again() {
+    let text = "
+mcp: {s: {transport: stdio, command: x, auto_import_scope: shared}}
+tools:
+  - {name: look, do: {call: s_image}}
+  - {name: twice, do: [{call: look}, {eval: '${_ + [{\"type\": \"text\", \"text\": _[0].base64}]}'}]}
+  - {name: every, do: {for_each: [1, 2], do: {call: s_image}}}
+  - {name: link, do: {call: s_picture_link}}
+  - {name: told, do: {call: s_unknown}}
+  - {name: heard, do: [{call: told}, {eval: '${_[0].text}'}]}
+";
+    let file = load(Source::text("t.yaml", text), &host().imports(Blocks)).unwrap();
+    let picture = || Content::image("image/png", b"png");
+    assert_eq!(given(&file, "look").await, (vec![picture()], None));
+    // Another flow still finds the blocks under the same names.
+    assert_eq!(given(&file, "twice").await, (vec![picture(), Content::text("cG5n")], None));
+    assert_eq!(given(&file, "every").await.0, [picture(), picture()]);
+    assert!(matches!(given(&file, "link").await.0.as_slice(), [Content::ResourceLink { .. }]));
+    let text = "{\"type\":\"new\"}";
+    let list = json!([{"type": "text", "text": text}]);
+    assert_eq!(given(&file, "told").await, (vec![Content::text(text)], Some(list)));
+    assert_eq!(given(&file, "heard").await, (vec![Content::text(text)], None));
+}
+
+#[tokio::test]
+async fn pictures_beside_a_value_travel_with_it() {
+    let value = json!({"width": 4});
+    let told = value.clone();
+    let photo = tool("photo", &[], move |_| {
+        let blocks = [Content::text("4 wide"), Content::image("image/png", b"png")];
+        Ok(ToolOutput::blocks(blocks).with_structured(told.clone()))
+    });
+    let plain = tool("plain", &[], |_| {
+        Ok(ToolOutput::blocks([Content::text("a"), Content::document("application/pdf", "a.pdf", b"%PDF")]))
+    });
+    let tools = Toolset::new().with(photo).unwrap().with(plain).unwrap();
+    let text = "
+tools:
+  - import_tool: photo
+  - import_tool: plain
+  - {name: same, do: [{call: photo, store_as: x}, {eval: 1}, {eval: '${x}'}]}
+  - {name: outer, do: {call: same}}
+  - {name: script, do: {starlark: 'result = photo()'}}
+  - {name: every, do: {for_each: [1, 2], do: {call: photo}}}
+  - {name: width, do: [{call: photo}, {eval: '${_.width}'}]}
+  - {name: files, do: {call: plain}}
+  - {name: bytes, do: [{call: plain}, {eval: '${_[1].base64}'}]}
+";
+    let file = load(Source::text("t.yaml", text), &Host::new().builtins(tools)).unwrap();
+    let picture = || Content::image("image/png", b"png");
+    for name in ["same", "outer", "script"] {
+        let wanted = (vec![Content::json(value.clone()), picture()], Some(value.clone()));
+        assert_eq!(given(&file, name).await, wanted, "{name}");
+    }
+    let list = json!([value, value]);
+    assert_eq!(
+        given(&file, "every").await,
+        (vec![Content::json(list.clone()), picture(), picture()], Some(list))
+    );
+    assert_eq!(given(&file, "width").await, (vec![Content::json(json!(4))], None));
+    let document = Content::document("application/pdf", "a.pdf", b"%PDF");
+    assert_eq!(given(&file, "files").await, (vec![Content::text("a"), document], None));
+    assert_eq!(given(&file, "bytes").await, (vec![Content::text("JVBERg==")], None));
+}
+
 #[test]
 fn what_llm_workers_has_and_we_lack_is_named() {
     let text = "tools:\n  - import_tool: llm_workers.tools.unsafe.bash\n  - {import_tools: llm_workers.tools.fs.FilesystemToolkit, prefix: ''}\n";
