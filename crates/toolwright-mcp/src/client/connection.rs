@@ -74,7 +74,9 @@ pub struct Paying {
 
 impl Drop for Paying {
     fn drop(&mut self) {
-        self.connection.payers().remove(&self.number);
+        // The guard is gone before the context is, which may be the last that holds a run.
+        let gone = self.connection.payers().remove(&self.number);
+        drop(gone);
     }
 }
 
@@ -258,7 +260,14 @@ impl Connection {
     pub(crate) fn close(&self, reason: McpError) {
         let _ = self.reason.set(reason);
         self.closed.cancel();
-        self.pending().clear();
+        self.give_up();
+    }
+
+    /// Forgets who waits. What they are told of progress with may be the last that holds a run, and so this session: it is
+    /// dropped when nothing is locked.
+    fn give_up(&self) {
+        let waiting = std::mem::take(&mut *self.pending());
+        drop(waiting);
     }
 
     /// Ends the session because it is no longer needed.
@@ -271,7 +280,7 @@ impl Connection {
             self.polite.store(true, Ordering::Release);
         }
         self.closed.cancel();
-        self.pending().clear();
+        self.give_up();
         if let Some(link) = self.link() {
             link.end();
         }
@@ -495,8 +504,10 @@ impl Connection {
 
     /// Hands an answer to who waits for it. An answer to nobody, or a second one, is dropped.
     pub(crate) fn answer(&self, id: i64, outcome: Result<Value, McpError>) {
-        if let Some(pending) = self.pending().remove(&id) {
-            let _ = pending.reply.send(outcome);
+        // Not in one line: the lock is free before what waited is dropped.
+        let waiting = self.pending().remove(&id);
+        if let Some(Pending { reply, .. }) = waiting {
+            let _ = reply.send(outcome);
         }
     }
 
@@ -564,7 +575,8 @@ impl Drop for Waiting<'_> {
         if self.done {
             return;
         }
-        self.connection.pending().remove(&self.id);
+        let gone = self.connection.pending().remove(&self.id);
+        drop(gone);
         if let Some(link) = self.connection.link()
             && link.is_stateless()
         {
@@ -577,5 +589,65 @@ impl Drop for Waiting<'_> {
             let params = json!({"requestId": self.id, "reason": "nobody waits for the answer any more"});
             self.connection.notify("notifications/cancelled", params);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ends the session when it goes, as the last clone of a client does.
+    struct Ends(Arc<Connection>);
+
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.end();
+        }
+    }
+
+    /// A connection on which somebody waits, and progress goes to what holds the session alone.
+    fn waiting() -> Arc<Connection> {
+        let connection = Arc::new(Connection::new(Out::Lines(mpsc::channel(1).0), &ClientOptions::default()));
+        let ends = Ends(connection.clone());
+        let progress: OnProgress = Arc::new(move |_, _, _| {
+            let _ = &ends;
+        });
+        let (reply, _) = oneshot::channel();
+        let pending = Pending { reply, progress: Some(progress), notes: 0, last: 0.0 };
+        connection.pending().insert(1, pending);
+        connection
+    }
+
+    /// Does this in a thread of its own: one that waits for itself never comes back.
+    fn comes_back(what: impl FnOnce(&Arc<Connection>) + Send + 'static) {
+        let (done, back) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let connection = waiting();
+            what(&connection);
+            let _ = done.send(connection.pending().len());
+        });
+        assert_eq!(back.recv_timeout(Duration::from_secs(60)), Ok(0));
+    }
+
+    fn over() -> McpError {
+        McpError::new(McpErrorKind::Closed, "over")
+    }
+
+    #[test]
+    fn the_last_owner_of_a_session_may_go_while_it_closes() {
+        comes_back(|connection| connection.close(over()));
+        comes_back(|connection| connection.end());
+    }
+
+    #[test]
+    fn the_last_owner_of_a_session_may_go_with_an_answer() {
+        comes_back(|connection| connection.answer(1, Err(over())));
+    }
+
+    #[test]
+    fn the_last_owner_of_a_session_may_go_with_a_call_that_is_given_up() {
+        comes_back(|connection| {
+            drop(Waiting { connection, id: 1, method: "tools/call", sent: false, done: false });
+        });
     }
 }

@@ -346,9 +346,10 @@ impl Inner {
         live.failures += 1;
         let told = format!("{}: {why}", self.name);
         let mut seen = self.seen();
-        seen.client = None;
+        let gone = seen.client.take();
         seen.failure = Some(why);
         drop(seen);
+        drop(gone);
         // Whoever is told may want to look at the state.
         if let Some(on_log) = &self.options.on_log {
             on_log(&told);

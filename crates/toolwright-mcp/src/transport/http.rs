@@ -163,14 +163,16 @@ impl Link {
 
     /// Hangs up on a request nobody waits for any more.
     pub(crate) fn abort(&self, id: i64) {
-        if let Some(task) = self.under_way().remove(&id) {
+        let task = self.under_way().remove(&id);
+        if let Some(task) = task {
             task.abort();
         }
     }
 
     /// Ends the session, as far as the server still listens.
     pub(crate) fn end(self: &Arc<Self>) {
-        self.under_way().drain().for_each(|(_, task)| task.abort());
+        let under_way = std::mem::take(&mut *self.under_way());
+        under_way.into_values().for_each(|task| task.abort());
         let Some(session) = self.said().session.take() else { return };
         if tokio::runtime::Handle::try_current().is_err() {
             return;
