@@ -1,7 +1,7 @@
 //! What this machine can do, for people: `probe` tries the layers, `explain` shows what a policy would give.
 
 use serde::Serialize;
-use toolwright_core::{Sandbox, ToolError};
+use toolwright_core::ToolError;
 
 use crate::backend::process::ProcessSandbox;
 use crate::layer::view::{Plan, ViewEntry};
@@ -41,17 +41,21 @@ pub struct Explanation {
 
 /// Tries every layer by opening a sandbox that requires none of them.
 pub async fn probe() -> Vec<LayerReport> {
-    try_layers(Policy { require: Vec::new(), ..Policy::private() }).await
+    reports(&ProcessSandbox::open(Policy { require: Vec::new(), ..Policy::private() }).await)
 }
 
-/// Shows what a policy would give, without running anything under it.
+/// Shows what a policy gives, by opening a sandbox with its folders, in which nothing is run.
 pub async fn explain(policy: &Policy) -> Result<Explanation, ToolError> {
     let mut refused = policy.check().err().map(|error| error.to_string());
     let stand_in = std::env::temp_dir();
     let workspace = policy.workspace.as_deref().unwrap_or(&stand_in);
     let view = Plan::make(policy, workspace)?.entries();
-    let layers =
-        try_layers(Policy { require: Vec::new(), limits: policy.limits.clone(), ..Policy::private() }).await;
+    let opened = ProcessSandbox::open(Policy { require: Vec::new(), ..policy.clone() }).await;
+    if let Err(error) = &opened {
+        refused.get_or_insert_with(|| error.to_string());
+    }
+    // Where it cannot be opened at all, what this machine can do is still worth knowing.
+    let layers = if opened.is_ok() { reports(&opened) } else { probe().await };
     let off = |layer: &&Layer| !layers.iter().any(|report| report.layer == **layer && report.available);
     if let Some(layer) = policy.require.iter().find(off) {
         refused.get_or_insert_with(|| format!("the policy requires `{layer}`, which is not available"));
@@ -67,18 +71,14 @@ pub async fn explain(policy: &Policy) -> Result<Explanation, ToolError> {
     })
 }
 
-async fn try_layers(policy: Policy) -> Vec<LayerReport> {
-    let opened = ProcessSandbox::open(policy).await;
-    let report = |layer: &Layer| match &opened {
+fn reports(opened: &Result<ProcessSandbox, ToolError>) -> Vec<LayerReport> {
+    let report = |layer: &Layer| match opened {
         Ok(sandbox) => {
-            let available = sandbox.layers().contains(layer);
-            let reason =
-                sandbox.missing().iter().find(|(one, _)| one == layer).map(|(_, reason)| reason.clone());
-            LayerReport { layer: *layer, available, reason: reason.filter(|_| !available) }
+            let missing = sandbox.missing().iter().find(|(one, _)| one == layer);
+            let reason = missing.map(|(_, reason)| reason.clone());
+            LayerReport { layer: *layer, available: sandbox.layers().contains(layer), reason }
         }
         Err(error) => LayerReport { layer: *layer, available: false, reason: Some(error.to_string()) },
     };
-    let reports = Layer::ALL.iter().map(report).collect();
-    debug_assert!(opened.as_ref().map_or(true, |sandbox| sandbox.kind() == "process"));
-    reports
+    Layer::ALL.iter().map(report).collect()
 }

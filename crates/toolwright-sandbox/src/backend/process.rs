@@ -126,7 +126,7 @@ impl ProcessSandbox {
         self.proxy.as_ref().map(|proxy| proxy.events()).unwrap_or_default()
     }
 
-    /// The layers that are not on, and why.
+    /// The layers that are not on, and why; of one that is on, what it keeps from being shown.
     pub fn missing(&self) -> &[(Layer, String)] {
         &self.seat.session.missing
     }

@@ -13,7 +13,7 @@ use super::wire::{Event, Mode, Setup, SetupReply, Stage};
 use crate::layer::cgroup::Kills;
 use crate::layer::guard::Guard;
 use crate::layer::identity::{INSIDE, Identity};
-use crate::layer::view::{self, Covers, Plan};
+use crate::layer::view::{self, Covers, Plan, Tree};
 use crate::layer::{landlock, seccomp};
 use crate::policy::{Layer, Limits, Network};
 use crate::proxy;
@@ -27,7 +27,7 @@ pub(super) struct Start<'a> {
     pub(super) plan: Plan,
     pub(super) identity: Identity,
     /// Mounts detached by the monitor; without them the keeper detaches its own.
-    pub(super) binds: Option<Vec<OwnedFd>>,
+    pub(super) binds: Option<Vec<Tree>>,
     pub(super) guards: &'a [Guard],
     pub(super) layers: Vec<Layer>,
     pub(super) missing: Vec<(Layer, String)>,
@@ -95,7 +95,7 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
     if viewed {
         let binds = match binds {
             Some(binds) => binds,
-            None => view::detach_binds(&plan.binds, None)?,
+            None => view::detach_binds(&plan)?,
         };
         view::build(&plan, binds, guards).map_err(|reason| format!("mount_namespace: {reason}"))?;
     }

@@ -9,7 +9,7 @@ use super::wire::{MAX_SETUP, Mode, Setup, SetupReply};
 use crate::layer::cgroup::Groups;
 use crate::layer::guard::{Guards, unprotected};
 use crate::layer::identity::Identity;
-use crate::layer::view::{Plan, detach_binds};
+use crate::layer::view::{Plan, detach_mapped};
 use crate::policy::Layer;
 use crate::rlimit::MemoryLimit;
 use crate::sys::process::{self, Side, exit_now, fork};
@@ -120,14 +120,23 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
         return Err(format!("the policy requires `{layer}`, which is not available: left out"));
     }
     let about = fs::metadata(&setup.workspace).map_err(|error| format!("workspace: {error}"))?;
-    let plan = Plan::make(&setup.policy, &setup.workspace).map_err(|error| error.to_string())?;
+    let mut plan = Plan::make(&setup.policy, &setup.workspace).map_err(|error| error.to_string())?;
     let mut identity = Identity::choose((about.uid(), about.gid()));
     let mut missing = Vec::new();
 
     let mut binds = None;
     if !off(Layer::MountNamespace) && sys::effective_ids().0 == 0 {
-        match detach_binds(&plan.binds, Some(identity)) {
-            Ok(mounts) => binds = Some(mounts),
+        match detach_mapped(&plan, identity) {
+            Ok((trees, left_out)) => {
+                binds = Some(trees);
+                if !left_out.is_empty() {
+                    let names: Vec<_> = left_out.iter().map(|path| format!("`{}`", path.display())).collect();
+                    let reason =
+                        format!("shown empty, since owners cannot be mapped there: {}", names.join(", "));
+                    missing.push((Layer::OrdinaryUser, reason));
+                }
+                plan.mask.extend(left_out);
+            }
             // Only the workspace's own owner matters that much.
             Err(_) if identity.shown.is_none() => {}
             Err(reason) => {

@@ -4,6 +4,7 @@ pub(crate) mod cgroup;
 pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod landlock;
+pub(crate) mod mounts;
 pub mod seccomp;
 pub(crate) mod sockets;
 pub(crate) mod view;

@@ -19,6 +19,7 @@ use toolwright_core::{ErrorKind, ToolError};
 use super::guard::{Guard, Guards, Writable, is_needed};
 use super::identity::{HOME, INSIDE, Identity, NAME};
 use super::landlock::Allow;
+use super::mounts::Mounts;
 use super::sockets;
 use crate::policy::{Policy, is_of_the_machine};
 use crate::sys::{self, mount};
@@ -71,6 +72,7 @@ pub(crate) struct Bind {
     pub(crate) target: PathBuf,
     pub(crate) writable: bool,
     folder: bool,
+    workspace: bool,
 }
 
 /// The view as data.
@@ -84,6 +86,8 @@ pub(crate) struct Plan {
     pub(crate) mask: Vec<PathBuf>,
     protect: Vec<PathBuf>,
     scratch_bytes: u64,
+    /// What else is mounted below the folders the policy names, in the order of `binds`.
+    mounted: Vec<Vec<PathBuf>>,
 }
 
 impl Plan {
@@ -98,7 +102,8 @@ impl Plan {
                 links.push((path.clone(), to));
             } else {
                 let (source, target) = (path.clone(), path.clone());
-                system.push(Bind { source, target, writable: false, folder: about.is_dir() });
+                let folder = about.is_dir();
+                system.push(Bind { source, target, writable: false, folder, workspace: false });
             }
         }
         let real = |path: &PathBuf| fs::canonicalize(path).map_err(|error| missing(path, error));
@@ -107,7 +112,8 @@ impl Plan {
             for path in paths {
                 let source = real(path)?;
                 let folder = source.is_dir();
-                binds.push(Bind { target: source.clone(), source, writable, folder });
+                let target = source.clone();
+                binds.push(Bind { target, source, writable, folder, workspace: false });
             }
         }
         let source = real(&workspace.to_owned())?;
@@ -120,8 +126,11 @@ impl Plan {
                 return Err(missing(bind, io::Error::other("too much to make writable")));
             }
         }
-        binds.push(Bind { source, target: target.clone(), writable: !policy.read_only, folder: true });
-        if let Some(bind) = binds.iter().find(|bind| is_of_the_machine(&bind.source)) {
+        let (writable, shown_at) = (!policy.read_only, target.clone());
+        binds.push(Bind { source, target: shown_at, writable, folder: true, workspace: true });
+        let mounts = Mounts::read().map_err(|error| missing(Path::new("/proc/self/mountinfo"), error))?;
+        let of_the_machine = |path: &Path| is_of_the_machine(path) || mounts.is_of_the_kernel(path);
+        if let Some(bind) = binds.iter().find(|bind| of_the_machine(&bind.source)) {
             return Err(missing(&bind.source, io::Error::other("of the machine, cannot be shown")));
         }
         // Outer folders go first, so that inner ones land on top of them.
@@ -135,8 +144,13 @@ impl Plan {
             .map(|bind| bind.source.as_path())
             .collect();
         mask.extend(sockets::of_the_host(&shown, &mask));
-        let mut plan =
-            Plan { links, system, binds, mask, protect: Vec::new(), scratch_bytes: policy.limits.scratch };
+        let system_folders = system.iter().map(|bind| bind.source.as_path());
+        mask.extend(
+            shown.iter().copied().chain(system_folders).flat_map(|path| mounts.of_the_kernel_below(path)),
+        );
+        let mounted = binds.iter().map(|bind| mounts.others_below(&bind.source)).collect();
+        let scratch_bytes = policy.limits.scratch;
+        let mut plan = Plan { links, system, binds, mask, protect: Vec::new(), scratch_bytes, mounted };
         let inside = |folder: Writable| {
             let needed = policy.protect.iter().filter(|path| is_needed(&folder.at, path));
             needed.map(|path| folder.shown.join(path)).collect::<Vec<_>>()
@@ -218,8 +232,8 @@ fn behind_links(mask: &[PathBuf], binds: &[Bind]) -> Result<Vec<PathBuf>, ToolEr
 }
 
 fn missing(path: &Path, error: io::Error) -> ToolError {
-    ToolError::of(ErrorKind::SandboxUnavailable, format!("cannot show `{}` in the sandbox", path.display()))
-        .with_source(error)
+    let message = format!("cannot show `{}` in the sandbox: {error}", path.display());
+    ToolError::of(ErrorKind::SandboxUnavailable, message)
 }
 
 /// What went wrong while building, with the step it happened in.
@@ -229,23 +243,72 @@ fn at<T>(step: impl std::fmt::Display, result: io::Result<T>) -> Built<T> {
     result.map_err(|error| format!("{step}: {error}"))
 }
 
-/// Detaches the folders a policy names, mapping owners on the way for a caller that is root.
-pub(crate) fn detach_binds(binds: &[Bind], identity: Option<Identity>) -> Built<Vec<OwnedFd>> {
-    let mut namespaces = BTreeMap::new();
-    let mut detach = |bind: &Bind| {
-        let mount = detach_resolved(&bind.source)?;
-        let Some(identity) = identity else { return Ok(mount) };
-        let about = sys::stat(mount.as_fd())?;
-        if let Some(owner) = identity.shown_in(&about, bind.writable) {
-            let namespace = match namespaces.entry(owner) {
-                Entry::Occupied(made) => made.into_mut(),
-                Entry::Vacant(new) => new.insert(identity.mount_namespace(owner)?),
-            };
-            mount::map_owners(mount.as_fd(), namespace.as_fd())?;
-        }
-        Ok(mount)
+/// A folder that a policy names, detached.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    mount: OwnedFd,
+    /// What is mounted below and is not part of `mount`, by its place in the view, outer mounts first.
+    below: Vec<(PathBuf, OwnedFd)>,
+}
+
+/// Detaches the folders a policy names, with all that is mounted below them.
+pub(crate) fn detach_binds(plan: &Plan) -> Built<Vec<Tree>> {
+    let detach = |bind: &Bind| {
+        let mount = mount::detach(resolved(&bind.source)?.as_fd())?;
+        Ok(Tree { mount, below: Vec::new() })
     };
-    binds.iter().map(|bind| at(bind.source.display(), detach(bind))).collect()
+    plan.binds.iter().map(|bind| at(bind.source.display(), detach(bind))).collect()
+}
+
+/// Detaches the folders a policy names mount by mount, mapping the owners of each, for a caller that is root. A folder whose
+/// owners cannot be mapped is an error, unless it is only there to be read. A mount below one of which that is true is left
+/// out and told.
+pub(crate) fn detach_mapped(plan: &Plan, identity: Identity) -> Built<(Vec<Tree>, Vec<PathBuf>)> {
+    let mut namespaces = BTreeMap::new();
+    let mut map = |mount: &OwnedFd, owner: Option<(u32, u32)>| {
+        let Some(owner) = owner else { return Ok(()) };
+        let namespace = match namespaces.entry(owner) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(new) => new.insert(identity.mount_namespace(owner)?),
+        };
+        mount::map_owners(mount.as_fd(), namespace.as_fd())
+    };
+    let mut left_out: Vec<PathBuf> = Vec::new();
+    let mut detach = |bind: &Bind, mounted: &[PathBuf]| {
+        let mount = mount::detach_one(resolved(&bind.source)?.as_fd())?;
+        let about = sys::stat(mount.as_fd())?;
+        let mut owner = identity.shown_in(&about, bind.writable);
+        match map(&mount, owner) {
+            Err(error) if bind.writable || bind.workspace => return Err(error),
+            // Read as the user it is read by.
+            Err(_) => owner = None,
+            Ok(()) => {}
+        }
+        let mut below = Vec::new();
+        for path in mounted {
+            if left_out.iter().any(|one| path.starts_with(one)) {
+                continue;
+            }
+            let Ok(place) = resolved(path) else { continue };
+            // Another mount may lie over its place.
+            if !sys::is_mount_root(place.as_fd())? {
+                continue;
+            }
+            let copy = mount::detach_one(place.as_fd());
+            match copy.and_then(|copy| map(&copy, owner).map(|()| copy)) {
+                Ok(copy) => {
+                    let inside = path.strip_prefix(&bind.source).unwrap_or(path);
+                    below.push((bind.target.join(inside), copy));
+                }
+                Err(_) => left_out.push(path.clone()),
+            }
+        }
+        Ok(Tree { mount, below })
+    };
+    let each = plan.binds.iter().zip(&plan.mounted);
+    let trees =
+        each.map(|(bind, mounted)| at(bind.source.display(), detach(bind, mounted))).collect::<Built<_>>()?;
+    Ok((trees, left_out))
 }
 
 fn detach(path: &Path) -> io::Result<OwnedFd> {
@@ -253,15 +316,15 @@ fn detach(path: &Path) -> io::Result<OwnedFd> {
     mount::detach(place.as_fd())
 }
 
-/// Detaches a path that was resolved before: a link on the way now is one that somebody has put there since.
-fn detach_resolved(path: &Path) -> io::Result<OwnedFd> {
+/// Opens a path that was resolved before: a link on the way now is one that somebody has put there since.
+fn resolved(path: &Path) -> io::Result<OwnedFd> {
     let root = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0)?;
-    mount::detach(beneath(root.as_fd(), path)?.as_fd())
+    beneath(root.as_fd(), path)
 }
 
-/// Builds the view in a mount namespace of its own and makes it the root. `binds` are the detached mounts of
-/// `plan.binds`, in the same order.
-pub(crate) fn build(plan: &Plan, binds: Vec<OwnedFd>, guards: &[Guard]) -> Built<()> {
+/// Builds the view in a mount namespace of its own and makes it the root. `binds` are those of `plan.binds`, detached, in
+/// the same order.
+pub(crate) fn build(plan: &Plan, binds: Vec<Tree>, guards: &[Guard]) -> Built<()> {
     at("private mounts", mount::make_private())?;
     let system: Vec<OwnedFd> = plan
         .system
@@ -294,9 +357,15 @@ pub(crate) fn build(plan: &Plan, binds: Vec<OwnedFd>, guards: &[Guard]) -> Built
     }
     terminals_and_processes(root)?;
     scratch(root, plan.scratch_bytes)?;
-    for (bind, mount) in plan.binds.iter().zip(&binds) {
+    for (bind, tree) in plan.binds.iter().zip(&binds) {
         let access = if bind.writable { 0 } else { mount::RDONLY };
-        show(root, bind, mount.as_fd(), access | mount::NOSUID | mount::NODEV)?;
+        let attributes = access | mount::NOSUID | mount::NODEV;
+        show(root, bind, tree.mount.as_fd(), attributes)?;
+        for (path, mount) in &tree.below {
+            at(path.display(), mount::restrict(mount.as_fd(), attributes))?;
+            let target = at(path.display(), beneath(root, path))?;
+            at(path.display(), mount::attach(mount.as_fd(), target.as_fd()))?;
+        }
     }
     names_and_masks(root, &plan.mask)?;
     for guard in guards {

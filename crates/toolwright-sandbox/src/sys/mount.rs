@@ -18,6 +18,7 @@ const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
 const MOVE_MOUNT_T_EMPTY_PATH: libc::c_uint = 0x40;
 
 /// The kernel's `struct mount_attr`.
+#[derive(Default)]
 #[repr(C)]
 struct Attributes {
     set: u64,
@@ -28,10 +29,17 @@ struct Attributes {
 
 /// A detached copy of the mount at an open file or folder, with everything mounted below it.
 pub(crate) fn detach(at: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let flags = OPEN_TREE_CLONE
-        | libc::O_CLOEXEC as libc::c_uint
-        | libc::AT_EMPTY_PATH as libc::c_uint
-        | libc::AT_RECURSIVE as libc::c_uint;
+    clone(at, libc::AT_RECURSIVE as libc::c_uint)
+}
+
+/// A detached copy of this mount alone.
+pub(crate) fn detach_one(at: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    clone(at, 0)
+}
+
+fn clone(at: BorrowedFd<'_>, more: libc::c_uint) -> io::Result<OwnedFd> {
+    let flags =
+        OPEN_TREE_CLONE | libc::O_CLOEXEC as libc::c_uint | libc::AT_EMPTY_PATH as libc::c_uint | more;
     // SAFETY: the path is a NUL-terminated constant; the rest are numbers.
     check(unsafe { libc::syscall(libc::SYS_open_tree, at.as_raw_fd(), c"".as_ptr(), flags) }).map(own)
 }
@@ -53,23 +61,24 @@ pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Resul
     .map(drop)
 }
 
-/// Sets attributes on a mount and everything below it.
+/// Sets attributes on a mount and everything below it, and cuts it off from the one it is a copy of: what is mounted there
+/// later does not appear here.
 pub(crate) fn restrict(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
-    set(mount, attributes, 0, true)
+    set(mount, Attributes { set: attributes, propagation: libc::MS_PRIVATE, ..Attributes::default() }, true)
 }
 
 /// Sets attributes on this mount alone.
 pub(crate) fn restrict_one(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
-    set(mount, attributes, 0, false)
+    set(mount, Attributes { set: attributes, ..Attributes::default() }, false)
 }
 
-/// Shows the owners of files through the mapping of a user namespace.
+/// Shows the owners of files of this mount alone through the mapping of a user namespace.
 pub(crate) fn map_owners(mount: BorrowedFd<'_>, namespace: BorrowedFd<'_>) -> io::Result<()> {
-    set(mount, IDMAP, namespace.as_raw_fd() as u64, true)
+    let userns = namespace.as_raw_fd() as u64;
+    set(mount, Attributes { set: IDMAP, userns, ..Attributes::default() }, false)
 }
 
-fn set(mount: BorrowedFd<'_>, attributes: u64, userns: u64, recursive: bool) -> io::Result<()> {
-    let attributes = Attributes { set: attributes, clear: 0, propagation: 0, userns };
+fn set(mount: BorrowedFd<'_>, attributes: Attributes, recursive: bool) -> io::Result<()> {
     let mut flags = libc::AT_EMPTY_PATH as libc::c_uint;
     if recursive {
         flags |= libc::AT_RECURSIVE as libc::c_uint;

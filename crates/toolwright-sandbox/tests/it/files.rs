@@ -10,7 +10,7 @@ use toolwright_core::{ErrorKind, ExecRequest, Sandbox};
 use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
 
 use crate::attacks::Field;
-use crate::support::{Case, check, equal, exe, folder, is_root, text, wait_until};
+use crate::support::{Case, check, equal, folder, is_root, text, wait_until};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -27,7 +27,6 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-06::what_takes_the_place_of_a_protected_file_is_protected", replaced),
         Case::new("SB-07::a_mask_stays_on_in_the_next_sandbox", renamed),
         Case::new("SB-07::a_mask_through_a_link_is_refused", masked_link),
-        Case::new("SB-05::a_mount_of_the_host_is_masked_too", mounted).once(),
         Case::new("SB-06::nothing_that_programs_outside_obey_can_be_made", obeyed),
         Case::new("SB-20::sockets_are_masked_however_they_were_bound", sockets),
         Case::new("SB-05::a_workspace_can_be_read_only", read_only),
@@ -133,41 +132,6 @@ async fn masked_link() -> Result<(), String> {
     drop(sandbox);
     let _ = std::fs::remove_dir_all(work);
     equal(result.stdout.as_str(), "")
-}
-
-/// As in a container whose secrets are mounted one by one.
-async fn mounted() -> Result<(), String> {
-    const WORK: &str = "TOOLWRIGHT_MOUNTED";
-    let error = |error: std::io::Error| error.to_string();
-    let Some(work) = std::env::var_os(WORK).map(std::path::PathBuf::from) else {
-        let able = std::process::Command::new("unshare").args(["--mount", "true"]).output();
-        if !is_root() || !able.is_ok_and(|output| output.status.success()) {
-            println!("skipped: nothing can be mounted here");
-            return Ok(());
-        }
-        let work = folder("mounted");
-        std::fs::create_dir(work.join("keys")).map_err(error)?;
-        std::fs::write(work.join(".env"), "").map_err(error)?;
-        std::fs::write(work.join("other"), "secret").map_err(error)?;
-        let script = "cd \"$0\" && mount --bind other .env && mount -t tmpfs none keys && echo secret > keys/key && \
-                      exec \"$1\" run-case SB-05::a_mount_of_the_host_is_masked_too";
-        let mut inner = std::process::Command::new("unshare");
-        inner.args(["--mount", "sh", "-c", script]).arg(&work).arg(exe()).env(WORK, &work);
-        let output = inner.output().map_err(error)?;
-        let _ = std::fs::remove_dir_all(work);
-        return check(&String::from_utf8_lossy(&output.stderr), output.status.success());
-    };
-    for read_only in [true, false] {
-        let mut policy = Policy { read_only, ..Policy::for_workspace(&work) };
-        policy.mask.extend([".env".into(), "keys".into()]);
-        let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
-        for _ in 0..2 {
-            let request = ExecRequest::new(["sh", "-c", "cat .env keys/key; ls keys"]);
-            let result = sandbox.exec(request).await.map_err(text)?;
-            check(&result.stdout, !result.stdout.contains("secret") && !result.stdout.contains("key"))?;
-        }
-    }
-    Ok(())
 }
 
 /// What git, shells, editors and clients obey in a folder cannot be left there, a repository without `.git` included.

@@ -15,6 +15,7 @@ mod engine;
 mod files;
 mod layers;
 mod load;
+mod mounts;
 mod network;
 mod probe;
 mod processes;
@@ -74,6 +75,7 @@ fn cases() -> Vec<Case> {
     cases.extend(attacks::cases());
     cases.extend(processes::cases());
     cases.extend(files::cases());
+    cases.extend(mounts::cases());
     cases.extend(layers::cases());
     cases.extend(load::cases());
     cases.extend(engine::cases());

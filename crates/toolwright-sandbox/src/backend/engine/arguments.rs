@@ -9,6 +9,7 @@ use super::{Engine, INIT};
 use crate::launcher::client::unavailable;
 use crate::layer::guard::Guard;
 use crate::layer::identity::{HOME, INSIDE};
+use crate::layer::mounts::Mounts;
 use crate::layer::sockets;
 use crate::policy::{Network, Policy};
 use crate::sys;
@@ -93,6 +94,7 @@ pub(super) fn run(
         words.bind(&guard.path, &guard.path, guard.pin)?;
     }
     let folders: Vec<&Path> = shown.iter().map(|(path, _)| path.as_path()).collect();
+    refuse_the_kernel(&folders)?;
     let sockets = sockets::of_the_host(&folders, &policy.mask);
     for path in policy.mask.iter().chain(&sockets) {
         let path = workspace.join(path);
@@ -114,6 +116,22 @@ pub(super) fn run(
     words.all(["--entrypoint", "/bin/sh", image, "-c"]);
     words.0.push(format!("{SWEEP}\n{INIT}"));
     Ok(words.0)
+}
+
+/// An engine shows what is mounted below a folder too, and its commands may be root outside.
+fn refuse_the_kernel(folders: &[&Path]) -> Result<(), ToolError> {
+    let mounts = Mounts::read().map_err(|error| unavailable("mounts cannot be listed").with_source(error))?;
+    for folder in folders {
+        let folder = super::super::shared::real(folder)?;
+        let at_all = mounts.is_of_the_kernel(&folder).then(|| folder.clone());
+        if let Some(path) = at_all.into_iter().chain(mounts.of_the_kernel_below(&folder)).next() {
+            let message = format!("`{}` is a file system of the kernel and cannot be shown", path.display());
+            return Err(
+                unavailable(message).hint("unmount it, or use the `process` sandbox, which leaves it out")
+            );
+        }
+    }
+    Ok(())
 }
 
 struct Words(Vec<String>);
