@@ -3,6 +3,7 @@
 //! A file system of the kernel below a folder (the `/proc` of a container's root, say) gives what no file does, so it is
 //! masked. Every other mount is shown, if it can be.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -50,6 +51,8 @@ pub(crate) struct Mounts(Vec<Mount>);
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     at: PathBuf,
+    /// Major and minor number.
+    device: (u32, u32),
     of_the_kernel: bool,
 }
 
@@ -61,9 +64,11 @@ impl Mounts {
     fn parse(table: &[u8]) -> Mounts {
         let mount = |line: &[u8]| {
             let mut fields = line.split(|byte| *byte == b' ');
-            let at = PathBuf::from(OsString::from_vec(unescaped(fields.nth(4)?)));
+            let (major, minor) = std::str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
+            let device = (major.parse().ok()?, minor.parse().ok()?);
+            let at = PathBuf::from(OsString::from_vec(unescaped(fields.nth(1)?)));
             let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-            Some(Mount { at, of_the_kernel: OF_THE_KERNEL.iter().any(|one| one.as_bytes() == kind) })
+            Some(Mount { at, device, of_the_kernel: OF_THE_KERNEL.iter().any(|one| one.as_bytes() == kind) })
         };
         Mounts(table.split(|byte| *byte == b'\n').filter_map(mount).collect())
     }
@@ -71,6 +76,12 @@ impl Mounts {
     /// Whether a real path lies in a file system of the kernel.
     pub(crate) fn is_of_the_kernel(&self, path: &Path) -> bool {
         self.around(path).is_some_and(|mount| mount.of_the_kernel)
+    }
+
+    /// The file systems that real paths and all below them lie in.
+    pub(crate) fn devices(&self, paths: &[&Path]) -> BTreeSet<(u32, u32)> {
+        let mounts = paths.iter().flat_map(|path| self.around(path).into_iter().chain(self.below(path)));
+        mounts.map(|mount| mount.device).collect()
     }
 
     /// The mount that a path lies in: of several at one place, the last.
@@ -149,5 +160,7 @@ mod tests {
         assert!(mounts.is_of_the_kernel(Path::new("/w/root fs/proc/sys/vm")));
         assert!(!mounts.is_of_the_kernel(Path::new("/w/root fs")));
         assert!(mounts.others_below(Path::new("/w/data/deep")).is_empty());
+        assert_eq!(mounts.devices(&[Path::new("/w/data/x")]), BTreeSet::from([(0, 8)]));
+        assert_eq!(mounts.devices(&[Path::new("/other"), Path::new("/w/data")]).len(), 3);
     }
 }

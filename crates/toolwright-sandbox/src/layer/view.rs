@@ -143,7 +143,8 @@ impl Plan {
             .filter(|bind| bind.source == bind.target)
             .map(|bind| bind.source.as_path())
             .collect();
-        mask.extend(sockets::of_the_host(&shown, &mask));
+        let sockets = sockets::of_the_host(&shown, &mask, &mounts);
+        mask.extend(sockets.map_err(|why| ToolError::of(ErrorKind::SandboxUnavailable, why))?);
         let system_folders = system.iter().map(|bind| bind.source.as_path());
         mask.extend(
             shown.iter().copied().chain(system_folders).flat_map(|path| mounts.of_the_kernel_below(path)),

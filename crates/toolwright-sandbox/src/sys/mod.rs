@@ -4,6 +4,7 @@
 //! here. Processes that use the fork family below have a single thread, so the child may allocate.
 
 pub(crate) mod attributes;
+pub(crate) mod diag;
 pub(crate) mod mount;
 pub(crate) mod pages;
 pub(crate) mod process;

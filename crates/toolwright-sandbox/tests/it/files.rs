@@ -29,6 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-07::a_mask_through_a_link_is_refused", masked_link),
         Case::new("SB-06::nothing_that_programs_outside_obey_can_be_made", obeyed),
         Case::new("SB-20::sockets_are_masked_however_they_were_bound", sockets),
+        Case::new("SB-20::a_command_cannot_keep_a_socket_from_being_found", buried),
         Case::new("SB-05::a_workspace_can_be_read_only", read_only),
         Case::new("SB-05::the_folder_of_a_command_cannot_leave", folders),
     ]
@@ -180,17 +181,7 @@ async fn sockets() -> Result<(), String> {
         listeners.push(UnixListener::bind(work.join(path)).map_err(error)?);
     }
     std::fs::rename(work.join("before"), work.join("deep/er/after")).map_err(error)?;
-    // A thread that has left the common folder of the process can bind from a folder of its own.
-    let here = work.join("deep");
-    let relative = std::thread::spawn(move || {
-        // SAFETY: takes a number only.
-        if unsafe { libc::unshare(libc::CLONE_FS) } != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        std::env::set_current_dir(here)?;
-        UnixListener::bind("relative")
-    });
-    listeners.push(relative.join().map_err(|_| "the thread died".to_owned())?.map_err(error)?);
+    listeners.push(bind_in(work.join("deep"), "relative")?);
     // Not `-type s`, which believes the folder, not the mask.
     let find = ["sh", "-c", "find . -exec test -S {} ';' -print; ls deep"];
     for read_only in [true, false] {
@@ -207,6 +198,71 @@ async fn sockets() -> Result<(), String> {
     drop((sandbox, listeners));
     let _ = std::fs::remove_dir_all(work);
     equal(result.stdout.as_str(), "./deep/relative\ner\nrelative\nthrough\n")
+}
+
+/// Binds a relative name. A thread that has left the common folder of the process can do so from a folder of its own.
+fn bind_in(
+    folder: std::path::PathBuf,
+    name: &'static str,
+) -> Result<std::os::unix::net::UnixListener, String> {
+    let bound = std::thread::spawn(move || {
+        // SAFETY: takes a number only.
+        if unsafe { libc::unshare(libc::CLONE_FS) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        std::env::set_current_dir(folder)?;
+        std::os::unix::net::UnixListener::bind(name)
+    });
+    bound.join().map_err(|_| "the thread died".to_owned())?.map_err(|error| error.to_string())
+}
+
+/// Dead sockets and empty files that sort first, names that look abstract, a second name, and a dead socket in the place of
+/// one that lives elsewhere.
+async fn buried() -> Result<(), String> {
+    let work = folder("buried");
+    let error = |error: std::io::Error| error.to_string();
+    let many = work.join("0");
+    std::fs::create_dir_all(work.join("z/y")).map_err(error)?;
+    std::fs::create_dir(&many).map_err(error)?;
+    let listeners = [
+        bind_in(work.join("z/y"), "relative")?,
+        bind_in(work.clone(), "@name")?,
+        std::os::unix::net::UnixListener::bind(work.join("first")).map_err(error)?,
+        std::os::unix::net::UnixListener::bind(work.join("plain")).map_err(error)?,
+    ];
+    std::fs::hard_link(work.join("first"), work.join("z/second")).map_err(error)?;
+    std::fs::rename(work.join("plain"), work.join("z/moved")).map_err(error)?;
+    drop(std::os::unix::net::UnixListener::bind(work.join("plain")).map_err(error)?);
+    for at in 0..21_000 {
+        std::fs::File::create(many.join(format!("f{at}"))).map_err(error)?;
+    }
+    let dead = |count: std::ops::Range<usize>| {
+        count.into_iter().try_for_each(|at| {
+            let name = std::ffi::CString::new(many.join(format!("s{at}")).as_os_str().as_bytes())?;
+            // SAFETY: the path is NUL-terminated and outlives the call.
+            match unsafe { libc::mknod(name.as_ptr(), libc::S_IFSOCK | 0o666, 0) } {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        })
+    };
+    dead(0..1100).map_err(error)?;
+    let policy = Policy { read_only: true, ..Policy::for_workspace(&work) };
+    let sandbox = ProcessSandbox::open(policy.clone()).await.map_err(text)?;
+    let script = "for s in z/y/relative @name first z/second z/moved plain; do test -S $s && echo $s; test -e $s && printf .; done";
+    let result = sandbox.exec(ExecRequest::new(["sh", "-c", script])).await.map_err(text)?;
+    drop(sandbox);
+    // More than are masked one by one: nothing is opened, and the folder need not be searched when it is masked.
+    dead(1100..5100).map_err(error)?;
+    let refused = ProcessSandbox::open(policy.clone()).await.err().map(text).unwrap_or_default();
+    let mut without = policy;
+    without.mask.push("0".into());
+    let masked = ProcessSandbox::open(without).await.map(drop).map_err(text);
+    drop(listeners);
+    let _ = std::fs::remove_dir_all(work);
+    equal(result.stdout.as_str(), "......")?;
+    check(&refused, refused.contains("SandboxUnavailable") && refused.contains("name folders in `mask`"))?;
+    masked
 }
 
 async fn prefix() -> Result<(), String> {

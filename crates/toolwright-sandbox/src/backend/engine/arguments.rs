@@ -94,8 +94,9 @@ pub(super) fn run(
         words.bind(&guard.path, &guard.path, guard.pin)?;
     }
     let folders: Vec<&Path> = shown.iter().map(|(path, _)| path.as_path()).collect();
-    refuse_the_kernel(&folders)?;
-    let sockets = sockets::of_the_host(&folders, &policy.mask);
+    let mounts = Mounts::read().map_err(|error| unavailable("mounts cannot be listed").with_source(error))?;
+    refuse_the_kernel(&folders, &mounts)?;
+    let sockets = sockets::of_the_host(&folders, &policy.mask, &mounts).map_err(unavailable)?;
     for path in policy.mask.iter().chain(&sockets) {
         let path = workspace.join(path);
         // What the image itself has is no secret of this machine.
@@ -119,8 +120,7 @@ pub(super) fn run(
 }
 
 /// An engine shows what is mounted below a folder too, and its commands may be root outside.
-fn refuse_the_kernel(folders: &[&Path]) -> Result<(), ToolError> {
-    let mounts = Mounts::read().map_err(|error| unavailable("mounts cannot be listed").with_source(error))?;
+fn refuse_the_kernel(folders: &[&Path], mounts: &Mounts) -> Result<(), ToolError> {
     for folder in folders {
         let folder = super::super::shared::real(folder)?;
         let at_all = mounts.is_of_the_kernel(&folder).then(|| folder.clone());
