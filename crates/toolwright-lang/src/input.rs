@@ -49,7 +49,13 @@ impl Type {
             return Err(format!("the type is nested more than {MAX_DEPTH} deep"));
         }
         if let Some(options) = word.strip_prefix("literal:") {
-            return Ok(Type::Literal(options.split('|').map(str::to_owned).collect()));
+            let mut choices: Vec<String> = Vec::new();
+            for option in options.split('|') {
+                if !choices.iter().any(|choice| choice == option) {
+                    choices.push(option.to_owned());
+                }
+            }
+            return Ok(Type::Literal(choices));
         }
         let inner = |prefix: &str| word.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(']'));
         if let Some(item) = inner("list[").or_else(|| inner("array[")) {
@@ -306,12 +312,12 @@ fn read_boolean(value: &Value) -> Option<bool> {
 /// assert_eq!(toolwright_lang::split_type_parameters("str, list[int,int]"), ["str", "list[int,int]"]);
 /// ```
 pub fn split_type_parameters(text: &str) -> Vec<String> {
-    let mut depth = 0_usize;
+    let mut depth = 0_i64;
     let mut parts = vec![String::new()];
     for c in text.chars() {
         match c {
             '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
+            ']' => depth -= 1,
             ',' if depth == 0 => {
                 parts.push(String::new());
                 continue;
@@ -323,7 +329,7 @@ pub fn split_type_parameters(text: &str) -> Vec<String> {
         }
     }
     // Nothing after the last comma is no part.
-    if parts.last().is_some_and(String::is_empty) {
+    if parts.last().is_some_and(|part| part.trim().is_empty()) {
         parts.pop();
     }
     parts.into_iter().map(|part| part.trim().to_owned()).collect()

@@ -233,7 +233,9 @@ fn parse_json(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
     let value = text.unwrap_or(Value::None);
     let text = match &value {
         Value::Str(text) => text.as_str().to_owned(),
-        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Bytes(bytes) => std::str::from_utf8(bytes)
+            .map_err(|error| Error::value(error.to_string()).with_class("UnicodeDecodeError"))?
+            .to_owned(),
         other => {
             return Err(Error::type_(format!(
                 "the JSON object must be str, bytes or bytearray, not {}",
@@ -269,7 +271,10 @@ fn as_yaml(_: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
 }
 
 /// `log('%s items', n)`: the arguments fill the message as `%` would.
-fn log(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
+fn log(eval: &mut Eval<'_>, mut args: Args) -> Result<Value, Error> {
+    if args.positional.is_empty() && matches!(args.named.as_slice(), [(name, _)] if &**name == "msg") {
+        args.positional.extend(args.named.pop().map(|(_, message)| message));
+    }
     args.no_keywords("log")?;
     let Some((message, rest)) = args.positional.split_first() else {
         return Err(Error::type_("log() missing 1 required positional argument: 'msg'"));

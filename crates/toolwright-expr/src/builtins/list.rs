@@ -45,6 +45,15 @@ pub(crate) static FUNCTIONS: &[Builtin] = &[
     function("callable", "callable(x)", "Whether the value can be called.", |_, args| {
         Ok(Value::Bool(args.one("callable")?.is_callable()))
     }),
+    function(
+        "setattr",
+        "setattr(x, name, value)",
+        "Always an error: data has no attributes to set.",
+        |_, args| {
+            args.bind("setattr", ["/x", "/name", "/value"], 3)?;
+            Err(Error::type_("attribute-less object (assign or del)"))
+        },
+    ),
 ];
 
 pub(crate) static CONSTRUCTORS: &[Constructor] = &[

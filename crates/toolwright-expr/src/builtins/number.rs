@@ -97,6 +97,8 @@ fn round(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
     let value = value.unwrap_or(Value::None);
     let digits = match digits {
         None | Some(Value::None) => None,
+        // So many that no number has them.
+        Some(Value::Big(digits)) => Some(if digits.is_negative() { i64::MIN } else { i64::MAX }),
         Some(digits) => Some(ops::index(&digits)?),
     };
     match (Number::of(&value), digits) {
@@ -289,7 +291,11 @@ pub(crate) fn python_hash(value: &Value) -> Option<i64> {
         }
         Number::Float(x) if x.fract() == 0.0 => (BigInt::from_f64(x)? % PRIME).to_i64()?,
         Number::Float(x) if x.is_finite() => fraction_hash(x),
-        Number::Float(_) | Number::Complex(..) => return None,
+        Number::Complex(re, im) => {
+            let (re, im) = (python_hash(&Value::Float(re))?, python_hash(&Value::Float(im))?);
+            re.wrapping_add(im.wrapping_mul(1_000_003))
+        }
+        Number::Float(_) => return None,
     };
     Some(if hash == -1 { -2 } else { hash })
 }
@@ -346,7 +352,10 @@ fn int(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
         };
     };
     if let Some(base) = base {
-        let base = ops::index(&base)?;
+        let base = match base {
+            Value::Big(_) => i64::MAX,
+            base => ops::index(&base)?,
+        };
         return match &value {
             Value::Str(text) => parse_int(eval, text, base),
             Value::Bytes(bytes) => parse_int(eval, &String::from_utf8_lossy(bytes), base),
@@ -486,7 +495,9 @@ fn new_complex(_: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
         },
     };
     let ((a, b), (c, d)) = (part(real)?, part(imag)?);
-    Ok(complex::value(a - d, b + c))
+    // What was not given takes no part: adding zero would lose the sign of a zero.
+    let im = if b == 0.0 { c } else { b + c };
+    Ok(complex::value(if d == 0.0 { a } else { a - d }, im))
 }
 
 fn parse_complex(text: &str) -> Option<Value> {
@@ -625,7 +636,13 @@ fn from_bytes(eval: &mut Eval<'_>, _: &Value, args: Args) -> Result<Value, Error
     let [data, order, signed] = args.bind("from_bytes", ["bytes", "byteorder", "signed"], 1)?;
     let big_endian = byte_order(order)?;
     let signed = signed.is_some_and(|flag| ops::truth(&flag));
-    let Some(Value::Bytes(bytes)) = data else { return Err(Error::type_("cannot convert object to bytes")) };
+    let bytes = match data {
+        Some(Value::Bytes(bytes)) => bytes.to_vec(),
+        Some(items) if !matches!(items, Value::Str(_) | Value::Int(_) | Value::Big(_) | Value::Bool(_)) => {
+            text::bytes_of(eval, &items)?
+        }
+        _ => return Err(Error::type_("cannot convert object to bytes")),
+    };
     eval.fuel.integer(bytes.len() as u64 * 8)?;
     Ok(Value::integer(match (signed, big_endian) {
         (true, true) => BigInt::from_signed_bytes_be(&bytes),

@@ -235,6 +235,8 @@ impl<'v> Supply<'v> {
 
     fn next(&mut self) -> Result<Value, Error> {
         let found = match self.values {
+            // Whoever takes fields by name takes all of them so.
+            _ if self.mapped => None,
             Value::Tuple(items) => items.get(self.used).cloned(),
             single => (self.used == 0).then(|| single.clone()),
         };

@@ -10,7 +10,6 @@ pub(crate) use self::words::is_word;
 
 use compact_str::CompactString;
 use smallvec::SmallVec;
-use unicode_general_category::{GeneralCategory, get_general_category};
 
 use self::words::{operator, word};
 use crate::ast::Symbol;
@@ -282,18 +281,11 @@ impl<'a> Lexer<'a> {
 }
 
 pub(crate) fn is_name_start(c: char) -> bool {
-    c == '_' || c.is_ascii_alphabetic() || !c.is_ascii() && c.is_alphabetic()
+    c == '_' || unicode_ident::is_xid_start(c)
 }
 
 pub(crate) fn is_name_part(c: char) -> bool {
-    use GeneralCategory::{ConnectorPunctuation, DecimalNumber, NonspacingMark, SpacingMark};
-    is_name_start(c)
-        || c.is_ascii_digit()
-        || !c.is_ascii()
-            && matches!(
-                get_general_category(c),
-                NonspacingMark | SpacingMark | DecimalNumber | ConnectorPunctuation
-            )
+    unicode_ident::is_xid_continue(c)
 }
 
 #[cfg(test)]

@@ -22,6 +22,12 @@ impl Lexer<'_> {
                 match self.string_char(quote, start)? {
                     None => return Ok(self.token(Tok::Bytes(bytes), start)),
                     Some('\\') if !quote.raw => self.bytes_escape(&mut bytes)?,
+                    Some('\\') => {
+                        bytes.push(b'\\');
+                        if self.peek() == Some(mark) || self.peek() == Some('\\') {
+                            bytes.extend(self.bump().map(|c| c as u8));
+                        }
+                    }
                     Some(c) if c.is_ascii() => bytes.push(c as u8),
                     Some(_) => {
                         return Err(Error::syntax(
@@ -260,7 +266,10 @@ impl Lexer<'_> {
                             Span::new(self.at - 1, self.at),
                         ));
                     }
-                    Some('\\') if !quote.raw => self.escape(&mut text)?,
+                    // A backslash does not keep a brace from being one.
+                    Some('\\') if !quote.raw && !matches!(self.peek(), Some('{' | '}')) => {
+                        self.escape(&mut text)?
+                    }
                     Some(c) => text.push(c),
                 },
             }

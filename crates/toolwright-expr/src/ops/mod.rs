@@ -245,6 +245,16 @@ mod tests {
             ("b'abcd'.hex('-', 2)", "'6162-6364'"),
             ("'abc'.translate(['x'] * 98)", "'xbc'"),
             ("sorted([1, 2], reverse='yes')", "[2, 1]"),
+            ("dict(_a=1)", "{'_a': 1}"),
+            ("f'\\{1}'", "'\\\\1'"),
+            ("rb'\\''", "b\"\\\\'\""),
+            ("'ᾳ ᾷx'.title()", "'ᾼ Α\u{342}\u{345}x'"),
+            ("'ⓐ'.isidentifier()", "False"),
+            ("int.from_bytes([1, 2])", "258"),
+            ("round(5, 2**70), round(5, -2**70), round(1.5, 2**70)", "(5, 0, 1.5)"),
+            ("complex(0, -0.0)", "-0j"),
+            ("hash(1j)", "1000003"),
+            ("log(msg='a')", "None"),
         ] {
             let value = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap();
             assert_eq!(format!("{value:?}"), wanted, "{source}");
@@ -258,11 +268,16 @@ mod tests {
             ("{1}.copy(2)", "TypeError"),
             ("[1][*[0]]", "TypeError"),
             ("'a'.split('', '-')", "TypeError"),
+            ("'%(k)s %s' % {'k': 1}", "TypeError"),
+            ("setattr('x', 'a', 1)", "TypeError"),
+            ("int('z', 2**70)", "ValueError"),
+            ("chr(123456789012345678)", "OverflowError"),
+            ("parse_json(b'\\xff')", "UnicodeDecodeError"),
         ] {
             let error = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap_err();
             assert_eq!(error.python_class(), class, "{source}");
         }
-        for source in ["*[1],", "1, *[2]", "f'{1! r}'"] {
+        for source in ["len(**{}, *[[1]])", "*[1],", "1, *[2]", "f'{1! r}'"] {
             assert!(Program::compile(source).is_err(), "{source}");
         }
         let shown = Program::compile("f'{ 1 = }'").unwrap().evaluate(&(), &Limits::default()).unwrap();

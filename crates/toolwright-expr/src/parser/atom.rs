@@ -16,7 +16,7 @@ impl Parser<'_> {
                     Tok::Name(name) => name,
                     _ => return Err(self.unexpected()),
                 };
-                // A keyword argument's name is checked by the caller instead.
+                // A keyword argument's name is only a key.
                 if !self.at("=") {
                     self.check_name(&name, span)?;
                 }

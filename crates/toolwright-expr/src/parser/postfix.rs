@@ -125,6 +125,10 @@ impl Parser<'_> {
             return Ok(Argument::DoubleStar(self.expression()?));
         }
         if self.take("*")? {
+            if before.iter().any(|arg| matches!(arg, Argument::DoubleStar(_))) {
+                let message = "iterable argument unpacking follows keyword argument unpacking";
+                return Err(Error::syntax(message, self.span_from(callee.span)));
+            }
             return Ok(Argument::Star(self.expression()?));
         }
         let span = self.token.span;
@@ -140,7 +144,6 @@ impl Parser<'_> {
             if before.iter().any(|arg| matches!(arg, Argument::Keyword(other, _) if **other == *name)) {
                 return Err(Error::syntax(format!("keyword argument repeated: {name}"), span));
             }
-            self.check_name(&name, span)?;
             self.lambda_allowed = &*name == "key" && self.at_word("lambda");
             let value = self.expression()?;
             return Ok(Argument::Keyword(Arc::from(&*name), value));

@@ -32,19 +32,18 @@ pub(super) fn bytes(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
             eval.fuel.allocate(length)?;
             Ok(Value::bytes(vec![0; length]))
         }
-        Some(other) => {
-            let items = eval.collect_value(&other)?;
-            eval.fuel.allocate(items.len())?;
-            let bytes: Result<Vec<u8>, Error> = items
-                .iter()
-                .map(|item| {
-                    u8::try_from(ops::index(item)?)
-                        .map_err(|_| Error::value("bytes must be in range(0, 256)"))
-                })
-                .collect();
-            bytes.map(Value::bytes)
-        }
+        Some(other) => bytes_of(eval, &other).map(Value::bytes),
     }
+}
+
+/// The bytes whose numbers are the items of a value.
+pub(crate) fn bytes_of(eval: &mut Eval<'_>, items: &Value) -> Result<Vec<u8>, Error> {
+    let items = eval.collect_value(items)?;
+    eval.fuel.allocate(items.len())?;
+    let byte = |item: &Value| {
+        u8::try_from(ops::index(item)?).map_err(|_| Error::value("bytes must be in range(0, 256)"))
+    };
+    items.iter().map(byte).collect()
 }
 
 pub(super) fn encode(eval: &mut Eval<'_>, value: &Value, args: Args) -> Result<Value, Error> {

@@ -64,6 +64,16 @@ fn push_title(out: &mut String, c: char) {
         'Ǌ'..='ǌ' => out.push('ǋ'),
         'Ǳ'..='ǳ' => out.push('ǲ'),
         '\u{10d0}'..='\u{10ff}' => out.push(c),
+        // Greek with an iota below keeps it there.
+        '\u{1f80}'..='\u{1faf}' => out.extend(char::from_u32(c as u32 | 8)),
+        'ᾳ' | 'ᾼ' => out.push('ᾼ'),
+        'ῃ' | 'ῌ' => out.push('ῌ'),
+        'ῳ' | 'ῼ' => out.push('ῼ'),
+        '\u{1fb2}'..='\u{1ff7}' => {
+            let mut upper = c.to_uppercase();
+            out.extend(upper.next());
+            out.extend(upper.map(|c| if c == '\u{399}' { '\u{345}' } else { c }));
+        }
         _ => {
             let mut upper = c.to_uppercase();
             out.extend(upper.next());

@@ -11,6 +11,7 @@ mod split;
 pub(crate) use self::class::{is_space, to_ascii_digits};
 pub(crate) use self::split::lines;
 
+pub(crate) use self::bytes::bytes_of;
 use self::bytes::{as_text, ascii_case, bytes, decode, decode_with, encode, fromhex, hex};
 use self::case::{capitalize, cased, casefold, is_title, swapcase, title};
 use self::class::{every, is_alnum, is_alpha, is_decimal, is_digit, is_numeric, istitle};
@@ -369,6 +370,9 @@ fn shell_quote(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
 fn chr(eval: &mut Eval<'_>, args: Args) -> Result<Value, Error> {
     eval.fuel.allocate(4)?;
     let code = ops::index(&args.one("chr")?)?;
+    if i32::try_from(code).is_err() {
+        return Err(Error::overflow("signed integer is out of the range of a C int"));
+    }
     let code = u32::try_from(code).ok().filter(|code| *code <= 0x10_ffff);
     let code = code.ok_or_else(|| Error::value("chr() arg not in range(0x110000)"))?;
     match char::from_u32(code) {
