@@ -1,11 +1,13 @@
 //! `apply_patch`: changes to several files, all of them or none.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolwright_core::{ErrorKind, ToolDef, ToolError};
 
 use crate::options::{Call, Effect, Options, define, finish};
-use crate::patch::{self, Change};
+use crate::patch::{self, Change, To};
 use crate::{paths, read_file};
 
 #[derive(Deserialize, JsonSchema)]
@@ -20,16 +22,46 @@ struct ApplyPatch {
 /// The most bytes of all files of a patch, before and after: all are worked out before any is written.
 const MOST_HELD: usize = 256 << 20;
 
-/// What will be at a path; `None` means nothing.
+/// A file as it is, or is to be.
+#[derive(Clone, PartialEq, Eq)]
+struct File {
+    text: String,
+    /// What `chmod` is to be told; `None` for the mode that a new file gets.
+    mode: Option<String>,
+}
+
+/// What was at a path and what will be; `None` means nothing.
 struct Write {
     path: String,
-    before: Option<String>,
-    after: Option<String>,
+    before: Option<File>,
+    after: Option<File>,
+    /// The file is made by the patch, and not the one that was there.
+    fresh: bool,
 }
 
 impl Write {
     fn size(&self) -> usize {
-        [&self.before, &self.after].into_iter().flatten().map(String::len).sum()
+        [&self.before, &self.after].into_iter().flatten().map(|file| file.text.len()).sum()
+    }
+
+    /// Whether the file is to have another mode than it has once it is written.
+    fn changes_mode(&self) -> bool {
+        let mode = |file: &Option<File>| file.as_ref().and_then(|file| file.mode.clone());
+        mode(&self.after).is_some() && mode(&self.after) != mode(&self.before)
+    }
+}
+
+async fn put(call: &Call, path: &str, file: Option<&File>) -> Result<(), ToolError> {
+    match file {
+        Some(file) => paths::write(call, path, file.text.as_bytes()).await,
+        None => paths::remove(call, path).await,
+    }
+}
+
+async fn set_mode(call: &Call, path: &str, file: Option<&File>) -> Result<(), ToolError> {
+    match file.and_then(|file| file.mode.as_deref()) {
+        Some(mode) => paths::change_mode(call, path, mode).await,
+        None => Ok(()),
     }
 }
 
@@ -47,27 +79,63 @@ pub fn apply_patch(options: &Options) -> ToolDef {
 }
 
 async fn run(call: &Call, patch: &str, dry_run: bool) -> Result<String, ToolError> {
-    let mut writes: Vec<Write> = Vec::new();
+    let changes = patch::parse(patch)?;
+    let mut plan = Plan { call, leaving: leaving(&changes), writes: Vec::new() };
     let mut told: Vec<String> = Vec::new();
-    for change in patch::parse(patch)? {
-        told.push(plan(call, change, &mut writes).await?);
-        bounded(&writes, MOST_HELD)?;
+    for change in changes {
+        told.push(plan.add(change).await?);
+        bounded(&plan.writes, MOST_HELD)?;
     }
     if dry_run {
         return Ok(format!("the patch fits; nothing was changed:\n{}", told.join("\n")));
     }
-    for (done, write) in writes.iter().enumerate() {
-        if let Err(error) = put(call, &write.path, write.after.as_deref()).await {
-            let undone = undo(call, writes.get(..done).unwrap_or_default()).await;
-            let state =
-                if undone { "nothing was changed" } else { "some files could not be put back as they were" };
-            return Err(ToolError::of(
-                error.kind(),
-                format!("{} could not be written: {error}; {state}", write.path),
-            ));
+    carry_out(call, plan.writes).await?;
+    Ok(told.join("\n"))
+}
+
+/// Writes all files, then sets their modes; when anything fails, puts back what was there.
+async fn carry_out(call: &Call, mut writes: Vec<Write>) -> Result<(), ToolError> {
+    writes.retain(|write| write.before != write.after);
+    // First what goes: a folder may come where a file was.
+    writes.sort_by_key(|write| write.after.is_some());
+    let (mut written, mut modes) = (0, 0);
+    let mut failed = None;
+    for write in &writes {
+        if let Err(error) = put(call, &write.path, write.after.as_ref()).await {
+            failed = Some((write, error));
+            break;
+        }
+        written += 1;
+    }
+    for write in writes.iter().filter(|write| failed.is_none() && write.changes_mode()) {
+        if let Err(error) = set_mode(call, &write.path, write.after.as_ref()).await {
+            failed = Some((write, error));
+            break;
+        }
+        modes += 1;
+    }
+    let Some((write, error)) = failed else { return Ok(()) };
+    let mut undone = true;
+    for write in writes.iter().filter(|write| write.changes_mode()).take(modes) {
+        undone &= set_mode(call, &write.path, write.before.as_ref()).await.is_ok();
+    }
+    for write in writes.iter().take(written).rev() {
+        undone &= put(call, &write.path, write.before.as_ref()).await.is_ok();
+        if write.after.is_none() {
+            undone &= set_mode(call, &write.path, write.before.as_ref()).await.is_ok();
         }
     }
-    Ok(told.join("\n"))
+    let state = if undone { "nothing was changed" } else { "some files could not be put back as they were" };
+    Err(ToolError::of(error.kind(), format!("{} could not be written: {error}; {state}", write.path)))
+}
+
+/// The paths that files are moved away from; others may be moved there.
+fn leaving(changes: &[Change]) -> HashSet<String> {
+    let moved = changes.iter().filter_map(|change| match change {
+        Change::Update { path, to: To::Move(_), .. } => Some(path.clone()),
+        _ => None,
+    });
+    moved.collect()
 }
 
 fn bounded(writes: &[Write], most: usize) -> Result<(), ToolError> {
@@ -78,78 +146,131 @@ fn bounded(writes: &[Write], most: usize) -> Result<(), ToolError> {
     Err(ToolError::of(ErrorKind::OutputLimit, message).hint("nothing was changed; apply the patch in parts"))
 }
 
-/// Works out one change on top of those before it.
-async fn plan(call: &Call, change: Change, writes: &mut Vec<Write>) -> Result<String, ToolError> {
-    match change {
-        Change::Create { path, text } => {
-            if current(call, &path, writes).await?.is_some() {
-                return Err(ToolError::new(format!("{path} is there already, and the patch creates it")));
+/// What a patch comes to, one change on top of the other.
+struct Plan<'a> {
+    call: &'a Call,
+    leaving: HashSet<String>,
+    writes: Vec<Write>,
+}
+
+impl Plan<'_> {
+    /// Works out one change, and says what it does.
+    async fn add(&mut self, change: Change) -> Result<String, ToolError> {
+        match change {
+            Change::Create { path, text, executable } => {
+                self.free(&path, "the patch creates it").await?;
+                let told = format!("created {path}");
+                let mode = executable.then(|| "+x".to_owned());
+                self.make(&path, File { text, mode }).await?;
+                Ok(told)
             }
-            let told = format!("created {path}");
-            writes.push(Write { path, before: None, after: Some(text) });
-            Ok(told)
-        }
-        Change::Delete { path, hunks } => {
-            let Some(before) = current(call, &path, writes).await? else {
-                return Err(paths::missing(call, &path).await);
-            };
-            let left = patch::apply(&path, &before, &hunks)?;
-            if !hunks.is_empty() && !left.is_empty() {
-                return Err(ToolError::new(format!("{path} has lines that the patch does not delete")));
+            Change::Delete { path, hunks } => {
+                let before = self.file(&path).await?;
+                let left = patch::apply(&path, &before.text, hunks.as_deref().unwrap_or_default())?;
+                if hunks.is_some() && !left.is_empty() {
+                    return Err(ToolError::new(format!("{path} has lines that the patch does not delete")));
+                }
+                self.look(&path).await?.after = None;
+                Ok(format!("deleted {path}"))
             }
-            let told = format!("deleted {path}");
-            writes.push(Write { path, before: Some(before), after: None });
-            Ok(told)
-        }
-        Change::Update { path, to, hunks } => {
-            let Some(before) = current(call, &path, writes).await? else {
-                return Err(paths::missing(call, &path).await);
-            };
-            let after = patch::apply(&path, &before, &hunks)?;
-            let Some(to) = to else {
-                let told = format!("changed {path}");
-                writes.push(Write { path, before: Some(before), after: Some(after) });
-                return Ok(told);
-            };
-            if current(call, &to, writes).await?.is_some() {
-                return Err(ToolError::new(format!(
-                    "{to} is there already, and the patch moves {path} to it"
-                )));
+            Change::Update { path, to, hunks, executable } => {
+                let before = match &to {
+                    To::Stay => self.file(&path).await?,
+                    To::Move(_) | To::Copy(_) => self.source(&path).await?,
+                };
+                let text = patch::apply(&path, &before.text, &hunks)?;
+                let mode = executable.map(|executable| if executable { "+x" } else { "a-x" }.to_owned());
+                let file = File { text, mode: mode.or(before.mode) };
+                match to {
+                    To::Stay => {
+                        self.look(&path).await?.after = Some(file);
+                        Ok(match executable {
+                            Some(true) if hunks.is_empty() => format!("made {path} executable"),
+                            Some(false) if hunks.is_empty() => format!("made {path} no longer executable"),
+                            _ => format!("changed {path}"),
+                        })
+                    }
+                    To::Move(to) => {
+                        self.free(&to, &format!("the patch moves {path} to it")).await?;
+                        self.make(&to, file).await?;
+                        let left = self.look(&path).await?;
+                        if !left.fresh || left.before.is_none() {
+                            left.after = None;
+                        }
+                        Ok(format!("moved {path} to {to}"))
+                    }
+                    To::Copy(to) => {
+                        self.free(&to, &format!("the patch copies {path} to it")).await?;
+                        self.make(&to, file).await?;
+                        Ok(format!("copied {path} to {to}"))
+                    }
+                }
             }
-            let told = format!("moved {path} to {to}");
-            writes.push(Write { path: to, before: None, after: Some(after) });
-            writes.push(Write { path, before: Some(before), after: None });
-            Ok(told)
         }
+    }
+
+    /// What is known of a path.
+    async fn look(&mut self, path: &str) -> Result<&mut Write, ToolError> {
+        let at = match self.writes.iter().position(|write| write.path == path) {
+            Some(at) => at,
+            None => {
+                let before = on_disk(self.call, path).await?;
+                let after = before.clone();
+                self.writes.push(Write { path: path.to_owned(), before, after, fresh: false });
+                self.writes.len() - 1
+            }
+        };
+        self.writes.get_mut(at).ok_or_else(|| ToolError::fatal("a path of the patch was lost"))
+    }
+
+    /// The file at a path, after the changes before.
+    async fn file(&mut self, path: &str) -> Result<File, ToolError> {
+        match &self.look(path).await?.after {
+            Some(file) => Ok(file.clone()),
+            None => Err(paths::missing(self.call, path).await),
+        }
+    }
+
+    /// The file that is moved or copied. Copies are of what was there before the patch, as in git; so are files that
+    /// change places.
+    async fn source(&mut self, path: &str) -> Result<File, ToolError> {
+        let moves = self.leaving.contains(path);
+        let write = self.look(path).await?;
+        match &write.before {
+            Some(before) if !moves || write.fresh || write.after.is_none() => Ok(before.clone()),
+            _ => self.file(path).await,
+        }
+    }
+
+    /// Fails when a file is at a path, unless it goes elsewhere.
+    async fn free(&mut self, path: &str, why: &str) -> Result<(), ToolError> {
+        let leaves = self.leaving.contains(path);
+        let write = self.look(path).await?;
+        if write.after.is_some() && (write.fresh || !leaves) {
+            return Err(ToolError::new(format!("{path} is there already, and {why}")));
+        }
+        Ok(())
+    }
+
+    async fn make(&mut self, path: &str, file: File) -> Result<(), ToolError> {
+        let write = self.look(path).await?;
+        (write.after, write.fresh) = (Some(file), true);
+        Ok(())
     }
 }
 
-/// What is at a path, counting the changes before.
-async fn current(call: &Call, path: &str, writes: &[Write]) -> Result<Option<String>, ToolError> {
-    if let Some(write) = writes.iter().rev().find(|write| write.path == path) {
-        return Ok(write.after.clone());
-    }
-    match read_file::read(call, path).await {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::FileNotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-async fn put(call: &Call, path: &str, text: Option<&str>) -> Result<(), ToolError> {
-    match text {
-        Some(text) => paths::write(call, path, text.as_bytes()).await,
-        None => paths::remove(call, path).await,
-    }
-}
-
-/// Puts everything back, the last change first. True when that worked.
-async fn undo(call: &Call, writes: &[Write]) -> bool {
-    let mut all = true;
-    for write in writes.iter().rev() {
-        all &= put(call, &write.path, write.before.as_deref()).await.is_ok();
-    }
-    all
+/// The file that is at a path now.
+async fn on_disk(call: &Call, path: &str) -> Result<Option<File>, ToolError> {
+    let text = match read_file::read(call, path).await {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::FileNotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let about = paths::find(call, path).await?.about;
+    let mode = about.map(|about| format!("{:o}", about.mode & 0o7777));
+    // These are what a new file gets.
+    let mode = mode.filter(|mode| mode != "644" && mode != "664");
+    Ok(Some(File { text, mode }))
 }
 
 #[cfg(test)]
@@ -158,10 +279,12 @@ mod tests {
 
     #[test]
     fn what_a_patch_holds_is_bounded() {
+        let file = |text: &str| Some(File { text: text.to_owned(), mode: None });
         let write = |before: &str, after: Option<&str>| Write {
             path: "f".to_owned(),
-            before: Some(before.to_owned()),
-            after: after.map(str::to_owned),
+            before: file(before),
+            after: after.and_then(file),
+            fresh: false,
         };
         let writes = [write("abc", Some("de")), write("de", None)];
         assert!(bounded(&writes, 7).is_ok());

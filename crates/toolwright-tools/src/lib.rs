@@ -50,6 +50,7 @@ mod text;
 mod text_editor;
 mod texts;
 mod think;
+mod unified;
 mod walk;
 mod words;
 mod write_file;

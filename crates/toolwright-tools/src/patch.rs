@@ -7,6 +7,7 @@ use std::cell::Cell;
 use toolwright_core::{ErrorKind, ToolError, text::clip};
 
 use crate::text::ends_in_crlf;
+use crate::unified;
 
 /// The most lines of a file that is patched; each takes 32 bytes beside its text.
 const MOST_LINES: usize = 4 << 20;
@@ -16,9 +17,31 @@ const MOST_WORK: usize = 1 << 29;
 /// What a patch does to one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    Create { path: String, text: String },
-    Delete { path: String, hunks: Vec<Hunk> },
-    Update { path: String, to: Option<String>, hunks: Vec<Hunk> },
+    Create {
+        path: String,
+        text: String,
+        executable: bool,
+    },
+    /// With hunks, they must take out all there is.
+    Delete {
+        path: String,
+        hunks: Option<Vec<Hunk>>,
+    },
+    Update {
+        path: String,
+        to: To,
+        hunks: Vec<Hunk>,
+        /// `None` leaves it as it is.
+        executable: Option<bool>,
+    },
+}
+
+/// Where a changed file goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    Stay,
+    Move(String),
+    Copy(String),
 }
 
 /// Lines to find, and lines to put in their place.
@@ -54,6 +77,10 @@ impl Hunk {
         self.lines.iter().filter(|(side, _)| *side != Side::New).map(|(_, line)| line.as_str()).collect()
     }
 
+    fn last_new(&self) -> Option<&(Side, String)> {
+        self.lines.iter().rfind(|(side, _)| *side != Side::Old)
+    }
+
     fn new_lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter(|(side, _)| *side != Side::Old).map(|(_, line)| line.as_str())
     }
@@ -74,10 +101,10 @@ impl Hunk {
 /// Reads a patch.
 pub(crate) fn parse(patch: &str) -> Result<Vec<Change>, ToolError> {
     let lines = lines_of(patch);
-    let changes = if lines.iter().any(|line| line.trim() == "*** Begin Patch") {
-        parse_marked(&lines)?
-    } else {
-        parse_unified(&lines)?
+    let first = (0..lines.len()).find(|at| is_begin(&lines, *at) || unified::begins(&lines, *at));
+    let changes = match first {
+        Some(at) if is_begin(&lines, at) => parse_marked(&lines, at)?,
+        _ => unified::parse(&lines)?,
     };
     if changes.is_empty() {
         return Err(
@@ -87,62 +114,21 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<Change>, ToolError> {
     Ok(changes)
 }
 
+fn is_begin(lines: &[&str], at: usize) -> bool {
+    lines.get(at).is_some_and(|line| line.trim() == "*** Begin Patch")
+}
+
+/// The lines of a patch. Where all of them end in CR LF, that says nothing of the files.
 fn lines_of(patch: &str) -> Vec<&str> {
     let body = patch.strip_suffix('\n').unwrap_or(patch);
+    if !ends_in_crlf(patch) {
+        return body.split('\n').collect();
+    }
     body.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect()
 }
 
-fn bad(what: impl std::fmt::Display) -> ToolError {
+pub(crate) fn bad(what: impl std::fmt::Display) -> ToolError {
     ToolError::invalid(format!("the patch cannot be read: {what}"))
-}
-
-fn parse_unified(lines: &[&str]) -> Result<Vec<Change>, ToolError> {
-    let mut changes = Vec::new();
-    let mut at = 0;
-    let mut moved_to: Option<String> = None;
-    while let Some(line) = lines.get(at) {
-        if let Some(name) = line.strip_prefix("rename to ") {
-            moved_to = Some(name.to_owned());
-        }
-        let old = line.strip_prefix("--- ");
-        let new = lines.get(at + 1).and_then(|next| next.strip_prefix("+++ "));
-        let (Some(old), Some(new)) = (old, new) else {
-            if line.starts_with("@@ ") {
-                return Err(bad(format!("line {} begins a hunk before any file was named", at + 1)));
-            }
-            at += 1;
-            continue;
-        };
-        let (hunks, next) = parse_hunks(lines, at + 2)?;
-        at = next;
-        let (old, new) = (file_name(old), file_name(new));
-        changes.push(match (old, new) {
-            (None, None) => return Err(bad("a change is from /dev/null to /dev/null")),
-            (None, Some(path)) => Change::Create { path, text: created(&hunks)? },
-            (Some(path), None) => Change::Delete { path, hunks },
-            (Some(path), Some(other)) => {
-                let to = moved_to.take();
-                if to.is_none() && path != other {
-                    return Err(bad(format!("a change goes from {path} to {other}"))
-                        .hint("name the same file twice, or say `rename to`"));
-                }
-                if hunks.is_empty() && to.is_none() {
-                    return Err(bad(format!("there is no hunk for {path}")));
-                }
-                Change::Update { path, to, hunks }
-            }
-        });
-    }
-    Ok(changes)
-}
-
-/// The path in a header line: without the time after a tab, the quotes, and the `a/` or `b/` that git puts in front.
-fn file_name(text: &str) -> Option<String> {
-    let name = text.split('\t').next().unwrap_or(text).trim().trim_matches('"');
-    if name == "/dev/null" {
-        return None;
-    }
-    Some(name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name).to_owned())
 }
 
 /// Reads hunks alone, for a patch of one file that names none.
@@ -153,17 +139,30 @@ pub(crate) fn parse_bare_hunks(patch: &str) -> Result<Vec<Hunk>, ToolError> {
     hunks.filter(|hunks| !hunks.is_empty()).ok_or_else(|| bad("there is no hunk in it"))
 }
 
-fn parse_hunks(lines: &[&str], mut at: usize) -> Result<(Vec<Hunk>, usize), ToolError> {
+/// The hunks from a line on, and the line after them.
+pub(crate) fn parse_hunks(lines: &[&str], mut at: usize) -> Result<(Vec<Hunk>, usize), ToolError> {
     let mut hunks: Vec<Hunk> = Vec::new();
+    // How many old and new lines of the last hunk are still to come, by its header.
+    let mut owed = (0usize, 0usize);
     while let Some(line) = lines.get(at) {
         if line.starts_with("@@") {
-            hunks.push(
-                header(line).ok_or_else(|| bad(format!("line {} is not the header of a hunk", at + 1)))?,
-            );
-        } else if line.starts_with("diff ") || is_file_header(lines, at) {
+            let hunk = header(line);
+            let hunk = hunk.ok_or_else(|| bad(format!("line {} is not the header of a hunk", at + 1)))?;
+            owed = hunk.counts.unwrap_or_default();
+            hunks.push(hunk);
+        } else if line.starts_with("diff ") || is_file_header(lines, at, owed) {
             break;
         } else if let Some(hunk) = hunks.last_mut() {
-            body_line(hunk, line, at)?;
+            // The two dashes before a mail's signature.
+            if owed == (0, 0) && line.trim_end() == "--" {
+                break;
+            }
+            match body_line(hunk, line, at)? {
+                Some(Side::Both) => owed = (owed.0.saturating_sub(1), owed.1.saturating_sub(1)),
+                Some(Side::Old) => owed.0 = owed.0.saturating_sub(1),
+                Some(Side::New) => owed.1 = owed.1.saturating_sub(1),
+                None => {}
+            }
         } else if !line.trim().is_empty() {
             return Err(bad(format!("line {} is outside any hunk", at + 1)));
         }
@@ -176,11 +175,18 @@ fn parse_hunks(lines: &[&str], mut at: usize) -> Result<(Vec<Hunk>, usize), Tool
     Ok((hunks, at))
 }
 
-fn is_file_header(lines: &[&str], at: usize) -> bool {
+/// Whether a line and the next name the files of the change that follows. They may as well take out `-- x` and put in
+/// `++ y`: so they do where the hunk before still owes just that.
+fn is_file_header(lines: &[&str], at: usize, owed: (usize, usize)) -> bool {
     let starts = |at: usize, mark: &str| lines.get(at).is_some_and(|line| line.starts_with(mark));
-    starts(at, "--- ")
-        && starts(at + 1, "+++ ")
-        && (at + 2 >= lines.len() || starts(at + 2, "@@") || lines.get(at + 2) == Some(&""))
+    if !starts(at, "--- ") || !starts(at + 1, "+++ ") {
+        return false;
+    }
+    match lines.get(at + 2).map(|line| line.trim_end()) {
+        Some("") => owed.0 == 0 || owed.1 == 0,
+        Some(line) if !line.starts_with("@@") => false,
+        _ => owed != (1, 1),
+    }
 }
 
 /// `@@ -3,2 +3,4 @@ fn main`.
@@ -195,7 +201,8 @@ fn header(line: &str) -> Option<Hunk> {
     Some(Hunk { start: Some(start), counts: Some((old, new)), ..Hunk::default() })
 }
 
-fn body_line(hunk: &mut Hunk, line: &str, at: usize) -> Result<(), ToolError> {
+/// Takes a line into the hunk, and says on which side it is.
+fn body_line(hunk: &mut Hunk, line: &str, at: usize) -> Result<Option<Side>, ToolError> {
     let mut chars = line.chars();
     let (side, text) = match chars.next() {
         Some(' ') => (Side::Both, chars.as_str()),
@@ -203,6 +210,7 @@ fn body_line(hunk: &mut Hunk, line: &str, at: usize) -> Result<(), ToolError> {
         Some('+') => (Side::New, chars.as_str()),
         // Editors and models drop the blank of an empty context line.
         None => (Side::Both, ""),
+        Some('\r') if line == "\r" => (Side::Both, line),
         Some('\\') => {
             match hunk.lines.last().map(|(side, _)| *side) {
                 Some(Side::Old) => hunk.old_open = true,
@@ -210,7 +218,7 @@ fn body_line(hunk: &mut Hunk, line: &str, at: usize) -> Result<(), ToolError> {
                 Some(Side::Both) => (hunk.old_open, hunk.new_open) = (true, true),
                 None => {}
             }
-            return Ok(());
+            return Ok(None);
         }
         Some(_) => {
             let shown = clip(line, 80);
@@ -218,10 +226,11 @@ fn body_line(hunk: &mut Hunk, line: &str, at: usize) -> Result<(), ToolError> {
         }
     };
     hunk.lines.push((side, text.to_owned()));
-    Ok(())
+    Ok(Some(side))
 }
 
-fn created(hunks: &[Hunk]) -> Result<String, ToolError> {
+/// The text of a file that hunks alone make.
+pub(crate) fn created(hunks: &[Hunk]) -> Result<String, ToolError> {
     let mut text = String::new();
     for hunk in hunks {
         if !hunk.old().is_empty() {
@@ -235,24 +244,27 @@ fn created(hunks: &[Hunk]) -> Result<String, ToolError> {
     Ok(text)
 }
 
-fn parse_marked(lines: &[&str]) -> Result<Vec<Change>, ToolError> {
-    let begin = lines.iter().position(|line| line.trim() == "*** Begin Patch").unwrap_or(0);
+fn parse_marked(lines: &[&str], begin: usize) -> Result<Vec<Change>, ToolError> {
     let mut changes: Vec<Change> = Vec::new();
-    for (at, line) in lines.iter().enumerate().skip(begin + 1) {
-        if line.trim() == "*** End Patch" {
-            return Ok(changes);
-        }
-        if let Some(path) = line.strip_prefix("*** Add File: ") {
-            changes.push(Change::Create { path: path.trim().to_owned(), text: String::new() });
-        } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
-            changes.push(Change::Delete { path: path.trim().to_owned(), hunks: Vec::new() });
-        } else if let Some(path) = line.strip_prefix("*** Update File: ") {
-            changes.push(Change::Update { path: path.trim().to_owned(), to: None, hunks: Vec::new() });
+    let mut open = false;
+    for at in begin..lines.len() {
+        let line = lines.get(at).map_or("", |line| line.strip_suffix('\r').unwrap_or(line));
+        let path = |mark: &str| line.strip_prefix(mark).map(|path| path.trim().to_owned());
+        if !open {
+            open = is_begin(lines, at);
+        } else if line.trim() == "*** End Patch" {
+            open = false;
+        } else if let Some(path) = path("*** Add File: ") {
+            changes.push(Change::Create { path, text: String::new(), executable: false });
+        } else if let Some(path) = path("*** Delete File: ") {
+            changes.push(Change::Delete { path, hunks: None });
+        } else if let Some(path) = path("*** Update File: ") {
+            changes.push(Change::Update { path, to: To::Stay, hunks: Vec::new(), executable: None });
         } else {
             marked_line(changes.last_mut(), line, at)?;
         }
     }
-    Err(bad("`*** End Patch` is missing"))
+    if open { Err(bad("`*** End Patch` is missing")) } else { Ok(changes) }
 }
 
 fn marked_line(change: Option<&mut Change>, line: &str, at: usize) -> Result<(), ToolError> {
@@ -268,7 +280,7 @@ fn marked_line(change: Option<&mut Change>, line: &str, at: usize) -> Result<(),
         Change::Delete { .. } => return Err(outside()),
         Change::Update { to, hunks, .. } => {
             if let Some(path) = line.strip_prefix("*** Move to: ") {
-                *to = Some(path.trim().to_owned());
+                *to = To::Move(path.trim().to_owned());
             } else if line.trim() == "*** End of File" {
                 hunks.last_mut().ok_or_else(outside)?.at_end = true;
             } else if let Some(anchor) = line.strip_prefix("@@") {
@@ -298,12 +310,13 @@ fn apply_within(work: usize, path: &str, text: &str, hunks: &[Hunk]) -> Result<S
         return Err(ToolError::of(ErrorKind::OutputLimit, message));
     }
     let mut lines: Vec<Line<'_>> = text.split_inclusive('\n').map(Line::read).collect();
+    let exact = names_endings(hunks, &lines);
     let mut from = 0;
     let mut shift = 0i64;
     let work = Cell::new(work);
     for (index, hunk) in hunks.iter().enumerate() {
         let old = hunk.old();
-        let placed = place(&lines, hunk, &old, from, shift, &work);
+        let placed = place(&lines, hunk, &old, exact, from, shift, &work);
         // To look for an anchor, blanks at the ends of lines are passed over.
         let cost = lines.len() + hunk.anchor.as_ref().map_or(0, |_| text.len() / 16);
         if work.get() < cost {
@@ -332,8 +345,14 @@ fn apply_within(work: usize, path: &str, text: &str, hunks: &[Hunk]) -> Result<S
                     kept += 1;
                 }
                 Side::Old => kept += 1,
-                Side::New => fresh.push(Line { text: line, end: newline }),
+                Side::New if exact => fresh.push(Line::of_hunk(line)),
+                Side::New => fresh.push(Line { text: line.strip_suffix('\r').unwrap_or(line), end: newline }),
             }
+        }
+        if let (true, Some(last), Some((Side::New, line))) =
+            (exact && hunk.new_open, fresh.last_mut(), hunk.last_new())
+        {
+            *last = Line { text: line, end: "" };
         }
         shift += signed(fresh.len()) - signed(old.len());
         from = at + fresh.len();
@@ -344,6 +363,17 @@ fn apply_within(work: usize, path: &str, text: &str, hunks: &[Hunk]) -> Result<S
         }
     }
     Ok(lines.into_iter().flat_map(|line| [line.text, line.end]).collect())
+}
+
+/// Whether hunks say which lines end in CR LF. Where none has them, they are fitted to the file; so they are where all
+/// have them and the file has none.
+fn names_endings(hunks: &[Hunk], file: &[Line<'_>]) -> bool {
+    let lines = || hunks.iter().flat_map(|hunk| &hunk.lines);
+    let ends = |(_, line): &(Side, String)| line.ends_with('\r');
+    lines().any(ends)
+        && (!lines().all(ends)
+            || lines().all(|(side, _)| *side == Side::New)
+            || file.iter().any(|line| line.end == "\r\n" || line.text.ends_with('\r')))
 }
 
 fn signed(number: usize) -> i64 {
@@ -373,6 +403,23 @@ impl Line<'_> {
         let text = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
         Line { text, end: line.strip_prefix(text).unwrap_or_default() }
     }
+
+    /// A line that a hunk puts in, with the ending that it has there.
+    fn of_hunk(line: &str) -> Line<'_> {
+        match line.strip_suffix('\r') {
+            Some(text) => Line { text, end: "\r\n" },
+            None => Line { text: line, end: "\n" },
+        }
+    }
+
+    /// Whether this is the old line of a hunk; a carriage return counts where the hunk names the endings.
+    fn is(&self, old: &str, exact: bool) -> bool {
+        let bare = old.strip_suffix('\r');
+        if exact && self.end == "\r\n" {
+            return bare == Some(self.text);
+        }
+        self.text == if exact { old } else { bare.unwrap_or(old) }
+    }
 }
 
 /// Where the old lines are: at the line the header names, or else at the only place they are found.
@@ -380,18 +427,21 @@ fn place(
     lines: &[Line<'_>],
     hunk: &Hunk,
     old: &[&str],
+    exact: bool,
     from: usize,
     shift: i64,
     work: &Cell<usize>,
 ) -> Result<usize, String> {
     let same = |line: &Line<'_>, old: &str| {
         work.set(work.get().saturating_sub(1));
-        work.get() > 0 && line.text == old
+        work.get() > 0 && line.is(old, exact)
     };
+    // A line without a newline can only be the last one.
+    let at_end = hunk.at_end || hunk.old_open || hunk.new_open;
     let fits = |at: usize| {
         let here = lines.get(at..at + old.len());
         here.is_some_and(|here| here.iter().zip(old).all(|(line, old)| same(line, old)))
-            && (!hunk.at_end || at + old.len() == lines.len())
+            && (!at_end || at + old.len() == lines.len())
     };
     if old.is_empty() {
         return match hunk.start {
@@ -411,7 +461,7 @@ fn place(
     let places: Vec<usize> = (first..=lines.len().saturating_sub(old.len())).filter(|at| fits(*at)).collect();
     match places.as_slice() {
         [at] => Ok(*at),
-        [] => Err(difference(lines, old, named.unwrap_or(first))),
+        [] => Err(difference(lines, old, exact, named.unwrap_or(first))),
         many => {
             let numbers: Vec<String> = many.iter().take(10).map(|at| (at + 1).to_string()).collect();
             Err(format!("its lines are found in several places, at lines {}", numbers.join(", ")))
@@ -426,11 +476,15 @@ fn after_anchor(lines: &[Line<'_>], hunk: &Hunk, from: usize) -> Result<usize, S
 }
 
 /// The first line that is not as the hunk says.
-fn difference(lines: &[Line<'_>], old: &[&str], at: usize) -> String {
+fn difference(lines: &[Line<'_>], old: &[&str], exact: bool, at: usize) -> String {
     for (index, wanted) in old.iter().enumerate() {
         let number = at + index + 1;
         match lines.get(at + index) {
-            Some(line) if line.text == *wanted => {}
+            Some(line) if line.is(wanted, exact) => {}
+            Some(line) if line.text == wanted.trim_end_matches('\r') => {
+                let (is, wanted) = if wanted.ends_with('\r') { ("LF", "CR LF") } else { ("CR LF", "LF") };
+                return format!("line {number} ends in {is}, and in the hunk in {wanted}");
+            }
             Some(line) => {
                 let (is, wanted) = (clip(line.text, 80), clip(wanted, 80));
                 return format!("line {number} is `{is}`, and the hunk has `{wanted}`");
@@ -438,7 +492,7 @@ fn difference(lines: &[Line<'_>], old: &[&str], at: usize) -> String {
             None => return format!("the hunk has `{}` where the file has ended", clip(wanted, 80)),
         }
     }
-    "its lines are not found after those of the hunk before".to_owned()
+    "its lines are not found after those of the hunk before, or not at the end of the file".to_owned()
 }
 
 #[cfg(test)]

@@ -65,11 +65,13 @@ fn line_endings_and_the_end_of_the_file_stay() {
 #[test]
 fn files_are_made_moved_and_deleted() {
     let patch = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+x\n+y\n\
-        diff --git a/o b/o\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\ndiff --git a/p b/q\nrename to q\n--- p\t2020\n+++ q\n@@ -1 +1 @@\n-x\n+y\n";
+        diff --git a/o b/o\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\ndiff --git a/p b/q\nrename from p\nrename to q\n--- p\t2020\n+++ q\n@@ -1 +1 @@\n-x\n+y\n";
     let changes = parse(patch).unwrap();
-    assert!(matches!(&changes[0], Change::Create { path, text } if path == "n" && text == "x\ny\n"));
-    assert!(matches!(&changes[1], Change::Delete { path, hunks } if path == "o" && hunks.len() == 1));
-    assert!(matches!(&changes[2], Change::Update { path, to: Some(to), .. } if path == "p" && to == "q"));
+    assert!(matches!(&changes[0], Change::Create { path, text, .. } if path == "n" && text == "x\ny\n"));
+    assert!(
+        matches!(&changes[1], Change::Delete { path, hunks: Some(hunks) } if path == "o" && hunks.len() == 1)
+    );
+    assert!(matches!(&changes[2], Change::Update { path, to: To::Move(to), .. } if path == "p" && to == "q"));
 }
 
 #[test]
@@ -77,8 +79,8 @@ fn the_marked_form_is_understood() {
     let patch = "*** Begin Patch\n*** Add File: n.txt\n+hello\n*** Delete File: o.txt\n*** Update File: f.py\n\
         *** Move to: g.py\n@@ def two():\n-    pass\n+    return 2\n*** End Patch\n";
     let changes = parse(patch).unwrap();
-    let Change::Update { path, to, hunks } = &changes[2] else { panic!("{changes:?}") };
-    assert_eq!((path.as_str(), to.as_deref()), ("f.py", Some("g.py")));
+    let Change::Update { path, to, hunks, .. } = &changes[2] else { panic!("{changes:?}") };
+    assert_eq!((path.as_str(), to), ("f.py", &To::Move("g.py".to_owned())));
     let text = "def one():\n    pass\n\ndef two():\n    pass\n";
     assert_eq!(apply(path, text, hunks).unwrap(), "def one():\n    pass\n\ndef two():\n    return 2\n");
     assert!(parse("*** Begin Patch\n*** Add File: x\n+a\n").is_err(), "the end is missing");

@@ -176,19 +176,31 @@ pub(crate) async fn missing(call: &Call, path: &str) -> ToolError {
 
 /// Removes a file.
 pub(crate) async fn remove(call: &Call, path: &str) -> Result<(), ToolError> {
-    let result = call.helper(&["rm", "--", path]).await?;
+    done(call, &["rm", "--", path], path, "could not be removed").await
+}
+
+/// Changes the mode of a file, as `chmod` is told to.
+pub(crate) async fn change_mode(call: &Call, path: &str, mode: &str) -> Result<(), ToolError> {
+    done(call, &["chmod", "--", mode, path], path, "could not get its mode").await
+}
+
+async fn done(call: &Call, command: &[&str], path: &str, failed: &str) -> Result<(), ToolError> {
+    let result = call.helper(command).await?;
     if result.success() {
         return Ok(());
     }
     let kind = match &result.stderr {
-        text if text.contains("Permission denied") || text.contains("Read-only file system") => {
+        text if text.contains("Permission denied")
+            || text.contains("Read-only file system")
+            || text.contains("not permitted") =>
+        {
             ErrorKind::Permission
         }
         text if text.contains("No such file") => ErrorKind::FileNotFound,
         text if text.contains("Is a directory") => ErrorKind::IsADirectory,
         _ => ErrorKind::Unknown,
     };
-    Err(ToolError::of(kind, format!("{path} could not be removed: {}", result.stderr.trim())))
+    Err(ToolError::of(kind, format!("{path} {failed}: {}", result.stderr.trim())))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 
 mod edits;
 mod pages;
+mod patches;
 mod paths;
 mod people;
 mod pythons;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         }
     }
     trials.extend(pages::trials());
+    trials.extend(patches::trials());
     trials.extend(vectors::trials());
     trials.extend(web::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
