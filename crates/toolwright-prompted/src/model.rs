@@ -95,7 +95,9 @@ impl<M: Model> Prompted<M> {
             return Ok(reply);
         }
         self.format.read(&mut reply.message, turn, request.tools);
-        if !reply.message.tool_calls.is_empty() {
+        if !reply.message.tool_calls.is_empty()
+            && matches!(reply.stop, StopReason::EndTurn | StopReason::StopSequence)
+        {
             reply.stop = StopReason::ToolCalls;
         }
         reply.message.tool_calls.iter().for_each(|call| sink(ModelDelta::Call { name: &call.name }));

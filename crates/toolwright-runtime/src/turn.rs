@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use toolwright_core::{
-    AssistantMessage, CancelToken, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions,
-    ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolError, ToolResult, Toolset, Usage,
+    AssistantMessage, CancelToken, ErrorInfo, ErrorKind, Message, Model, ModelDelta, ModelError,
+    ModelErrorKind, ModelOptions, ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolError,
+    ToolResult, Toolset, Usage,
 };
 
 use crate::agent::Handoff;
@@ -208,6 +209,12 @@ impl Talk<'_> {
                     self.limit_reached(limit)?;
                     return Ok(false);
                 }
+                if !makes_calls(reply.stop) {
+                    for call in &calls {
+                        self.add(Message::Tool(not_made(call, reply.stop)))?;
+                    }
+                    return Ok(false);
+                }
                 if calls.is_empty() {
                     // What was interrupted goes on once the model has its own words back.
                     if reply.stop == StopReason::Paused {
@@ -362,6 +369,19 @@ impl Talk<'_> {
         self.run.inner.end(RunEnd::Limit { limit: limit.clone() });
         self.run.inner.events.emit(EventKind::LimitHit { limit })
     }
+}
+
+/// Whether the calls of an answer that ended so are made. Those of one that was refused, or that ended for a reason
+/// nobody knows, are not; of one that was cut off, the model's client has marked what is not whole.
+fn makes_calls(stop: StopReason) -> bool {
+    !matches!(stop, StopReason::Refusal | StopReason::MalformedCall | StopReason::Other)
+}
+
+/// The result of a call that is not made, because the answer that asks for it ended as it did.
+fn not_made(call: &ToolCall, stop: StopReason) -> ToolResult {
+    let why = stop.warning().unwrap_or("the answer was not whole");
+    let message = format!("this call was not made: {why}");
+    ToolResult::failed(call, ErrorInfo { kind: ErrorKind::Cancelled, message, hint: None })
 }
 
 /// The results of calls on their way into the conversation. They get there also when a call breaks the run, or when

@@ -50,6 +50,23 @@ pub(super) enum Arguments {
 }
 
 impl Arguments {
+    /// The arguments of a call after which nothing came, in a reply that reached its limit. Text shows by itself whether
+    /// it is whole; a value only shows what the server made of it, so it becomes text that is cut off.
+    fn cut_off(&mut self) {
+        let text = match self {
+            Arguments::Text(text) | Arguments::Value(Value::String(text)) => std::mem::take(text),
+            Arguments::Value(Value::Null) => String::new(),
+            Arguments::Value(value) => {
+                let mut text = value.to_string();
+                text.pop();
+                text
+            }
+        };
+        // What does not begin as an object would be read as the first argument.
+        let object = text.trim_start().starts_with('{');
+        *self = Arguments::Text(if object { text } else { format!("{{{text}") });
+    }
+
     /// An object as it is, and text when it is an object in JSON. Other text stays text, because the runtime reads it
     /// leniently and never completes what was cut off.
     fn into_value(self) -> Value {
@@ -166,12 +183,11 @@ impl Assembly {
         let mut message = AssistantMessage::default();
         let mut ids = HashSet::new();
         let mut pieces = self.pieces;
-        if self.stop == Some(StopReason::MaxTokens)
-            && let Some(Piece::Call { arguments: Arguments::Text(text), .. }) = pieces.last_mut()
-            && text.trim().is_empty()
-        {
-            // Cut off before its first argument; without any, it would be another call.
-            "{".clone_into(text);
+        if matches!(self.stop, Some(StopReason::MaxTokens | StopReason::ContextLength)) {
+            let blank = |piece: &&mut Piece| matches!(piece, Piece::Text { text, .. } if text.is_empty());
+            if let Some(Piece::Call { arguments, .. }) = pieces.iter_mut().rev().find(|piece| !blank(piece)) {
+                arguments.cut_off();
+            }
         }
         for piece in pieces {
             match piece {
@@ -215,22 +231,37 @@ impl Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use toolwright_core::{ModelOptions, ToolChoice};
 
     #[test]
-    fn a_call_cut_off_before_its_first_argument_is_not_a_call_without_arguments() {
+    fn the_last_call_of_a_reply_that_was_cut_off_is_not_taken_for_whole() {
         let options = ModelOptions::default();
         let request =
             ModelRequest { messages: &[], tools: &[], tool_choice: &ToolChoice::Auto, options: &options };
-        let reply = |stop| {
+        let text = |text: &str| Arguments::Text(text.to_owned());
+        let reply = |stop, arguments, after: Option<&str>| {
             let mut assembly = Assembly::new(crate::vendor::find("openai-chat").unwrap(), &request);
-            let arguments = Arguments::Text(String::new());
             assembly.add(Piece::Call { id: "1".into(), name: "wipe".into(), arguments }).unwrap();
+            if let Some(after) = after {
+                assembly.add(Piece::Text { text: after.into(), citations: Vec::new() }).unwrap();
+            }
             assembly.stop = Some(stop);
             assembly.finish().message.tool_calls.remove(0).arguments
         };
-        assert_eq!(reply(StopReason::MaxTokens), Value::from("{"));
-        assert_eq!(reply(StopReason::ToolCalls), Value::Object(Map::new()));
+        for stop in [StopReason::MaxTokens, StopReason::ContextLength] {
+            // Without its arguments it would be another call.
+            assert_eq!(reply(stop, text(""), None), Value::from("{"));
+            assert_eq!(reply(stop, text("{\"a\":1"), Some("")), Value::from("{\"a\":1"));
+            assert_eq!(reply(stop, text("rm -rf /tm"), None), Value::from("{rm -rf /tm"));
+            assert_eq!(reply(stop, Arguments::Value(json!({"a": 1})), None), Value::from("{\"a\":1"));
+            assert_eq!(reply(stop, Arguments::Value(json!({})), None), Value::from("{"));
+            // These are whole for sure: the text is, or something came after.
+            assert_eq!(reply(stop, text("{\"a\":1}"), None), json!({"a": 1}));
+            assert_eq!(reply(stop, Arguments::Value(json!({"a": 1})), Some("I")), json!({"a": 1}));
+        }
+        assert_eq!(reply(StopReason::ToolCalls, text(""), None), json!({}));
+        assert_eq!(reply(StopReason::ToolCalls, Arguments::Value(json!({"a": 1})), None), json!({"a": 1}));
     }
 
     #[test]
@@ -240,7 +271,7 @@ mod tests {
         let text = r#"{"id": 12345678901234567890}"#;
         assert_eq!(
             Arguments::Text(text.to_owned()).into_value(),
-            serde_json::json!({"id": 12_345_678_901_234_567_890_u64})
+            json!({"id": 12_345_678_901_234_567_890_u64})
         );
     }
 }

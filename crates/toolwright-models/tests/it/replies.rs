@@ -208,6 +208,58 @@ fn ids_that_are_missing_or_repeated_are_replaced() {
     assert_eq!(whole("openai-chat", &body).unwrap(), reply, "and always in the same way");
 }
 
+/// Some servers of the Messages API write the input of a call as text.
+#[test]
+fn input_that_is_no_object_is_kept() {
+    for (input, arguments) in [
+        (json!("{\"a\": 1}"), json!({"a": 1})),
+        (json!("{\"a\": 1"), json!("{\"a\": 1")),
+        (json!([1]), json!([1])),
+        (json!(""), json!({})),
+        (json!(null), json!({})),
+    ] {
+        let call = json!({"type": "tool_use", "id": "t1", "name": "f", "input": input});
+        let body =
+            json!({"type": "message", "role": "assistant", "stop_reason": "tool_use", "content": [call]});
+        let events = [
+            json!({"type": "message_start", "message": {}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": call}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+            json!({"type": "message_stop"}),
+        ];
+        let streamed = streamed("anthropic", &[&stream_bytes("anthropic", &events)]).0.unwrap();
+        assert_eq!(whole("anthropic", &body).unwrap(), streamed);
+        assert_eq!(streamed.message.tool_calls[0].arguments, arguments);
+    }
+}
+
+/// A whole reply does not show where it was cut off: the server has made values of half a call.
+#[test]
+fn the_last_call_of_a_whole_reply_that_was_cut_off_is_not_whole() {
+    let anthropic = |name: &str| json!({"type": "tool_use", "id": name, "name": name, "input": {"a": 1}});
+    let bedrock = |name: &str| json!({"toolUse": {"toolUseId": name, "name": name, "input": {"a": 1}}});
+    let google = |name: &str| json!({"functionCall": {"id": name, "name": name, "args": {"a": 1}}});
+    for (name, body) in [
+        (
+            "anthropic",
+            json!({"role": "assistant", "stop_reason": "max_tokens", "content": [anthropic("f"), anthropic("g")]}),
+        ),
+        (
+            "bedrock",
+            json!({"stopReason": "max_tokens", "output": {"message": {"content": [bedrock("f"), bedrock("g")]}}}),
+        ),
+        (
+            "google",
+            json!({"candidates": [{"finishReason": "MAX_TOKENS", "content": {"parts": [google("f"), google("g")]}}]}),
+        ),
+    ] {
+        let calls = whole(name, &body).unwrap().message.tool_calls;
+        let arguments: Vec<&Value> = calls.iter().map(|call| &call.arguments).collect();
+        assert_eq!(arguments, [&json!({"a": 1}), &json!("{\"a\":1")], "{name}");
+    }
+}
+
 #[test]
 fn replies_that_are_none_are_errors() {
     for (name, _) in FORMATS {

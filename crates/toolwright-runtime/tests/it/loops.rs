@@ -61,6 +61,32 @@ async fn what_the_vendor_interrupted_goes_on_within_the_limits() {
 }
 
 #[tokio::test]
+async fn calls_of_an_answer_that_was_refused_are_not_made() {
+    for stop in [StopReason::Refusal, StopReason::MalformedCall, StopReason::Other] {
+        for tool_calls in [ToolCalls::Loop, ToolCalls::None] {
+            let refused =
+                Reply { stop: Some(stop), ..asks_for_add().and_call("add", json!({"x": 3, "y": 4})) };
+            let model = ScriptedModel::new([refused, Reply::text("Sorry.").expecting("and now?")]);
+            let ears = Ears::default();
+            let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
+            let how = Loop { tool_calls, ..Loop::default() };
+            let mut chat = toolwright_runtime::Conversation::new(&run).going(how);
+            assert_eq!(chat.say(&model, "go").await.unwrap(), Some(RunEnd::Done));
+            assert_eq!((chat.last_stop(), chat.pending()), (Some(stop), vec![]));
+            // Each call has its answer, so the conversation can go on.
+            let told = chat.messages().iter().filter_map(|message| match message {
+                Message::Tool(result) => Some(result.error.as_ref().unwrap().message.clone()),
+                _ => None,
+            });
+            let why = stop.warning().unwrap();
+            assert_eq!(told.collect::<Vec<_>>(), vec![format!("this call was not made: {why}"); 2]);
+            assert!(!ears.words().contains(&"call_started".to_owned()), "{:?}", ears.words());
+            assert_eq!(chat.say(&model, "and now?").await.unwrap(), Some(RunEnd::Done));
+        }
+    }
+}
+
+#[tokio::test]
 async fn single_makes_one_round_and_none_leaves_the_calls_to_the_caller() {
     let run = Run::builder(tools([add()])).build().unwrap();
     let how = Loop { tool_calls: ToolCalls::Single, ..Loop::default() };

@@ -75,8 +75,9 @@ impl Decoder {
                 sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
                 // A stream starts with `{}`, or with nothing, and brings the text of the input later.
                 let arguments = match block.get("input") {
-                    Some(Value::Object(input)) if !input.is_empty() => Arguments::Value(input.clone().into()),
-                    _ => Arguments::Text(String::new()),
+                    None | Some(Value::Null) => Arguments::Text(String::new()),
+                    Some(Value::Object(input)) if input.is_empty() => Arguments::Text(String::new()),
+                    Some(input) => Arguments::Value(input.clone()),
                 };
                 Piece::Call { id: word("id"), name, arguments }
             }

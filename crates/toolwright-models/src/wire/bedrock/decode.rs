@@ -198,7 +198,8 @@ impl Decode for Decoder {
 
 fn stop(reason: &str) -> StopReason {
     match reason {
-        "end_turn" => StopReason::EndTurn,
+        // Nothing said is no reason not known.
+        "end_turn" | "" => StopReason::EndTurn,
         "tool_use" => StopReason::ToolCalls,
         "max_tokens" => StopReason::MaxTokens,
         "stop_sequence" => StopReason::StopSequence,

@@ -285,8 +285,8 @@ fn append(fields: &mut Map<String, Value>, key: &str, more: &str) {
 
 fn stop(reason: &str) -> StopReason {
     match reason {
-        "stop" | "eos" => StopReason::EndTurn,
-        "tool_calls" | "function_call" => StopReason::ToolCalls,
+        "stop" | "eos" | "end_turn" => StopReason::EndTurn,
+        "tool_calls" | "function_call" | "tool_use" => StopReason::ToolCalls,
         "length" => StopReason::MaxTokens,
         "model_length" => StopReason::ContextLength,
         "content_filter" => StopReason::Refusal,

@@ -103,7 +103,7 @@ impl Decoder {
         let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
         let status = word(&response, "/status").unwrap_or(usual);
         self.assembly.stop = Some(match (status, reason) {
-            ("completed", _) => StopReason::EndTurn,
+            ("completed", _) | ("", None) => StopReason::EndTurn,
             (_, Some("max_output_tokens")) => StopReason::MaxTokens,
             (_, Some("content_filter")) => StopReason::Refusal,
             ("failed", _) => return Err(error::unavailable("the server reported that the reply failed")),
