@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toolwright::mcp::{ElicitReply, Elicitation, Elicitor};
 use toolwright::text::is_hidden;
 use toolwright::tools::{Answer, Notice, Person, Question};
-use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, ToolContext, call_text};
+use toolwright::{ApprovalRequest, Approver, BoxFuture, Choice, Decision, ToolContext, call_text};
 
 use crate::fields::Field;
 use crate::{keyboard, lines};
@@ -38,8 +38,9 @@ impl Approver for Terminal {
         let shown = printable(&shown).replace('\n', "\n    ");
         let reason = request.reason.as_deref().map(|reason| format!("{}\n\n", printable(reason)));
         let question = format!("\nThe model wants to call:\n\n    {shown}\n\n{}", reason.unwrap_or_default());
+        let offered: Vec<_> = KEYS.into_iter().filter(|key| request.offers(key.3)).collect();
         Box::pin(async move {
-            let answer = keyboard::ask(move || ask(&question)).await;
+            let answer = keyboard::ask(move || ask(&question, &offered)).await;
             answer.unwrap_or_else(|_| Decision::reject("the question could not be asked"))
         })
     }
@@ -53,21 +54,35 @@ fn turn() -> impl Drop {
     turn
 }
 
-fn ask(question: &str) -> Decision {
+/// An answer that can be typed: its letter, its word, how it is offered, and what it comes to.
+type Key = (&'static str, &'static str, &'static str, Choice);
+
+const KEYS: [Key; 4] = [
+    ("y", "yes", "[y]es", Choice::Approve),
+    ("n", "no", "[n]o", Choice::Reject),
+    ("p", "pass", "[p]ass it on", Choice::Escalate),
+    ("q", "quit", "[q]uit the run", Choice::Terminate),
+];
+
+fn ask(question: &str, offered: &[Key]) -> Decision {
     let _turn = turn();
     let columns = lines::columns(&std::io::stderr()).unwrap_or(usize::MAX / 2);
-    let choices = lines::wrapped("Allow it? [y]es, [n]o, [q]uit the run: ", columns, 0);
+    let choices: Vec<_> = offered.iter().map(|key| key.2).collect();
+    let choices = lines::wrapped(&format!("Allow it? {}: ", choices.join(", ")), columns, 0);
     eprint!("{}", lines::wrapped(question, columns, 2));
     loop {
         let Some(answer) = line(&choices) else {
             return Decision::reject("nobody answered");
         };
-        match answer.to_lowercase().as_str() {
-            "y" | "yes" => return Decision::Approve,
-            "n" | "no" => return Decision::reject("the user said no"),
-            "q" | "quit" => return Decision::Terminate { reason: "the user ended the run".to_owned() },
-            _ => {}
-        }
+        let answer = answer.to_lowercase();
+        let Some(key) = offered.iter().find(|key| answer == key.0 || answer == key.1) else { continue };
+        return match key.3 {
+            Choice::Approve => Decision::Approve,
+            Choice::Escalate => Decision::Escalate,
+            Choice::Terminate => Decision::Terminate { reason: "the user ended the run".to_owned() },
+            // Arguments cannot be changed here, and nobody is offered to.
+            Choice::Reject | Choice::Modify => Decision::reject("the user said no"),
+        };
     }
 }
 

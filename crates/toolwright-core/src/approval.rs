@@ -33,6 +33,27 @@ pub struct ApprovalRequest<'a> {
     pub depth: u32,
     /// Who asked for the call, or for the call that this one is part of.
     pub asker: Asker,
+    /// The only answers that may be given, where the policy names them.
+    pub choices: Option<&'a [Choice]>,
+}
+
+impl ApprovalRequest<'_> {
+    /// True when this answer may be given. Passing a call on is offered only where the policy names it.
+    pub fn offers(&self, choice: Choice) -> bool {
+        self.choices.map_or(choice != Choice::Escalate, |choices| choices.contains(&choice))
+    }
+}
+
+/// An answer that somebody who is asked may give; what each means stands at [`Decision`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is the decision of the same name")]
+pub enum Choice {
+    Approve,
+    Modify,
+    Reject,
+    Escalate,
+    Terminate,
 }
 
 /// An approver's answer.

@@ -44,7 +44,7 @@ mod tool;
 mod toolset;
 mod wrap;
 
-pub use approval::{ApprovalRequest, Approver, Decision};
+pub use approval::{ApprovalRequest, Approver, Choice, Decision};
 pub use context::{CancelToken, RunScope, State, ToolContext};
 pub use definition::{ToolDef, panic_error, run_blocking};
 pub use dispatch::{Asker, CallNote, Dispatch, Manner, Origin, Watch};

@@ -78,8 +78,8 @@ pub use toolwright_core::{Cache, Patterns, RateLimit, Retry, glob_match, nearest
 // Calls and their results.
 #[doc(inline)]
 pub use toolwright_core::{
-    ApprovalRequest, Approver, Asker, AssistantMessage, CONFIDENTIAL, CallNote, Decision, Dispatch, Manner,
-    Message, Origin, ToolCall, ToolResult, Truncation, Watch,
+    ApprovalRequest, Approver, Asker, AssistantMessage, CONFIDENTIAL, CallNote, Choice, Decision, Dispatch,
+    Manner, Message, Origin, ToolCall, ToolResult, Truncation, Watch,
 };
 // Models, as the loop sees them.
 #[doc(inline)]

@@ -1,10 +1,20 @@
 //! Calls that need the person's word: they wait until the screen has asked.
 
 use tokio::sync::{mpsc, oneshot};
-use toolwright::{ApprovalRequest, Approver, BoxFuture, Decision, call_text};
+use toolwright::{ApprovalRequest, Approver, BoxFuture, Choice, Decision, call_text};
 
 use super::ui::News;
 use crate::prompt::printable;
+
+/// The keys that answer a question: the word each stands for, how it is offered, and what it comes to.
+pub const KEYS: [(char, &str, &str, Choice); 6] = [
+    ('y', "yes", "[y]es once", Choice::Approve),
+    ('a', "always", "[a]lways for these arguments", Choice::Approve),
+    ('e', "edit", "[e]dit", Choice::Modify),
+    ('n', "no", "[n]o", Choice::Reject),
+    ('p', "pass", "[p]ass it on", Choice::Escalate),
+    ('q', "quit", "[q]uit the run", Choice::Terminate),
+];
 
 /// A call that waits for the person's word.
 pub struct Question {
@@ -13,6 +23,8 @@ pub struct Question {
     /// The tool and its arguments: what "always" is about.
     pub what: String,
     pub arguments: serde_json::Value,
+    /// The keys of the answers that may be given.
+    pub keys: Vec<char>,
     pub answer: oneshot::Sender<Decision>,
 }
 
@@ -36,6 +48,7 @@ impl Approver for Asker {
                 reason: request.reason.as_deref().map(printable),
                 what: format!("{} {}", request.call.name, request.call.arguments),
                 arguments: request.call.arguments.clone(),
+                keys: KEYS.iter().filter(|key| request.offers(key.3)).map(|key| key.0).collect(),
                 answer,
             };
             let nobody = || Decision::reject("nobody answered");

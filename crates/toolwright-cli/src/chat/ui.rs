@@ -8,7 +8,7 @@ use toolwright::text::clip;
 use toolwright::tools::Notice;
 use toolwright::{Content, Decision, EventKind, Message, ToolResult};
 
-use super::approval::Question;
+use super::approval::{KEYS, Question};
 use super::calls::Calls;
 use super::display::{Display, Spending};
 use super::editor::{Done, Editor};
@@ -50,7 +50,6 @@ enum Asking {
     Reason(Editor),
 }
 
-const CHOICES: &str = "[y]es once  [a]lways for these arguments  [e]dit  [n]o  [q]uit the run";
 const SPINNER: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 pub struct Ui {
@@ -281,7 +280,7 @@ impl Ui {
             News::Reasoning(_) => {}
             News::Event(event) => self.event(&event),
             News::Question(question) => {
-                if self.always.contains(&question.what) {
+                if self.is_always(&question) {
                     let _ = question.answer.send(Decision::Approve);
                     return;
                 }
@@ -428,7 +427,8 @@ impl Ui {
         }
         let (mut rows, (lines, (row, column))) = match &self.asking {
             Asking::Choice => {
-                return (Line::new(BOLD, "Allow it? ").and(PLAIN, CHOICES).wrap(width), None);
+                let offered: Vec<_> = KEYS.iter().filter(|key| self.offers(key.0)).map(|key| key.2).collect();
+                return (Line::new(BOLD, "Allow it? ").and(PLAIN, offered.join("  ")).wrap(width), None);
             }
             Asking::Editing(editor, problem) => {
                 let mut rows = Vec::new();
@@ -522,13 +522,10 @@ impl Ui {
             }
             self.question_key(press(KeyCode::Enter));
         } else {
-            match line.to_lowercase().as_str() {
-                "y" | "yes" => self.question_key(press(KeyCode::Char('y'))),
-                "a" | "always" => self.question_key(press(KeyCode::Char('a'))),
-                "e" | "edit" => self.question_key(press(KeyCode::Char('e'))),
-                "n" | "no" => self.question_key(press(KeyCode::Char('n'))),
-                "q" | "quit" => self.question_key(press(KeyCode::Char('q'))),
-                _ => {}
+            let line = line.to_lowercase();
+            let meant = KEYS.iter().find(|(key, word, ..)| line == *word || line.chars().eq([*key]));
+            if let Some((key, ..)) = meant {
+                self.question_key(press(KeyCode::Char(*key)));
             }
         }
         self.ask_plainly();
@@ -548,28 +545,43 @@ impl Ui {
         !self.questions.is_empty() || !self.forms.is_empty()
     }
 
+    /// True when this key is an answer to the open question.
+    fn offers(&self, key: char) -> bool {
+        self.questions.front().is_some_and(|question| question.keys.contains(&key))
+    }
+
+    /// True when the question was answered with "always" before, and may be again.
+    fn is_always(&self, question: &Question) -> bool {
+        question.keys.contains(&'a') && self.always.contains(&question.what)
+    }
+
     fn question_key(&mut self, key: KeyEvent) {
         let none = |_: &str| None;
+        let choice = match key.code {
+            KeyCode::Char(c) => Some(c.to_ascii_lowercase()).filter(|key| self.offers(*key)),
+            _ => None,
+        };
         if key.code == KeyCode::Esc {
             self.asking = Asking::Choice;
             return;
         }
         match &mut self.asking {
-            Asking::Choice => match key.code {
-                KeyCode::Char('y' | 'Y') => self.decide(Decision::Approve, "yes"),
-                KeyCode::Char('a' | 'A') => {
+            Asking::Choice => match choice {
+                Some('y') => self.decide(Decision::Approve, "yes"),
+                Some('a') => {
                     let what = self.questions.front().map(|question| question.what.clone());
                     self.always.extend(what);
                     self.decide(Decision::Approve, "always");
                 }
-                KeyCode::Char('e' | 'E') => {
+                Some('e') => {
                     let mut editor = Editor::default();
                     let arguments = self.questions.front().map(|question| &question.arguments);
                     editor.prefill(&serde_json::to_string_pretty(&arguments).unwrap_or_default());
                     self.asking = Asking::Editing(editor, None);
                 }
-                KeyCode::Char('n' | 'N') => self.asking = Asking::Reason(Editor::default()),
-                KeyCode::Char('q' | 'Q') => {
+                Some('n') => self.asking = Asking::Reason(Editor::default()),
+                Some('p') => self.decide(Decision::Escalate, "passed on"),
+                Some('q') => {
                     let reason = "the user ended the run".to_owned();
                     self.decide(Decision::Terminate { reason }, "quit");
                 }
@@ -640,8 +652,9 @@ impl Ui {
         // The call may have been stopped meanwhile.
         let _ = question.answer.send(decision);
         // What is always allowed now may be asked about already.
-        while let Some(next) = self.questions.pop_front_if(|next| self.always.contains(&next.what)) {
-            let _ = next.answer.send(Decision::Approve);
+        while self.questions.front().is_some_and(|next| self.is_always(next)) {
+            let next = self.questions.pop_front();
+            let _ = next.map(|next| next.answer.send(Decision::Approve));
         }
         self.show_question();
     }
@@ -681,14 +694,47 @@ mod tests {
             reason: None,
             what: "remember".to_owned(),
             arguments: serde_json::json!({"note": "one"}),
+            keys: vec!['y', 'n'],
             answer,
         }));
-        for line in ["absolutely not", "you must be joking", "yes, but", ""] {
+        for line in ["absolutely not", "you must be joking", "yes, but", "", "quit", "a", "e", "p"] {
             ui.key(Input::Line(line.to_owned()));
             assert!(decided.try_recv().is_err(), "`{line}` was taken for an answer");
         }
         ui.key(Input::Line(" Yes ".to_owned()));
         assert!(matches!(decided.try_recv(), Ok(Decision::Approve)));
         assert_eq!(ui.waiting, ["yes"]);
+    }
+
+    #[test]
+    fn only_what_is_offered_answers_a_question() {
+        let mut ui = Ui::new(false, None);
+        let ask = |ui: &mut Ui, keys: &[char]| {
+            let (answer, decided) = oneshot::channel();
+            let arguments = serde_json::json!({});
+            let (shown, what) = ("greet()".to_owned(), "greet {}".to_owned());
+            ui.news(News::Question(Question {
+                shown,
+                reason: None,
+                what,
+                arguments,
+                keys: keys.into(),
+                answer,
+            }));
+            decided
+        };
+        let offered = |ui: &Ui| ui.asking_rows(200).0.iter().map(Line::text).collect::<String>();
+        let mut decided = ask(&mut ui, &['n', 'p']);
+        assert_eq!(offered(&ui), "Allow it? [n]o  [p]ass it on");
+        for line in ["yes", "always", "edit", "quit", "pass"] {
+            assert!(decided.try_recv().is_err());
+            ui.key(Input::Line(line.to_owned()));
+        }
+        assert!(matches!(decided.try_recv(), Ok(Decision::Escalate)));
+        let mut decided = ask(&mut ui, &['y', 'a']);
+        ui.key(Input::Line("always".to_owned()));
+        assert!(matches!(decided.try_recv(), Ok(Decision::Approve)));
+        // What is always allowed is asked about where it cannot be allowed.
+        assert!(ask(&mut ui, &['n']).try_recv().is_err());
     }
 }

@@ -120,6 +120,7 @@ async fn decide(approver: &dyn Approver, name: &'static str, arguments: Value, r
         reason: Some(reason),
         depth: 0,
         asker: Asker::default(),
+        choices: None,
     };
     approver.decide(&request).await
 }

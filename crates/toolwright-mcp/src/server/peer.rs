@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    ApprovalRequest, Approver, Asker, BoxFuture, CancelToken, Decision, ErrorKind, Origin, ToolContext,
-    ToolError, Watch, canonical_json, text,
+    ApprovalRequest, Approver, Asker, BoxFuture, CancelToken, Choice, Decision, ErrorKind, Origin,
+    ToolContext, ToolError, Watch, canonical_json, text,
 };
 
 use super::Request;
@@ -448,6 +448,9 @@ impl Approver for ClientApprover {
             let call = request.call;
             let refused = |why: &str| Decision::reject(format!("`{}` needs approval, and {why}", call.name));
             let Some(peer) = Peer::of_request(request) else { return refused("there is nobody to ask") };
+            if !request.offers(Choice::Approve) {
+                return refused("the policy does not let the person at the client grant it");
+            }
             let arguments = canonical_json(&call.arguments);
             let reason = request.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
             let shown = shown_arguments(&call.arguments);

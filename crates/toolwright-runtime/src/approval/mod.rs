@@ -2,7 +2,8 @@
 //!
 //! A [`Policy`] picks the rules that match a call; the strictest wins. What rules change is changed before anybody is
 //! asked, so a person sees what will run. What no rule decides is asked: one approver after the other, until one does not
-//! pass it on. When there is nobody to ask, or nobody left, the call is refused. A run without a policy approves everything but the calls of tools that wait for a person's word.
+//! pass it on (an `approvers:` file goes on with its next entry then). When there is nobody to ask, or nobody left, the call
+//! is refused. A run without a policy approves everything but the calls of tools that wait for a person's word.
 
 mod call_text;
 mod matching;
@@ -11,12 +12,13 @@ mod naming;
 mod policy;
 mod rule;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_core::{
-    ApprovalRequest, Approver, CallView, Decision, Entry, ErrorKind, ToolCall, ToolContext, ToolError,
-    ToolSettings, ToolSpec,
+    ApprovalRequest, Approver, CallView, Choice, Decision, Entry, ErrorKind, ToolCall, ToolContext,
+    ToolError, ToolSettings, ToolSpec,
 };
 
 use crate::call::{Active, Standing, validate};
@@ -27,6 +29,8 @@ pub use call_text::call_text;
 pub use matching::Match;
 pub use policy::{Policy, PolicyError};
 pub use rule::{Rule, RuleDecision};
+
+use policy::Ruling;
 
 /// What the model is told when every approver passed the call on.
 const NOBODY_LEFT: &str = "nobody granted approval for this call";
@@ -76,13 +80,11 @@ impl Approvals {
         in_declared_order(entry.tool.spec(), &mut call.arguments);
         // A tool that works in a sandbox is no safer than the sandbox it is given.
         let exposed = settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates());
-        let mut ruling = if exposed {
-            let mut settings = settings.clone();
-            settings.sandboxed = false;
-            policy.rule_on(call, entry.tool.spec(), &settings)
-        } else {
-            policy.rule_on(call, entry.tool.spec(), settings)
-        };
+        let mut trusted = Cow::Borrowed(settings);
+        if exposed {
+            trusted.to_mut().sandboxed = false;
+        }
+        let mut ruling = policy.rule_on(call, entry.tool.spec(), &trusted);
         let changed = !ruling.set.is_empty() && ruling.decision < RuleDecision::Reject;
         if changed {
             let Value::Object(given) = &mut call.arguments else {
@@ -99,11 +101,17 @@ impl Approvals {
         if ruling.decision < RuleDecision::Ask
             && let Some(reason) = wants_confirmation(settings, &call.arguments)
         {
-            ruling.decision = RuleDecision::Ask;
-            ruling.reason = Some(reason);
+            let (decision, reason) = (RuleDecision::Ask, Some(reason));
+            ruling = Ruling { decision, reason, set: ruling.set, choices: None, next: None };
+        }
+        let mut asked = None;
+        while ruling.decision == RuleDecision::Ask {
+            asked = self.ask(run, entry, call, &ruling, standing).await?;
+            let Some(next) = ruling.next.filter(|_| asked.is_none()) else { break };
+            ruling = policy.rule_from(next, call, entry.tool.spec(), &trusted);
         }
         let (approver, decision, reason) = match ruling.decision {
-            RuleDecision::Ask => self.ask(run, entry, call, ruling.reason, standing).await?,
+            RuleDecision::Ask => asked.unwrap_or(("policy", Decision::reject(NOBODY_LEFT), None)),
             RuleDecision::Approve => ("policy", Decision::Approve, ruling.reason),
             RuleDecision::Reject => {
                 let reason =
@@ -137,18 +145,19 @@ impl Approvals {
         }
     }
 
-    /// Asks the approvers, one after the other, until one decides. Whoever passes the call on is on record too.
+    /// Asks the approvers, one after the other, until one decides; `None` when nobody does. Whoever passes the call on is on
+    /// record too.
     async fn ask(
         &self,
         run: &RunInner,
         entry: &Entry,
         call: &ToolCall,
-        reason: Option<String>,
+        ruling: &Ruling,
         standing: &Standing<'_>,
-    ) -> Result<(&str, Decision, Option<String>), ToolError> {
+    ) -> Result<Option<(&str, Decision, Option<String>)>, ToolError> {
         if self.approvers.is_empty() {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
-            return Ok(("policy", Decision::reject(reason), None));
+            return Ok(Some(("policy", Decision::reject(reason), None)));
         };
         let view = match &entry.tool.settings().viewer {
             None => CallView::default(),
@@ -156,13 +165,15 @@ impl Approvals {
                 Ok(view) => view.substitute(&call.arguments),
                 Err(error) => {
                     let reason = format!("the call could not be shown for approval: {}", error.message());
-                    return Ok(("policy", Decision::reject(reason), None));
+                    return Ok(Some(("policy", Decision::reject(reason), None)));
                 }
             },
         };
         let &Standing { span, depth, cancel, ref asker } = standing;
         let annotations = &entry.tool.spec().annotations;
-        let request = ApprovalRequest { call, annotations, view, reason, depth, asker: asker.clone() };
+        let (reason, choices) = (ruling.reason.clone(), ruling.choices.as_deref());
+        let request =
+            ApprovalRequest { call, annotations, view, reason, depth, asker: asker.clone(), choices };
         // While somebody is asked the call can be cancelled like any other.
         let waiting = ToolContext::new(
             run.host()?,
@@ -178,12 +189,23 @@ impl Approvals {
         for approver in &self.approvers {
             let deadline = run.limits.waiting_deadline()?;
             let deciding = approver.decide(&request);
-            match run.unless_stopped(waiting.cancel_token(), deadline, deciding).await? {
+            let decision = run.unless_stopped(waiting.cancel_token(), deadline, deciding).await?;
+            // What the policy does not offer lets no call run, whoever answers it.
+            let runs = match decision {
+                Decision::Approve => Some(Choice::Approve),
+                Decision::Modify { .. } => Some(Choice::Modify),
+                Decision::Reject { .. } | Decision::Escalate | Decision::Terminate { .. } => None,
+            };
+            if runs.is_some_and(|choice| !request.offers(choice)) {
+                let reason = format!("the policy does not offer to {} this call", decision.as_str());
+                return Ok(Some((approver.name(), Decision::reject(reason), None)));
+            }
+            match decision {
                 Decision::Escalate => record(run, span, approver.name(), "escalate", None, None)?,
-                decision => return Ok((approver.name(), decision, None)),
+                decision => return Ok(Some((approver.name(), decision, None))),
             }
         }
-        Ok(("policy", Decision::reject(NOBODY_LEFT), None))
+        Ok(None)
     }
 }
 

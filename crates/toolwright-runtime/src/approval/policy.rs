@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_core::{Fingerprint, ToolCall, ToolSettings, ToolSpec};
+use toolwright_core::{Choice, Fingerprint, ToolCall, ToolSettings, ToolSpec};
 
 use super::matching::real_name;
 use super::naming::split;
 use super::rule::{CompiledRule, Rule, RuleDecision};
 
-/// Rules about calls. The strictest matching rule wins; a call no rule matches is asked about.
+/// Rules about calls. The strictest matching rule wins; a call no rule matches is asked about. In an `approvers:` file the
+/// first that does not pass a call on decides, and a call that none decides about is refused.
 #[derive(Debug)]
 pub struct Policy {
     /// Identifies the policy in envelopes: a name, or a hash of its rules.
@@ -31,6 +32,9 @@ enum Order {
     First,
 }
 
+/// A rule, and the only answers that whoever is asked may give.
+type Offering = (Rule, Option<Arc<[Choice]>>);
+
 /// What a policy says about one call.
 #[derive(Debug)]
 pub(super) struct Ruling {
@@ -38,22 +42,34 @@ pub(super) struct Ruling {
     pub(super) reason: Option<String>,
     /// The arguments of all matching `modify` rules; where two name the same one, the first does.
     pub(super) set: Map<String, Value>,
+    /// The only answers that are offered to whoever is asked.
+    pub(super) choices: Option<Arc<[Choice]>>,
+    /// The rule that decides when everybody who is asked passes the call on, in an `approvers:` list.
+    pub(super) next: Option<usize>,
 }
 
 impl Policy {
     /// A policy from rules. Their examples are tried; all problems are reported.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Result<Self, PolicyError> {
-        Self::build(rules.into_iter().map(Ok), Order::Strictest)
+        Self::build(rules.into_iter().map(|rule| Ok((rule, None))), Order::Strictest)
     }
 
     fn build(
-        rules: impl IntoIterator<Item = Result<Rule, String>>,
+        rules: impl IntoIterator<Item = Result<Offering, String>>,
         order: Order,
     ) -> Result<Self, PolicyError> {
         let (mut compiled, mut problems, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, rule) in rules.into_iter().enumerate() {
-            told.extend(rule.as_ref().ok().and_then(|rule| serde_json::to_value(rule).ok()));
-            match rule.and_then(CompiledRule::new) {
+        for (index, read) in rules.into_iter().enumerate() {
+            if let Ok((rule, choices)) = &read {
+                told.extend(serde_json::to_value(rule));
+                told.extend(choices.as_deref().map(serde_json::to_value).transpose().ok().flatten());
+            }
+            let compile = |(rule, choices)| {
+                let mut rule = CompiledRule::new(rule)?;
+                rule.choices = choices;
+                Ok(rule)
+            };
+            match read.and_then(compile) {
                 Ok(rule) => compiled.push(rule),
                 Err(problem) => problems.push(format!("rule {}: {problem}", index + 1)),
             }
@@ -77,7 +93,10 @@ impl Policy {
         let one = |problem: String| PolicyError { problems: vec![problem] };
         match value {
             Value::Array(rules) => {
-                let read = |rule| serde_json::from_value::<Rule>(rule).map_err(|error| error.to_string());
+                let read = |rule| match serde_json::from_value::<Rule>(rule) {
+                    Ok(rule) => Ok((rule, None)),
+                    Err(error) => Err(error.to_string()),
+                };
                 Self::build(rules.into_iter().map(read), Order::Strictest)
             }
             Value::Object(map) if map.contains_key("approvers") => {
@@ -123,9 +142,22 @@ impl Policy {
     }
 
     pub(super) fn rule_on(&self, call: &ToolCall, spec: &ToolSpec, settings: &ToolSettings) -> Ruling {
+        self.rule_from(0, call, spec, settings)
+    }
+
+    /// The ruling of the rules from this one on.
+    pub(super) fn rule_from(
+        &self,
+        first: usize,
+        call: &ToolCall,
+        spec: &ToolSpec,
+        settings: &ToolSettings,
+    ) -> Ruling {
         let mut deciding: Option<&Rule> = None;
-        let mut set = Map::new();
-        for CompiledRule { rule, .. } in self.rules.iter().filter(|rule| rule.matches(call, spec, settings)) {
+        let (mut set, mut choices, mut next) = (Map::new(), None, None);
+        let rules = self.rules.iter().enumerate().skip(first);
+        for (index, compiled) in rules.filter(|(_, rule)| rule.matches(call, spec, settings)) {
+            let rule = &compiled.rule;
             // Of equally strict rules the first one gives the reason.
             if deciding.is_none_or(|best| rule.decision > best.decision) {
                 deciding = Some(rule);
@@ -135,21 +167,27 @@ impl Policy {
                     .or_insert_with(|| value.clone());
             }
             if self.order == Order::First {
+                choices.clone_from(&compiled.choices);
+                next = Some(index + 1);
                 break;
             }
         }
         match deciding {
-            Some(rule) => Ruling { decision: rule.decision, reason: rule.reason.clone(), set },
+            Some(rule) => Ruling { decision: rule.decision, reason: rule.reason.clone(), set, choices, next },
             None if self.trusts_settings
                 && (settings.delegates || settings.require_confirmation == Some(false)) =>
             {
-                Ruling { decision: RuleDecision::Approve, reason: None, set }
+                Ruling { decision: RuleDecision::Approve, reason: None, set, choices, next }
             }
-            None => Ruling {
-                decision: RuleDecision::Ask,
-                reason: Some("no rule is about this call".to_owned()),
-                set,
-            },
+            None => {
+                let (decision, reason) = match self.order {
+                    Order::Strictest => (RuleDecision::Ask, "no rule is about this call"),
+                    Order::First => {
+                        (RuleDecision::Reject, "no approver of the policy decides about this call")
+                    }
+                };
+                Ruling { decision, reason: Some(reason.to_owned()), set, choices, next }
+            }
         }
     }
 }
@@ -171,13 +209,16 @@ struct ApproverEntry {
     #[serde(default)]
     params: Map<String, Value>,
     #[serde(default)]
-    #[expect(dead_code, reason = "who may be asked what is the terminal's business; the key is accepted")]
     choices: Option<Value>,
 }
 
 impl ApproverEntry {
-    /// The rule, or none when the entry only passes the question on.
-    fn into_rule(self) -> Result<Option<Rule>, String> {
+    /// The rule and what is offered to whoever is asked, or none when the entry only passes the question on.
+    fn into_rule(self) -> Result<Option<Offering>, String> {
+        let choices = match self.choices.or_else(|| self.params.get("choices").cloned()) {
+            Some(_) if self.name == "auto" => return Err("`choices` only go with `human`".to_owned()),
+            choices => choices.map(read_choices).transpose()?,
+        };
         let given = self
             .decision
             .map(Ok)
@@ -214,8 +255,20 @@ impl ApproverEntry {
                 }
             }));
         }
-        Ok(Some(Rule { decision, ..Rule::about(patterns) }))
+        Ok(Some((Rule { decision, ..Rule::about(patterns) }, choices)))
     }
+}
+
+/// The `choices` of a human approver. Where nobody can edit arguments `modify` is not offered, so it never stands alone.
+fn read_choices(choices: Value) -> Result<Arc<[Choice]>, String> {
+    let choices: Vec<Choice> =
+        serde_json::from_value(choices).map_err(|error| format!("`choices`: {error}"))?;
+    if choices.iter().all(|choice| *choice == Choice::Modify) {
+        return Err(
+            "`choices` needs at least one of `approve`, `reject`, `terminate` and `escalate`".to_owned()
+        );
+    }
+    Ok(choices.into())
 }
 
 /// Why a policy cannot be used: every problem, with the number of its rule.
@@ -296,10 +349,10 @@ mod tests {
         assert_eq!(decide(rules, "pay", pay("evil", 1.0)), RuleDecision::Ask);
         let file = |tools: &str| format!("approvers: [{{name: auto, tools: {tools}, decision: approve}}]");
         assert_eq!(decide(&file("'add,'"), "add", json!({})), RuleDecision::Approve);
-        assert_eq!(decide(&file("'add,'"), "pay", json!({})), RuleDecision::Ask);
+        assert_eq!(decide(&file("'add,'"), "pay", json!({})), RuleDecision::Reject);
         let whole = file(r#"["pay(to='me', amount=1.0"]"#);
         assert_eq!(decide(&whole, "pay", pay("me", 1.0)), RuleDecision::Approve);
-        assert_eq!(decide(&whole, "pay", pay("me", 1e6)), RuleDecision::Ask);
+        assert_eq!(decide(&whole, "pay", pay("me", 1e6)), RuleDecision::Reject);
         for wrong in ["'add,'", "''", "['!']", "[]", "\"pay(x=1), add\""] {
             assert!(
                 Policy::from_yaml(&format!("- {{tools: {wrong}, decision: approve}}")).is_err(),
@@ -388,6 +441,35 @@ mod tests {
         let human = "approvers:\n- {name: human, tools: [bash, python]}\n- {name: auto, tools: '*'}\n";
         assert_eq!(decide(human, "bash", json!({})), RuleDecision::Ask);
         assert!(Policy::from_yaml("approvers: [{name: robot, tools: '*'}]").is_err());
+        let passed_on = "approvers: [{name: auto, tools: add, decision: escalate}]";
+        for name in ["add", "sub"] {
+            assert_eq!(decide(passed_on, name, json!({})), RuleDecision::Reject);
+        }
+    }
+
+    #[test]
+    fn the_choices_of_a_person_are_read() {
+        let file = |entry: &str| Policy::from_yaml(&format!("approvers: [{{tools: '*', {entry}}}]"));
+        let call = ToolCall::new("1", "t", json!({}));
+        for entry in [
+            "name: human, choices: [approve, escalate]",
+            "name: human, params: {choices: [approve, escalate]}",
+        ] {
+            let policy = file(entry).unwrap();
+            let ruling = policy.rule_on(&call, &ToolSpec::new("t", "d"), &ToolSettings::default());
+            assert_eq!(ruling.choices.as_deref(), Some([Choice::Approve, Choice::Escalate].as_slice()));
+            assert_ne!(policy.id, file("name: human").unwrap().id);
+        }
+        for (wrong, told) in [
+            ("name: human, choices: [frobnicate]", "rule 1: `choices`: unknown variant `frobnicate`"),
+            ("name: human, choices: approve", "rule 1: `choices`: invalid type"),
+            ("name: human, choices: []", "needs at least one of"),
+            ("name: human, choices: [modify]", "needs at least one of"),
+            ("name: auto, choices: [approve]", "only go with `human`"),
+        ] {
+            let error = file(wrong).unwrap_err().to_string();
+            assert!(error.contains(told), "{wrong}: {error}");
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! One rule of a policy: which calls it is about, what it decides, and examples that prove it means what it says.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize, de::Error as _};
 use serde_json::{Map, Value};
-use toolwright_core::{ToolCall, ToolSettings, ToolSpec};
+use toolwright_core::{Choice, ToolCall, ToolSettings, ToolSpec};
 
 use super::call_text::call_text;
 use super::matching::{Aliases, Match, meant};
@@ -135,6 +137,8 @@ pub(super) struct CompiledRule {
     pub(super) naming: Naming,
     when: Vec<(String, Match)>,
     pub(super) rule: Rule,
+    /// The only answers that whoever is asked may give, where the policy names them.
+    pub(super) choices: Option<Arc<[Choice]>>,
 }
 
 impl CompiledRule {
@@ -152,7 +156,7 @@ impl CompiledRule {
             Ok((name.clone(), pattern))
         });
         let when = when.collect::<Result<_, String>>()?;
-        let compiled = CompiledRule { naming, when, rule };
+        let compiled = CompiledRule { naming, when, rule, choices: None };
         compiled.try_examples()?;
         Ok(compiled)
     }

@@ -139,6 +139,47 @@ async fn people_are_asked_and_nobody_means_no() {
     assert_eq!(decisions(&ears), [pair("human", "escalate"), pair("policy", "reject")].concat());
 }
 
+/// As in Inspect: the entries of an `approvers:` file are gone through until one decides, and the end of them is no.
+#[tokio::test]
+async fn an_approvers_file_ends_in_a_refusal() {
+    let human = "{name: human, tools: add, choices: [approve, escalate]}";
+    let auto = |decision: &str| format!("{{name: auto, tools: '*', decision: {decision}}}");
+    let file = |entries: &[&str]| format!("approvers: [{}]", entries.join(", "));
+    let check =
+        async |policy: String, says: Decision, wanted: Result<&str, &str>, decided: &[(&str, &str)]| {
+            let arguments = json!({"x": 1, "y": 2});
+            let (result, ears, _) = sum(&policy, Some(Person::who_says(says)), arguments).await;
+            let result = result.unwrap();
+            let outcome = match &result.error {
+                None => Ok(result.to_text()),
+                Some(error) => Err(error.message.clone()),
+            };
+            assert_eq!(outcome, wanted.map(str::to_owned).map_err(str::to_owned), "{policy}");
+            let decided: Vec<_> = decided.iter().flat_map(|(who, what)| pair(who, what)).collect();
+            assert_eq!(decisions(&ears), decided, "{policy}");
+        };
+    let none = Err("no approver of the policy decides about this call");
+    let refused = ("policy", "reject");
+    // Nobody is asked where no entry is about the call, or all pass it on.
+    check(file(&["{name: human, tools: other}"]), Decision::Approve, none, &[refused]).await;
+    check(file(&[&auto("escalate")]), Decision::Approve, none, &[refused]).await;
+    check(file(&[]), Decision::Approve, none, &[refused]).await;
+    // A person may pass it on to the next entry.
+    let passed = ("human", "escalate");
+    check(file(&[human]), Decision::Escalate, none, &[passed, refused]).await;
+    let on = file(&[human, &auto("escalate"), &auto("approve")]);
+    check(on.clone(), Decision::Escalate, Ok("3"), &[passed, ("policy", "approve")]).await;
+    let off = file(&[human, &auto("reject")]);
+    let reason = Err("the policy does not allow this call");
+    check(off, Decision::Escalate, reason, &[passed, refused]).await;
+    check(on, Decision::Approve, Ok("3"), &[("human", "approve")]).await;
+    // What is not offered lets nothing run.
+    let mild = file(&["{name: human, tools: add, choices: [reject]}", &auto("approve")]);
+    let reason = Err("the policy does not offer to approve this call");
+    check(mild.clone(), Decision::Approve, reason, &[("human", "reject")]).await;
+    check(mild, Decision::reject("no"), Err("no"), &[("human", "reject")]).await;
+}
+
 #[tokio::test]
 async fn a_call_that_one_approver_passes_on_is_decided_by_the_next() {
     let junior = Person::who_says(Decision::Escalate);
