@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use toolwright::data::DataTools;
 use toolwright::file::{self, Importer};
@@ -13,7 +14,7 @@ use toolwright::{Limits, Policy, RunBuilder, ToolError};
 use crate::answers::Later;
 use crate::prompt::Terminal;
 use crate::report::Usage;
-use crate::{commands, models, prompt, report, tokens, toolbox, unset};
+use crate::{commands, models, prompt, report, tokens, toolbox, trust, unset};
 
 /// Where approved definitions of the tools of MCP servers are kept.
 const LOCK: &str = "tools.lock";
@@ -28,7 +29,16 @@ pub fn default() -> Option<PathBuf> {
     if there {
         eprintln!("using {DEFAULT}, which is here");
     }
-    there.then_some(path)
+    there.then(|| found(path))
+}
+
+/// True once the file that is used was found, and not named.
+static FOUND: AtomicBool = AtomicBool::new(false);
+
+/// Notes that a file was not named by the person: a stranger may have put it there, so its servers wait for the person's word.
+pub fn found(path: PathBuf) -> PathBuf {
+    FOUND.store(true, Ordering::Relaxed);
+    path
 }
 
 /// The default file, when there is one here that says something about a sandbox or limits: that holds for built-in tools too.
@@ -71,6 +81,19 @@ pub fn open(path: &Path) -> anyhow::Result<Loaded> {
 
 /// The same, with more to lend to the file.
 pub fn open_with(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
+    let loaded = read(path, lend)?;
+    for warning in loaded.problems() {
+        eprintln!("{}\n", prompt::printable(&warning.render()));
+    }
+    Ok(loaded)
+}
+
+/// Loads a file for what it says beside its tools. Nothing is started.
+pub fn open_sections(path: &Path) -> anyhow::Result<Loaded> {
+    read(path, Host::offline)
+}
+
+fn read(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
     exists(path)?;
     let later = Later::default();
     let host = models::lend(host(path, MissingEnv::Error, later.clone())?, later.models.clone());
@@ -79,9 +102,6 @@ pub fn open_with(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result
     let _ = later.models.set(models::named(Some(&loaded))?);
     if let Some(section) = loaded.section("policy") {
         let _ = later.policy.set(section.value.clone());
-    }
-    for warning in loaded.problems() {
-        eprintln!("{}\n", prompt::printable(&warning.render()));
     }
     Ok(loaded)
 }
@@ -167,7 +187,14 @@ pub fn wrong(error: ToolError) -> Usage {
 
 /// Finds what the file at `path` imports: other systems' names, tools that look things up, MCP servers as they were approved.
 fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
-    Importer::new()
+    let importer = match FOUND.load(Ordering::Relaxed) {
+        false => Importer::new(),
+        true => {
+            let file = path.to_path_buf();
+            Importer::new().allow(move |name, server| trust::allowed(&file, name, server))
+        }
+    };
+    importer
         .data(data)
         .answers(move |server| later.answers(server.trust().sampling.as_deref()))
         // Whoever started us without a terminal, as MCP clients do, cannot be asked.

@@ -26,6 +26,7 @@ mod sandboxes;
 mod saved;
 mod tokens;
 mod toolbox;
+mod trust;
 mod unset;
 mod version;
 mod view;

@@ -86,6 +86,20 @@ fn ask(question: &str, offered: &[Key]) -> Decision {
     }
 }
 
+/// Shows something and asks until the answer is yes or no; `None` when nobody answers. Only inside [`keyboard::ask`].
+pub fn yes_or_no(shown: &str, choices: &str) -> Option<bool> {
+    let _turn = turn();
+    let columns = lines::columns(&std::io::stderr()).unwrap_or(usize::MAX / 2);
+    eprint!("{}", lines::wrapped(shown, columns, 4));
+    loop {
+        match line(choices)?.to_lowercase().as_str() {
+            "y" | "yes" => return Some(true),
+            "n" | "no" => return Some(false),
+            _ => {}
+        }
+    }
+}
+
 impl Elicitor for Terminal {
     fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
         let request = request.clone();

@@ -191,18 +191,18 @@ impl Builder<'_> {
             return None;
         }
         let tools = match &self.host.imports {
-            Some(imports) => imports.server(name, server).map_err(|error| error.to_string()),
-            None => Err("this program connects to no servers".to_owned()),
+            Some(imports) => imports.server(name, server),
+            None => Err(ToolError::new("this program connects to no servers")),
         };
         let tools = match tools {
             Ok(ServerTools { tools, left_out }) => {
                 self.left_out.insert(name.to_owned(), left_out);
                 Some(tools)
             }
-            Err(problem) => {
+            Err(error) => {
                 let severity = if server.trust().required { Severity::Error } else { Severity::Warning };
-                let message = format!("the tools of MCP server `{name}` cannot be had: {problem}");
-                self.problems.add(severity, place, message, None);
+                let message = format!("the tools of MCP server `{name}` cannot be had: {error}");
+                self.problems.add(severity, place, message, error.hint_text().map(str::to_owned));
                 None
             }
         };

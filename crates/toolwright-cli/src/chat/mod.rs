@@ -179,7 +179,7 @@ fn sources(what: &mut Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)
     let session = Session::load(path)?;
     let own = what.file.clone().filter(|_| named.is_none());
     let script = session.script_name.as_ref().map(PathBuf::from).filter(|path| path.exists());
-    let file = match own.or(script) {
+    let file = match own.or_else(|| script.map(files::found)) {
         Some(file) => Some(file),
         None => models::file_for(what.model.as_deref(), None)?,
     };

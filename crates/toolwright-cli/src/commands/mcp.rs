@@ -1,9 +1,8 @@
 //! `toolwright mcp`: look at, call and lock the tools of an MCP server.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::mcp::{
@@ -27,9 +26,9 @@ pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
 }
 
 async fn list(what: McpList, json: bool) -> anyhow::Result<()> {
-    let (server, said) = server(&what.target).await?;
+    let server = server(&what.target).await?;
     let server = server.build();
-    let tools = started(&server, &what.target, &said).await?;
+    let tools = started(&server, &what.target).await?;
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{}", serde_json::to_string(&tools.specs())?)?;
@@ -48,9 +47,9 @@ async fn list(what: McpList, json: bool) -> anyhow::Result<()> {
 
 async fn call_tool(what: McpCall, json: bool) -> anyhow::Result<()> {
     let arguments = call::arguments(what.args.as_deref(), &what.arguments)?;
-    let (server, said) = server(&what.target).await?;
+    let server = server(&what.target).await?;
     let server = server.timeout(what.timeout).build();
-    let tools = started(&server, &what.target, &said).await?;
+    let tools = started(&server, &what.target).await?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
     let mut builder = Run::builder(Toolset::new()).source(server.clone()).max_output(0);
     if !json {
@@ -80,9 +79,9 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
         true => LockFile::load(&what.file).map_err(report::unusable)?,
         false => LockFile::default(),
     };
-    let (server, said) = server(&what.target).await?;
+    let server = server(&what.target).await?;
     let server = server.build();
-    started(&server, &what.target, &said).await?;
+    started(&server, &what.target).await?;
     let now = server.lock().await.map_err(|error| anyhow::anyhow!("{error}"))?;
     server.stop().await;
     let before = file.servers.get(&what.name).cloned().unwrap_or_default();
@@ -133,33 +132,7 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a server wrote for people last.
-#[derive(Clone, Default)]
-struct Said(Arc<Mutex<VecDeque<String>>>);
-
-impl Said {
-    const LINES: usize = 10;
-
-    fn add(&self, line: &str) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.back().is_some_and(|last| *last == toolwright::text::clip(line, 500)) {
-            return;
-        }
-        if lines.len() >= Self::LINES {
-            lines.pop_front();
-        }
-        lines.push_back(toolwright::text::clip(line, 500));
-    }
-
-    /// The lines, without the one that only repeats why it failed.
-    fn lines(&self, why: &str) -> String {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = lines.iter().filter(|line| !line.ends_with(why));
-        lines.map(|line| format!("\n    {}", printable(line))).collect()
-    }
-}
-
-async fn server(target: &McpTarget) -> anyhow::Result<(McpServerBuilder, Said)> {
+async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
     let builder = match &target.url {
         Some(url) => McpServer::builder(url.as_str(), address(url, target)?),
         None => process(target).await?,
@@ -172,15 +145,10 @@ async fn server(target: &McpTarget) -> anyhow::Result<(McpServerBuilder, Said)> 
         }
         None => builder,
     };
-    let said = Said::default();
-    let (verbose, kept) = (target.verbose, said.clone());
-    let builder = builder.on_log(move |line| {
-        if verbose {
-            eprintln!("{}", printable(line));
-        }
-        kept.add(line);
-    });
-    Ok((builder, said))
+    Ok(match target.verbose {
+        true => builder.on_log(|line| eprintln!("{}", printable(line))),
+        false => builder,
+    })
 }
 
 /// A server with an address.
@@ -248,9 +216,10 @@ async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
 }
 
 /// The tools of a server that must start.
-async fn started(server: &McpServer, target: &McpTarget, said: &Said) -> anyhow::Result<Toolset> {
+async fn started(server: &McpServer, target: &McpTarget) -> anyhow::Result<Toolset> {
     let tools = server.tools().await?;
-    let ServerStatus::Failed { why } = server.state().status else { return Ok(tools) };
+    let state = server.state();
+    let ServerStatus::Failed { why } = state.status else { return Ok(tools) };
     let mut error = ErrorInfo { kind: ErrorKind::Unknown, message: printable(&why), hint: None };
     error.hint = Some(match (&target.url, target.command.first()) {
         (Some(url), _) => {
@@ -272,16 +241,11 @@ async fn started(server: &McpServer, target: &McpTarget, said: &Said) -> anyhow:
         (None, Some(program)) if why.contains("cannot start") => {
             format!("is `{program}` installed, and on the PATH or named by its whole path?")
         }
-        _ => {
-            let lines = said.lines(&why);
-            match lines.is_empty() {
-                true => {
-                    "it wrote nothing on stderr; try the command by itself: an MCP server waits for input"
-                        .to_owned()
-                }
-                false => format!("what it wrote last:{lines}"),
-            }
-        }
+        _ => match state.said.is_empty() {
+            true => "it wrote nothing on stderr; try the command by itself: an MCP server waits for input"
+                .to_owned(),
+            false => format!("what it wrote last:\n    {}", state.said.join("\n    ")),
+        },
     });
     Err(Failed(error).into())
 }

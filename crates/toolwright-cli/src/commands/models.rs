@@ -20,7 +20,7 @@ struct Found {
 
 pub fn run(what: Models, json: bool) -> anyhow::Result<()> {
     let file = what.file.or(what.also_file).or_else(files::default);
-    let loaded = file.as_deref().map(files::open).transpose()?;
+    let loaded = file.as_deref().map(files::open_sections).transpose()?;
     let named = models::named(loaded.as_ref())?;
     let mut found = Vec::new();
     for (name, config) in &named {

@@ -5,7 +5,7 @@
 //! calls, so they are run again, with the calls they make answered from the record. The replay is recorded too, in a
 //! file of its own that is compared and removed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -77,8 +77,9 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
     };
     let mut remarks = Vec::new();
     let recorded = labels.get("file").map(PathBuf::from);
-    let file: Option<&Path> = what.file.as_deref().or(recorded.as_deref().filter(|path| path.exists()));
-    let loaded = file.map(files::open).transpose()?;
+    let recorded = || recorded.filter(|path| path.exists()).map(files::found);
+    let file = what.file.clone().or_else(recorded);
+    let loaded = file.as_deref().map(files::open).transpose()?;
     let mut tools = toolbox::all()?;
     let mut flows = Vec::new();
     if let Some(loaded) = &loaded {

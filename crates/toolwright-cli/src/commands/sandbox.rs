@@ -12,7 +12,7 @@ use crate::{files, sandboxes};
 
 pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
     let SandboxWhat::Explain { file, sandbox } = &what.what;
-    let loaded = file.as_deref().map(files::open).transpose()?;
+    let loaded = file.as_deref().map(files::open_sections).transpose()?;
     let explanation = explanation(&sandboxes::of(sandbox, loaded.as_ref())?).await?;
     let mut out = std::io::stdout().lock();
     if json {

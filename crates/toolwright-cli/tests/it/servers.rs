@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::show_in;
+use crate::terminal::Terminal;
 
 const US: &str = env!("CARGO_BIN_EXE_toolwright");
 
@@ -190,4 +191,87 @@ fn the_toolkit_of_files_has_all_seven() {
         assert!(shown.contains(&format!("f_{name} ")), "{shown}");
     }
     assert!(!shown.contains("grep"), "{shown}");
+}
+
+/// A folder as a stranger may have made it: its server leaves a mark when it is started.
+fn strange() -> (tempfile::TempDir, String) {
+    let script = format!("touch started; exec '{US}' serve");
+    let folder = folder("/bin/sh", &["-c", &script], "tools: [{import_tools: 'mcp:demo', prefix: ''}]\n");
+    let replies = "- {text: Hi.}\n";
+    std::fs::write(folder.path().join("replies.yaml"), replies).unwrap();
+    (folder, script)
+}
+
+#[test]
+fn servers_of_a_file_that_was_only_found_are_not_started_where_nobody_can_be_asked() {
+    let (folder, script) = strange();
+    let started = folder.path().join("started");
+    let ask = ["ask", "hi", "--model", "scripted/replies.yaml", "--no-record"];
+    for args in
+        [&["tools"][..], &ask, &["call", "nothing_built_in"], &["chat", "--model", "scripted/replies.yaml"]]
+    {
+        let shown = show_in(folder.path(), args, "");
+        assert!(shown.ends_with("--- exit 2\n"), "{shown}");
+        // The exact command, as a shell would read it.
+        let command = format!("/bin/sh -c '{}'", script.replace('\'', "'\\''"));
+        assert!(
+            shown.contains(&command) && shown.contains("-f toolwright.yaml says that you trust"),
+            "{shown}"
+        );
+        assert!(!started.exists(), "{args:?} started the server");
+    }
+    // Models and sandboxes are looked up without the servers.
+    for args in
+        [&["models"][..], &["models", "toolwright.yaml"], &["sandbox", "explain", "-f", "toolwright.yaml"]]
+    {
+        let shown = show_in(folder.path(), args, "");
+        assert!(!shown.contains("was not started") && !shown.ends_with("exit 2\n"), "{shown}");
+        assert!(!started.exists(), "{args:?} started the server");
+    }
+    let shown = show_in(folder.path(), &["tools", "-f", "toolwright.yaml"], "");
+    assert!(shown.contains("\nadd ") && started.exists(), "{shown}");
+}
+
+#[test]
+fn a_person_allows_the_servers_of_a_found_file_once() {
+    let (folder, _) = strange();
+    let started = folder.path().join("started");
+    let answer = |word: &str| {
+        let mut terminal = Terminal::start(folder.path(), &["tools", "add"], 200, 30, &[]);
+        terminal.wait("touch started; exec");
+        terminal.wait("Allow it, here and from now on?");
+        terminal.send(&format!("{word}\r"));
+        terminal.end()
+    };
+    assert_eq!((answer("n"), started.exists()), (2, false));
+    assert_eq!((answer("y"), started.exists()), (0, true));
+    let kept = folder.path().join(".local/share/toolwright/allowed-servers.json");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("touch started"));
+    // Not asked again, here; another command is another question.
+    let again = Terminal::start(folder.path(), &["tools", "add"], 200, 30, &[]).end();
+    assert_eq!(again, 0);
+    let file = folder.path().join("toolwright.yaml");
+    let text = std::fs::read_to_string(&file).unwrap().replace("touch started", "touch  started");
+    std::fs::write(&file, text).unwrap();
+    let mut changed = Terminal::start(folder.path(), &["tools", "add"], 200, 30, &[]);
+    changed.wait("Allow it, here and from now on?");
+    changed.send("n\r");
+    assert_eq!(changed.end(), 2);
+}
+
+#[test]
+fn what_a_server_of_a_file_wrote_before_it_ended_is_told() {
+    let script = "echo 'no database at /srv/db' >&2; exit 3";
+    let folder = folder("/bin/sh", &["-c", script], "tools: [{import_tools: 'mcp:demo', prefix: ''}]\n");
+    for args in
+        [&["tools", "toolwright.yaml"][..], &["check", "--start-servers"], &["serve", "toolwright.yaml"]]
+    {
+        let shown = show(folder.path(), args);
+        assert!(shown.contains("hint: what it wrote last:\n    no database at /srv/db"), "{shown}");
+    }
 }

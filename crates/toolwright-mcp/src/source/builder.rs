@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolwright_core::Patterns;
 
-use super::{Inner, McpServer, Seen};
+use super::{Inner, McpServer, Said, Seen};
 use crate::client::{Answers, ClientOptions, OnLog, Target};
 use crate::lock::LockedServer;
 
@@ -148,12 +148,21 @@ impl McpServerBuilder {
     }
 
     /// The server; nothing is started yet.
-    pub fn build(self) -> McpServer {
+    pub fn build(mut self) -> McpServer {
         let (pins, strict_lock, pinned) = match self.pinning {
             Pinning::FirstSeen => (LockedServer::default(), false, true),
             Pinning::Locked(lock) => (lock, true, true),
             Pinning::Off => (LockedServer::default(), false, false),
         };
+        let said = Said::default();
+        let (kept, told) = (said.clone(), self.options.on_log.take());
+        let on_log = told.clone();
+        self.options.on_log = Some(Arc::new(move |line| {
+            kept.add(line);
+            if let Some(told) = &told {
+                told(line);
+            }
+        }));
         let inner = Inner {
             name: self.name,
             target: self.target,
@@ -168,6 +177,8 @@ impl McpServerBuilder {
             trusted: self.trusted,
             reading: self.reading,
             first_pause: self.first_pause,
+            on_log,
+            said,
             live: tokio::sync::Mutex::default(),
             seen: Mutex::new(Seen { pins, ..Seen::default() }),
         };

@@ -6,6 +6,7 @@
 
 mod builder;
 mod reading;
+mod said;
 mod tool;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +19,9 @@ use toolwright_core::{BoxFuture, Patterns, Tool as _, ToolError, ToolSource, Too
 
 pub use self::builder::{DEFAULT_CALL_TIMEOUT, McpServerBuilder, Pinning};
 
+use self::said::Said;
 use self::tool::McpTool;
-use crate::client::{Client, ClientOptions, Listing, Target};
+use crate::client::{Client, ClientOptions, Listing, OnLog, Target};
 use crate::error::McpError;
 use crate::lock::{Identity, LockedServer, Suspension, fingerprint};
 use crate::protocol::ToolDefinition;
@@ -66,6 +68,8 @@ struct Inner {
     trusted: bool,
     reading: bool,
     first_pause: Duration,
+    on_log: Option<OnLog>,
+    said: Said,
     /// Held while a server is started or listed, so that this happens once.
     live: tokio::sync::Mutex<Live>,
     seen: Mutex<Seen>,
@@ -129,6 +133,8 @@ pub struct ServerState {
     pub suspended: Vec<Suspension>,
     /// The tools that cannot be used, and why.
     pub left_out: Vec<(String, String)>,
+    /// What it wrote for people last, line by line: a few short lines.
+    pub said: Vec<String>,
 }
 
 impl McpServer {
@@ -160,6 +166,7 @@ impl McpServer {
                 .collect(),
             suspended: seen.suspended.clone(),
             left_out: seen.left_out.clone(),
+            said: self.inner.said.lines(),
         }
     }
 
@@ -351,7 +358,7 @@ impl Inner {
         drop(seen);
         drop(gone);
         // Whoever is told may want to look at the state.
-        if let Some(on_log) = &self.options.on_log {
+        if let Some(on_log) = &self.on_log {
             on_log(&told);
         }
     }

@@ -43,6 +43,8 @@ pub struct Importer {
     locks: Vec<PathBuf>,
     #[cfg(feature = "mcp")]
     on_suspended: Option<OnSuspended>,
+    #[cfg(feature = "mcp")]
+    allowed: Option<Allowed>,
 }
 
 /// Who answers a server of a file.
@@ -56,6 +58,10 @@ type TokensFor = Arc<dyn Fn() -> OAuthOptions + Send + Sync>;
 /// Is told the name of a server, which of its tools is not what was approved, and the lock that says so.
 #[cfg(feature = "mcp")]
 type OnSuspended = Arc<dyn Fn(&str, &Suspension, &Path) + Send + Sync>;
+
+/// Whether a server of a file, with its name, may be started or reached.
+#[cfg(feature = "mcp")]
+type Allowed = Arc<dyn Fn(&str, &Server) -> Result<(), ToolError> + Send + Sync>;
 
 impl Importer {
     /// An importer that lends nothing of its own: servers get no answers, and tools that look things up are not known.
@@ -104,6 +110,18 @@ impl Importer {
         self.on_suspended = Some(Arc::new(told));
         self
     }
+
+    /// Is asked before a server is started or reached; the error says why it is not. Without this, all of them are: whoever
+    /// loads a file trusts the commands in it.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn allow(
+        mut self,
+        allowed: impl Fn(&str, &Server) -> Result<(), ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        self.allowed = Some(Arc::new(allowed));
+        self
+    }
 }
 
 impl std::fmt::Debug for Importer {
@@ -137,6 +155,9 @@ impl Imports for Importer {
     /// Starts or reaches the server and lists its tools. It ends with the last of them.
     #[cfg(feature = "mcp")]
     fn server(&self, name: &str, server: &Server) -> Result<ServerTools, ToolError> {
+        if let Some(allowed) = &self.allowed {
+            allowed(name, server)?;
+        }
         let answers = self.answers.as_ref().map(|answers| answers(server)).unwrap_or_default();
         let mut builder = McpServer::builder(name, target(server, self.oauth.as_ref())?).answers(answers);
         let locked = locked(&self.locks, name)?;
@@ -151,7 +172,11 @@ impl Imports for Importer {
             state.suspended.iter().for_each(|suspension| told(name, suspension, path));
         }
         match state.status {
-            ServerStatus::Failed { why } => Err(ToolError::new(why)),
+            ServerStatus::Failed { why } if state.said.is_empty() => Err(ToolError::new(why)),
+            ServerStatus::Failed { why } => {
+                let said = state.said.join("\n    ");
+                Err(ToolError::new(why).hint(format!("what it wrote last:\n    {said}")))
+            }
             ServerStatus::Configured | ServerStatus::Started { .. } => {
                 Ok(ServerTools { tools, left_out: state.left_out })
             }
