@@ -44,9 +44,12 @@ pub const MASKED: [&str; 10] = [
 /// Files of a workspace that other programs on the host run or obey; they stay as they are, even when absent.
 ///
 /// Of a repository that is everything: beside its hooks and settings, git obeys `commondir`, `config.worktree` and the
-/// settings of submodules and worktrees. A folder without a repository in `.git` is taken for one itself, and its `config`
-/// obeyed, once there is a `HEAD` in it; that is protected in such folders alone.
-pub const PROTECTED: [&str; 22] = [
+/// settings of submodules and worktrees. With it go the repository that a `.git` file leads to, the `.git` of submodules, hooks
+/// that `core.hooksPath` names and settings that are included, where these are in a folder that can be written.
+///
+/// A folder without a repository in `.git` is taken for one itself, and its `config` obeyed, once there are `HEAD`, `objects`
+/// and `refs` in it. `HEAD` stands for the one of them that is guarded in such folders: `refs`, if it is not there.
+pub const PROTECTED: [&str; 23] = [
     ".git/",
     "HEAD",
     ".gitconfig",
@@ -71,6 +74,7 @@ pub const PROTECTED: [&str; 22] = [
     ".mcp.json",
     ".toolwright/",
     "toolwright.yaml",
+    "tools.lock",
 ];
 
 /// What a sandbox lets through.

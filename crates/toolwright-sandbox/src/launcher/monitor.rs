@@ -148,7 +148,7 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
     let guards = if off(Layer::MountNamespace) {
         Guards::default()
     } else {
-        Guards::prepare(&plan.writable(), &setup.policy.protect, &plan.mask).map_err(unprotected)?
+        Guards::prepare(&plan.writable(), &setup.policy.protect, &plan.kept()).map_err(unprotected)?
     };
     let (mut groups, more) = Groups::create(&setup.policy.limits);
     missing.extend(more);

@@ -9,8 +9,9 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use super::git;
 use super::view::beneath;
 use crate::policy::Policy;
 use crate::sys::{self, mount};
@@ -51,6 +52,10 @@ pub(crate) struct Writable {
 }
 
 impl Writable {
+    fn open(&self) -> io::Result<OwnedFd> {
+        sys::open_at(None, &sys::c_path(&self.at)?, libc::O_PATH | libc::O_DIRECTORY, 0)
+    }
+
     /// A folder that is where it is shown.
     pub(crate) fn here(path: &Path) -> Writable {
         Writable { at: path.to_owned(), shown: path.to_owned() }
@@ -81,24 +86,27 @@ impl Guards {
         own.into_iter().chain(more).map(Writable::here).collect()
     }
 
-    /// Decides what to guard, making placeholders in the folders. The error says which path cannot be protected. What is
-    /// `masked` is said as the view shows it.
+    /// Decides what to guard, making placeholders in the folders. The error says which path cannot be protected. What must be
+    /// found again where it is, since something is put over it by name, is `kept`, said as the view shows it.
     pub(crate) fn prepare(
         folders: &[Writable],
         protect: &[PathBuf],
-        masked: &[PathBuf],
+        kept: &[PathBuf],
     ) -> Result<Guards, (PathBuf, io::Error)> {
         let mut guards = Guards::default();
-        for Writable { at, shown } in folders {
-            let open = || sys::open_at(None, &sys::c_path(at)?, libc::O_PATH | libc::O_DIRECTORY, 0);
-            for path in protect.iter().filter(|path| is_needed(at, path)) {
-                let added = open().and_then(|root| guards.add(root, shown, path));
-                added.map_err(|error| (shown.join(path), error))?;
-            }
-            for path in masked {
-                let Ok(inside) = path.strip_prefix(shown) else { continue };
-                let pinned = open().and_then(|root| guards.pin(root, shown, inside));
-                pinned.map_err(|error| (path.clone(), error))?;
+        for Needed { within, path, folder } in needed(folders, protect)? {
+            let added = within.open().and_then(|root| guards.add(root, &within.shown, &path, folder));
+            added.map_err(|error| (within.shown.join(path), error))?;
+        }
+        for within in folders {
+            for path in kept {
+                let Some(inside) =
+                    path.strip_prefix(&within.shown).ok().filter(|path| *path != Path::new(""))
+                else {
+                    continue;
+                };
+                let kept = within.open().and_then(|root| guards.keep(root, &within.shown, inside));
+                kept.map_err(|error| (path.clone(), error))?;
             }
         }
         guards.list.sort_by(|a, b| {
@@ -109,29 +117,37 @@ impl Guards {
         Ok(guards)
     }
 
-    /// Pins the folders on the way to something masked. A mask is put on by name: once a folder is renamed, the next sandbox
-    /// would not find what is in it.
-    fn pin(&mut self, root: OwnedFd, shown: &Path, masked: &Path) -> io::Result<()> {
-        match beneath(root.as_fd(), masked) {
-            Ok(_) => {}
-            // What is not there needs no mask. What a link leads to is masked where it is, too.
+    /// Pins the folders on the way: once one is renamed, the next sandbox would not find what is in it. Where there is nothing
+    /// to mask, a placeholder keeps a command from putting a link there.
+    fn keep(&mut self, root: OwnedFd, shown: &Path, path: &Path) -> io::Result<()> {
+        let absent = match beneath(root.as_fd(), path) {
+            Ok(here) => is_placeholder(&sys::stat(here.as_fd())?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            // What a link leads to is masked where it is.
             Err(error)
-                if matches!(
-                    sys::errno(&error),
-                    libc::ENOENT | libc::ENOTDIR | libc::ELOOP | libc::EXDEV | libc::EACCES
-                ) =>
+                if matches!(sys::errno(&error), libc::ENOTDIR | libc::ELOOP | libc::EXDEV | libc::EACCES) =>
             {
                 return Ok(());
             }
             Err(error) => return Err(error),
+        };
+        if absent && path.components().all(|part| matches!(part, Component::Normal(_))) {
+            return match self.add(root, shown, path, false) {
+                // What this user cannot make, its commands cannot.
+                Err(error) if matches!(sys::errno(&error), libc::EACCES | libc::EROFS) => Ok(()),
+                other => other,
+            };
         }
-        let folders = masked.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         self.list.extend(folders.map(|folder| Guard { path: shown.join(folder), pin: true }));
         Ok(())
     }
 
-    fn add(&mut self, root: OwnedFd, shown: &Path, path: &Path) -> io::Result<()> {
-        let wants_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    fn add(&mut self, root: OwnedFd, shown: &Path, path: &Path, wants_folder: bool) -> io::Result<()> {
+        let whole = shown.join(path);
+        if self.list.iter().any(|guard| !guard.pin && whole.starts_with(&guard.path)) {
+            return Ok(());
+        }
         let parts: Vec<&Path> = path.components().map(|part| Path::new(part.as_os_str())).collect();
         let mut parent = root;
         let mut so_far = shown.to_owned();
@@ -169,11 +185,62 @@ impl Guards {
     }
 }
 
-/// Whether a path needs protection in a folder. With a `HEAD` git takes a folder for a repository, unless there is one in
-/// it; beside that one, git could not tell the file from the revision.
-pub(crate) fn is_needed(folder: &Path, path: &Path) -> bool {
+/// A path that needs protection.
+#[derive(Debug)]
+pub(crate) struct Needed<'a> {
+    pub(crate) within: &'a Writable,
+    /// Relative to that folder.
+    pub(crate) path: PathBuf,
+    folder: bool,
+}
+
+/// What needs protection in folders that can be written: what `protect` names in each of them, and what git obeys because of
+/// the repositories there.
+pub(crate) fn needed<'a>(
+    folders: &'a [Writable],
+    protect: &[PathBuf],
+) -> Result<Vec<Needed<'a>>, (PathBuf, io::Error)> {
+    let mut found = Vec::new();
+    for within in folders {
+        for path in protect {
+            let folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+            let path =
+                if path == Path::new("HEAD") { no_repository(&within.at) } else { Some(path.as_path()) };
+            found.extend(path.map(|path| Needed { within, path: path.to_owned(), folder }));
+        }
+    }
+    let of_git: Vec<&Path> =
+        protect.iter().map(PathBuf::as_path).filter(|path| path.starts_with(".git")).collect();
+    for folder in folders {
+        let failed = |error| (folder.shown.join(".git"), error);
+        for one in git::obeyed(&folder.at, &of_git).map_err(failed)? {
+            let inside = |within: &'a Writable| {
+                let path = one.path.strip_prefix(&within.at).ok()?.to_owned();
+                Some(Needed { within, path, folder: one.folder })
+            };
+            let inside = folders.iter().find_map(inside);
+            if inside.as_ref().is_some_and(|needed| needed.path == Path::new("")) {
+                return Err((
+                    one.path,
+                    io::Error::other("git runs what is in it, so none of it could be written"),
+                ));
+            }
+            found.extend(inside);
+        }
+    }
+    Ok(found)
+}
+
+/// The part of a repository whose absence keeps git from taking a folder for one, if there is no repository in its `.git`.
+/// `HEAD` is the last choice: while there is such a file, git cannot tell it from the revision.
+fn no_repository(folder: &Path) -> Option<&'static Path> {
     let own = folder.join(".git");
-    path != Path::new("HEAD") || !(own.is_file() || own.join("HEAD").exists())
+    if own.is_file() || own.join("HEAD").exists() {
+        return None;
+    }
+    let free =
+        |name: &&str| std::fs::symlink_metadata(folder.join(name)).map_or(true, |about| about.is_file());
+    Some(Path::new(["refs", "objects"].into_iter().find(free).unwrap_or("HEAD")))
 }
 
 /// The message for a path that cannot be protected.

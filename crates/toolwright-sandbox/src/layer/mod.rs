@@ -1,6 +1,7 @@
 //! The protections, one file each. The launcher puts them together.
 
 pub(crate) mod cgroup;
+mod git;
 pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod landlock;

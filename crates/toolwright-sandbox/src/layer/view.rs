@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use toolwright_core::{ErrorKind, ToolError};
 
-use super::guard::{Guard, Guards, Writable, is_needed};
+use super::guard::{Guard, Guards, Writable, needed, unprotected};
 use super::identity::{HOME, INSIDE, Identity, NAME};
 use super::landlock::Allow;
 use super::mounts::Mounts;
@@ -152,12 +152,17 @@ impl Plan {
         let mounted = binds.iter().map(|bind| mounts.others_below(&bind.source)).collect();
         let scratch_bytes = policy.limits.scratch;
         let mut plan = Plan { links, system, binds, mask, protect: Vec::new(), scratch_bytes, mounted };
-        let inside = |folder: Writable| {
-            let needed = policy.protect.iter().filter(|path| is_needed(&folder.at, path));
-            needed.map(|path| folder.shown.join(path)).collect::<Vec<_>>()
-        };
-        plan.protect = plan.writable().into_iter().flat_map(inside).collect();
+        let folders = plan.writable();
+        let protect = needed(&folders, &policy.protect)
+            .map_err(|why| ToolError::of(ErrorKind::SandboxUnavailable, unprotected(why)))?;
+        plan.protect = protect.iter().map(|one| one.within.shown.join(&one.path)).collect();
         Ok(plan)
+    }
+
+    /// What must be found again where it is, since something is put over it by name: masks, and folders within others.
+    pub(crate) fn kept(&self) -> Vec<PathBuf> {
+        let folders = self.binds.iter().filter(|bind| bind.source == bind.target).map(|bind| &bind.target);
+        self.mask.iter().chain(folders).cloned().collect()
     }
 
     /// The folders that can be written, in which protected files are protected. A private workspace, which is shown
@@ -455,7 +460,9 @@ fn mask(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let target = match sys::open_beneath(root, &sys::c_path(path)?, libc::O_PATH, 0, resolve) {
         Ok(target) => target,
         // What is not in the view needs no mask.
-        Err(error) if matches!(sys::errno(&error), libc::ENOENT | libc::ENOTDIR | libc::EACCES) => {
+        Err(error)
+            if matches!(sys::errno(&error), libc::ENOENT | libc::ENOTDIR | libc::ELOOP | libc::EACCES) =>
+        {
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -477,6 +484,7 @@ fn mask(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Covers {
     mask: Vec<PathBuf>,
+    kept: Vec<PathBuf>,
     guards: Vec<Guard>,
     /// Relative to each of the folders.
     protect: Vec<PathBuf>,
@@ -487,7 +495,8 @@ pub(crate) struct Covers {
 impl Covers {
     pub(crate) fn new(plan: &Plan, guards: &[Guard], protect: &[PathBuf]) -> Covers {
         let folders = plan.writable().iter().map(|folder| Writable::here(&folder.shown)).collect();
-        Covers { mask: plan.mask.clone(), guards: guards.to_vec(), protect: protect.to_vec(), folders }
+        let (mask, kept) = (plan.mask.clone(), plan.kept());
+        Covers { mask, kept, guards: guards.to_vec(), protect: protect.to_vec(), folders }
     }
 
     /// Puts on again what has come off. A mount goes away when, on the host, something else takes the place of what it
@@ -502,7 +511,7 @@ impl Covers {
         if self.guards.iter().all(|guard| is_on(guard).unwrap_or(false)) {
             return Ok(());
         }
-        let guards = Guards::prepare(&self.folders, &self.protect, &self.mask).map_err(|(_, error)| error)?;
+        let guards = Guards::prepare(&self.folders, &self.protect, &self.kept).map_err(|(_, error)| error)?;
         for guard in &guards.list {
             if !is_on(guard)? {
                 guard.attach(root.as_fd())?;

@@ -27,6 +27,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-06::what_takes_the_place_of_a_protected_file_is_protected", replaced),
         Case::new("SB-07::a_mask_stays_on_in_the_next_sandbox", renamed),
         Case::new("SB-07::a_mask_through_a_link_is_refused", masked_link),
+        Case::new("SB-07::nothing_can_take_the_place_of_what_is_masked", masked_later),
+        Case::new("SB-07::a_folder_to_be_read_stays_in_its_place", swapped),
         Case::new("SB-06::nothing_that_programs_outside_obey_can_be_made", obeyed),
         Case::new("SB-20::sockets_are_masked_however_they_were_bound", sockets),
         Case::new("SB-20::a_command_cannot_keep_a_socket_from_being_found", buried),
@@ -118,6 +120,48 @@ async fn renamed() -> Result<(), String> {
     std::fs::remove_dir_all(work).map_err(error)
 }
 
+/// A link at a masked path that is not there yet would keep every later sandbox from being opened.
+async fn masked_later() -> Result<(), String> {
+    let work = folder("masked-later");
+    let error = |error: std::io::Error| error.to_string();
+    std::fs::create_dir(work.join("a")).map_err(error)?;
+    let mut policy = Policy::for_workspace(&work);
+    policy.mask.extend([".env".into(), "a/b/.env".into()]);
+    let script = "echo x > f; for p in .env a/b a/b/.env; do ln -s f $p; ln -s $p $p; echo x > $p; mkdir $p; done; \
+                  mv a c; rm -rf .env a; echo x > a/mine; cat a/mine";
+    for _ in 0..2 {
+        let sandbox = ProcessSandbox::open(policy.clone()).await.map_err(text)?;
+        let result = sandbox.exec(ExecRequest::new(["sh", "-c", script])).await.map_err(text)?;
+        equal(result.stdout.as_str(), "x\n")?;
+    }
+    let left = || [".env", "a/b"].iter().any(|name| work.join(name).symlink_metadata().is_ok());
+    check("something is left", wait_until(Duration::from_secs(60), || !left()).await)?;
+    // One that leads to itself leads to nothing that could be hidden.
+    symlink(".env", work.join(".env")).map_err(error)?;
+    let opened = ProcessSandbox::open(policy).await.map(drop).map_err(text);
+    let _ = std::fs::remove_dir_all(work);
+    opened
+}
+
+/// The folders on the way to one that is only to be read can be written, yet not renamed.
+async fn swapped() -> Result<(), String> {
+    let work = folder("swapped");
+    let error = |error: std::io::Error| error.to_string();
+    std::fs::create_dir_all(work.join("a/b")).map_err(error)?;
+    std::fs::write(work.join("a/b/f"), "as it was").map_err(error)?;
+    let mut policy = Policy::for_workspace(&work);
+    policy.read.push(work.join("a/b"));
+    let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+    let script =
+        "mv a x; mv a/b x; rm -rf a; mkdir -p a/b; echo evil > a/b/f; echo mine > a/mine; cat a/b/f a/mine";
+    let result = sandbox.exec(ExecRequest::new(["sh", "-c", script])).await.map_err(text)?;
+    drop(sandbox);
+    let there = std::fs::read_to_string(work.join("a/b/f"));
+    let _ = std::fs::remove_dir_all(work);
+    equal(result.stdout.as_str(), "as it wasmine\n")?;
+    equal(there.map_err(error)?.as_str(), "as it was")
+}
+
 async fn masked_link() -> Result<(), String> {
     let work = folder("masked-link");
     std::fs::write(work.join("real"), "secret").map_err(|error| error.to_string())?;
@@ -138,15 +182,6 @@ async fn masked_link() -> Result<(), String> {
 /// What git, shells, editors and clients obey in a folder cannot be left there, a repository without `.git` included.
 async fn obeyed() -> Result<(), String> {
     let work = folder("obeyed");
-    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
-    let mut script = "mkdir objects refs; echo 'ref: refs/heads/main' > HEAD\n\
-                      printf '[core]\\n\\tworktree = .\\n\\tfsmonitor = touch ran; false\\n' > config\n"
-        .to_owned();
-    for name in toolwright_sandbox::PROTECTED {
-        script += &format!("(echo x > {name}); mkdir -p {name}/x; rm -rf {name}; mkdir {name}\n");
-    }
-    sandbox.exec(ExecRequest::new(["sh", "-c", &script])).await.map_err(text)?;
-    drop(sandbox);
     let names = || {
         let entries = std::fs::read_dir(&work).into_iter().flatten().flatten();
         let mut names: Vec<_> =
@@ -154,20 +189,46 @@ async fn obeyed() -> Result<(), String> {
         names.sort();
         names
     };
-    wait_until(Duration::from_secs(60), || names().len() == 3).await;
-    // Where there is a git, it must find no repository.
-    let mut git = std::process::Command::new("git");
-    let _ = git.args(["-c", "safe.directory=*", "status"]).current_dir(&work).output();
-    let left = names();
-    // Beside a repository a file `HEAD` would make git ask which is meant.
+    // Whichever part of a repository is there already, another is kept from being made.
+    for (there, left) in [
+        (&[][..], &["HEAD", "config", "objects"][..]),
+        (&["refs"], &["HEAD", "config", "refs"]),
+        (&["refs", "objects"], &["config", "objects", "refs"]),
+    ] {
+        there
+            .iter()
+            .try_for_each(|name| std::fs::create_dir(work.join(name)))
+            .map_err(|error| error.to_string())?;
+        let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+        let mut script = String::new();
+        for name in toolwright_sandbox::PROTECTED.into_iter().filter(|name| *name != "HEAD") {
+            script += &format!("(echo x > {name}); mkdir -p {name}/x; rm -rf {name}; mkdir {name}\n");
+        }
+        script += "rm -f refs; mkdir objects refs; echo 'ref: refs/heads/main' > HEAD\n\
+                   printf '[core]\\n\\tworktree = .\\n\\tfsmonitor = touch ran; false\\n' > config\n";
+        sandbox.exec(ExecRequest::new(["sh", "-c", &script])).await.map_err(text)?;
+        drop(sandbox);
+        wait_until(Duration::from_secs(60), || names() == left).await;
+        // Where there is a git, it must find no repository.
+        let mut git = std::process::Command::new("git");
+        let _ = git.args(["-c", "safe.directory=*", "status"]).current_dir(&work).output();
+        equal(names(), left.iter().map(|name| name.to_string()).collect())?;
+        for name in ["HEAD", "config"] {
+            let _ = std::fs::remove_file(work.join(name));
+        }
+        for name in ["objects", "refs"] {
+            let _ = std::fs::remove_dir(work.join(name));
+        }
+    }
+    // Beside a repository nothing of the kind is needed.
     std::fs::create_dir(work.join(".git")).map_err(|error| error.to_string())?;
     std::fs::write(work.join(".git/HEAD"), "ref: refs/heads/main").map_err(|error| error.to_string())?;
     let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
-    let beside = sandbox.exec(ExecRequest::new(["ls", "-d", "HEAD", ".zshrc"])).await.map_err(text)?;
+    let beside =
+        sandbox.exec(ExecRequest::new(["ls", "-d", "HEAD", "refs", ".zshrc"])).await.map_err(text)?;
     drop(sandbox);
     let _ = std::fs::remove_dir_all(&work);
-    equal(beside.stdout.as_str(), ".zshrc\n")?;
-    equal(left, ["config", "objects", "refs"].map(str::to_owned).to_vec())
+    equal(beside.stdout.as_str(), ".zshrc\n")
 }
 
 async fn sockets() -> Result<(), String> {

@@ -13,6 +13,7 @@ mod attacks;
 mod conformance;
 mod engine;
 mod files;
+mod git;
 mod layers;
 mod load;
 mod mounts;
@@ -75,6 +76,7 @@ fn cases() -> Vec<Case> {
     cases.extend(attacks::cases());
     cases.extend(processes::cases());
     cases.extend(files::cases());
+    cases.extend(git::cases());
     cases.extend(mounts::cases());
     cases.extend(layers::cases());
     cases.extend(load::cases());

@@ -133,8 +133,9 @@ impl EngineSandbox {
         };
         policy.workspace = folder;
         let workspace = policy.workspace.clone().unwrap_or_else(|| PRIVATE_WORKSPACE.into());
-        let masked: Vec<PathBuf> = policy.mask.iter().map(|path| workspace.join(path)).collect();
-        let guards = Guards::prepare(&Guards::folders(&client.policy, &at), &client.policy.protect, &masked)
+        let kept = policy.mask.iter().chain(&policy.read).chain(&policy.write);
+        let kept: Vec<PathBuf> = kept.map(|path| workspace.join(path)).collect();
+        let guards = Guards::prepare(&Guards::folders(&client.policy, &at), &client.policy.protect, &kept)
             .map_err(|reason| unavailable(unprotected(reason)))?;
         let name = format!("toolwright-{:016x}", sys::random_u64());
         let start = arguments::run(engine, &policy, &workspace, &guards.list, &name)?;

@@ -81,6 +81,7 @@ pub(super) const PROBES: &[Probe] = probes![
             ".bashrc",
             ".vscode/tasks.json",
             "toolwright.yaml",
+            "tools.lock",
             ".toolwright/config.yaml",
         ]
         .map(write_to))

@@ -1,0 +1,314 @@
+//! What git on the host obeys when it is run at the top of a folder, beside the `.git` in it: the repository that a `.git`
+//! file leads to, the `.git` of submodules, hooks that are kept elsewhere, and settings that are included.
+//!
+//! Submodules are those of the index, which git itself goes by and which lies in the repository, where commands cannot
+//! change it; what `.gitmodules` says, they could.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::sys;
+
+/// The most submodules, and the most they are nested.
+const MOST_MODULES: usize = 1000;
+const MOST_DEPTH: usize = 16;
+/// The most bytes of an index, and of any other file of git that is read.
+const MOST_INDEX: u64 = 512 << 20;
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A path that git obeys, and whether it is a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Obeyed {
+    pub(super) path: PathBuf,
+    pub(super) folder: bool,
+}
+
+/// What is obeyed for the sake of the repository in a folder, of which `protect` says what is protected: `.git/` or parts of
+/// it.
+pub(super) fn obeyed(folder: &Path, protect: &[&Path]) -> io::Result<Vec<Obeyed>> {
+    let parts = protect.iter().filter_map(|path| {
+        let folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        Some((path.strip_prefix(".git").ok()?, folder))
+    });
+    let mut look = Look { parts: parts.collect(), found: Vec::new(), modules: 0 };
+    if !look.parts.is_empty() {
+        look.at(folder, 0)?;
+    }
+    Ok(look.found)
+}
+
+struct Look<'a> {
+    /// Relative to a repository, and whether it is a folder.
+    parts: Vec<(&'a Path, bool)>,
+    found: Vec<Obeyed>,
+    modules: usize,
+}
+
+impl Look<'_> {
+    fn at(&mut self, tree: &Path, depth: usize) -> io::Result<()> {
+        let dot = tree.join(".git");
+        let Ok(about) = fs::symlink_metadata(&dot) else { return Ok(()) };
+        let mut repository = dot.clone();
+        if about.is_file() {
+            let Some(to) = led_to(&dot, b"gitdir:") else { return Ok(()) };
+            repository = plain(&tree.join(to));
+            self.repository(&repository);
+        }
+        let mut common = repository.clone();
+        if let Some(to) = led_to(&repository.join("commondir"), b"") {
+            common = plain(&repository.join(to));
+            self.repository(&common);
+        }
+        let mut files = vec![common.join("config"), repository.join("config.worktree")];
+        files.push(PathBuf::from("/etc/gitconfig"));
+        files.extend(
+            home().iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]),
+        );
+        for file in files {
+            self.settings(tree, &file, 0);
+        }
+        let modules = modules(&repository)?;
+        self.modules += modules.len();
+        if self.modules > MOST_MODULES || (depth == MOST_DEPTH && !modules.is_empty()) {
+            return Err(io::Error::other("too many submodules"));
+        }
+        for module in modules {
+            let module = tree.join(module);
+            self.repository(&module.join(".git"));
+            self.at(&module, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn repository(&mut self, at: &Path) {
+        for (part, folder) in self.parts.clone() {
+            // Joined with nothing it would end in a slash.
+            let path = if part.as_os_str().is_empty() { at.to_owned() } else { at.join(part) };
+            self.add(path, folder);
+        }
+    }
+
+    /// Hooks that are kept elsewhere, and other settings that one file of settings names.
+    fn settings(&mut self, tree: &Path, file: &Path, depth: usize) {
+        let Some(text) = read(file, MOST_BYTES).filter(|_| depth < 10) else { return };
+        for (section, key, value) in settings(&String::from_utf8_lossy(&text)) {
+            match (section.as_str(), key.as_str()) {
+                ("core", "hookspath") if self.protects("hooks") => {
+                    let mut hooks = plain(&tree.join(in_home(&value)));
+                    // Husky keeps its own part there; that runs what lies beside it.
+                    if hooks.file_name() == Some(OsStr::new("_")) {
+                        hooks.pop();
+                    }
+                    self.add(hooks, true);
+                }
+                ("include" | "includeif", "path") if self.protects("config") => {
+                    let more = plain(&file.parent().unwrap_or(tree).join(in_home(&value)));
+                    self.add(more.clone(), false);
+                    self.settings(tree, &more, depth + 1);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn protects(&self, name: &str) -> bool {
+        self.parts.iter().any(|(part, _)| part.as_os_str().is_empty() || part.starts_with(name))
+    }
+
+    /// As it is said, and where it really is.
+    fn add(&mut self, path: PathBuf, folder: bool) {
+        let real = fs::canonicalize(&path).ok().filter(|real| *real != path);
+        for path in [Some(path), real].into_iter().flatten() {
+            let one = Obeyed { path, folder };
+            if !self.found.contains(&one) {
+                self.found.push(one);
+            }
+        }
+    }
+}
+
+/// A file of at most so many bytes. What cannot be read is not obeyed by a git of the same user.
+fn read(file: &Path, most: u64) -> Option<Vec<u8>> {
+    let about = fs::metadata(file).ok()?;
+    let mut bytes = Vec::new();
+    if !about.is_file() || about.len() > most {
+        return None;
+    }
+    fs::File::open(file).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The path in a small file, behind a word.
+fn led_to(file: &Path, word: &[u8]) -> Option<PathBuf> {
+    let text = read(file, MOST_BYTES)?;
+    let path = text.strip_prefix(word)?.trim_ascii();
+    (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(path)))
+}
+
+/// A path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// The home folder of this user. The environment of a launcher is empty.
+fn home() -> Option<PathBuf> {
+    let own = sys::effective_ids().0.to_string();
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = users.find(|user| user.get(2) == Some(&own.as_str()))?;
+    user.get(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
+}
+
+fn in_home(value: &str) -> PathBuf {
+    match (value.strip_prefix("~/"), home()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(value),
+    }
+}
+
+/// Sections and keys in lower case, with their values.
+fn settings(text: &str) -> Vec<(String, String, String)> {
+    let (mut found, mut section) = (Vec::new(), String::new());
+    let text = text.replace("\\\r\n", "").replace("\\\n", "");
+    for line in text.lines() {
+        let mut line = line.trim();
+        if let Some(head) = line.strip_prefix('[') {
+            let Some((name, rest)) = head.split_once(']') else { continue };
+            section = name.split([' ', '\t', '"']).next().unwrap_or_default().to_lowercase();
+            line = rest.trim();
+        }
+        if let Some((key, value)) = line.split_once('=').filter(|_| !line.starts_with(['#', ';'])) {
+            found.push((section.clone(), key.trim().to_lowercase(), unquoted(value.trim())));
+        }
+    }
+    found
+}
+
+fn unquoted(value: &str) -> String {
+    let (mut out, mut quoted, mut letters) = (String::new(), false, value.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => quoted = !quoted,
+            '\\' => out.extend(letters.next()),
+            '#' | ';' if !quoted => break,
+            other => out.push(other),
+        }
+    }
+    out.trim_end().to_owned()
+}
+
+/// The submodules of a repository, as its index has them.
+fn modules(repository: &Path) -> io::Result<Vec<PathBuf>> {
+    let unknown = || io::Error::other("its index has an unknown format");
+    let file = repository.join("index");
+    let about = match fs::metadata(&file) {
+        Ok(about) if about.len() > 0 => about,
+        _ => return Ok(Vec::new()),
+    };
+    if about.len() > MOST_INDEX {
+        return Err(io::Error::other("its index is too large"));
+    }
+    let Some(bytes) = read(&file, MOST_INDEX) else { return Ok(Vec::new()) };
+    let (mut found, base) = entries(&bytes).ok_or_else(unknown)?;
+    if let Some(bytes) = base.and_then(|name| read(&repository.join(name), MOST_INDEX)) {
+        found.extend(entries(&bytes).ok_or_else(unknown)?.0);
+    }
+    found.retain(|path| path.components().all(|part| matches!(part, Component::Normal(_))));
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// The submodules among the entries of an index, and the name of the index it adds to, if there is one.
+type Entries = (Vec<PathBuf>, Option<String>);
+
+/// An index does not say how long its hashes are.
+fn entries(index: &[u8]) -> Option<Entries> {
+    [20, 32].into_iter().find_map(|hash| entries_with(index, hash))
+}
+
+fn entries_with(index: &[u8], hash: usize) -> Option<Entries> {
+    let word = |at: usize| index.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+    let version = word(4).filter(|version| index.starts_with(b"DIRC") && (2..=4).contains(version))?;
+    let (mut found, mut name, mut at) = (Vec::new(), Vec::new(), 12);
+    for _ in 0..word(8)? {
+        let start = at;
+        let mode = word(start + 24)?;
+        if ![0o04, 0o10, 0o12, 0o16].contains(&(mode >> 12)) {
+            return None;
+        }
+        let more = index.get(start + 40 + hash)? & 0x40 != 0;
+        at += 42 + hash + if more && version > 2 { 2 } else { 0 };
+        if version == 4 {
+            let mut byte = *index.get(at)?;
+            let mut cut = usize::from(byte & 0x7f);
+            at += 1;
+            while byte & 0x80 != 0 {
+                byte = *index.get(at)?;
+                cut = cut.checked_add(1)?.checked_mul(128)? + usize::from(byte & 0x7f);
+                at += 1;
+            }
+            name.truncate(name.len().checked_sub(cut)?);
+        } else {
+            name.clear();
+        }
+        let rest = index.get(at..)?;
+        let end = rest.iter().position(|byte| *byte == 0)?;
+        name.extend_from_slice(rest.get(..end)?);
+        at += end + 1;
+        if version < 4 {
+            at = start + (at - start).next_multiple_of(8);
+        }
+        if mode >> 12 == 0o16 && !name.is_empty() {
+            found.push(PathBuf::from(OsStr::from_bytes(&name)));
+        }
+    }
+    let mut base = None;
+    while at + hash < index.len() {
+        if index.get(at..)?.starts_with(b"link") {
+            let id = index.get(at + 8..at + 8 + hash)?;
+            base = Some(format!(
+                "sharedindex.{}",
+                id.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+            ));
+        }
+        at = at.checked_add(8)?.checked_add(word(at + 4)? as usize)?;
+    }
+    (at + hash == index.len()).then_some((found, base))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_git_reads_them() {
+        let text = "[core] hooksPath = \"a b\" # said\n[Include]\n\tpath=~/x ; y\n; path = no\n[includeIf \"gitdir:~/w/\"]\n  PATH = c\\\n/d\n";
+        let want = [("core", "hookspath", "a b"), ("include", "path", "~/x"), ("includeif", "path", "c/d")];
+        let got = settings(text);
+        assert!(got.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).eq(want), "{got:?}");
+    }
+
+    #[test]
+    fn an_index_that_is_none_is_refused() {
+        for bytes in
+            [&b"DIRC"[..], b"DIRC\0\0\0\x02\0\0\0\x01", b"no index at all, but long enough to hold a head"]
+        {
+            assert_eq!(entries(bytes), None);
+        }
+        let mut empty = b"DIRC\0\0\0\x02\0\0\0\0".to_vec();
+        empty.extend([0; 20]);
+        assert_eq!(entries(&empty), Some((Vec::new(), None)));
+    }
+}

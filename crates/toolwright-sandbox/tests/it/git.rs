@@ -1,0 +1,134 @@
+//! Repositories whose parts are elsewhere than in `.git`: what git on the host obeys stays as it is there too. Git itself
+//! makes them, and is run on them afterwards.
+
+use std::path::Path;
+use std::process::Command;
+
+use toolwright_core::{ExecRequest, Sandbox};
+use toolwright_sandbox::{Policy, ProcessSandbox};
+
+use crate::support::{Case, check, equal, folder, text};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("SB-06::git_obeys_nothing_of_a_command_in_the_top_folder", repositories),
+        Case::new("SB-06::a_repository_above_is_not_disturbed", above),
+    ]
+}
+
+/// Runs git as a person would, with nothing of the machine's own settings.
+fn git(folder: &Path, words: &[&str]) -> Result<String, String> {
+    let mut git = Command::new("git");
+    git.args(["-c", "protocol.file.allow=always", "-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
+    git.current_dir(folder).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", "/nonexistent");
+    let output = git.output().map_err(|error| error.to_string())?;
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(format!("git {words:?}: {told}"))
+    }
+}
+
+/// How a repository is made, and what a command does to it: the plain way, and a way round where that is closed.
+const KINDS: [(&str, &str, &str); 7] = [
+    (
+        "a repository elsewhere",
+        "git init -q --separate-git-dir=store .",
+        "$evil >> store/config || { mv store x; cp -r x store; $evil >> store/config; }",
+    ),
+    (
+        "a bare one beside",
+        "git init -q --bare .bare; echo 'gitdir: ./.bare' > .git; git config core.bare false",
+        "$evil >> .bare/config || { mv .bare x; cp -r x .bare; $evil >> .bare/config; }",
+    ),
+    (
+        "a submodule",
+        "$module; git submodule -q add ../module sm; git commit -qam a",
+        "cp -r .git/modules/sm evil.git; sed -i /worktree/d evil.git/config; $evil >> evil.git/config; \
+         echo 'gitdir: ../evil.git' > sm/.git || { mv sm x; mkdir sm; echo 'gitdir: ../evil.git' > sm/.git; }",
+    ),
+    (
+        "a submodule within another",
+        "$module; git init -q ../outer; (cd ../outer; git submodule -q add ../module in; git commit -qam a); \
+         git submodule -q add ../outer d/sm; git commit -qam a; git submodule -q update --init --recursive; \
+         git update-index --index-version 4",
+        "cp -r .git/modules/d/sm/modules/in evil.git; sed -i /worktree/d evil.git/config; $evil >> evil.git/config; \
+         echo 'gitdir: ../../../evil.git' > d/sm/in/.git || { mv d x; cp -r x d; rm -rf d/sm/in/.git; \
+         mv evil.git d/sm/in/.git; }",
+    ),
+    (
+        "a submodule that is not there yet",
+        "$module; git submodule -q add ../module sm; git commit -qam a; git submodule -q deinit -f sm; \
+         git update-index --split-index",
+        "cp -r .git/modules/sm evil.git; sed -i /worktree/d evil.git/config; $evil >> evil.git/config; \
+         echo 'gitdir: ../evil.git' > sm/.git || { mkdir sm; mv evil.git sm/.git; }",
+    ),
+    (
+        "hooks elsewhere",
+        "git init -q .; mkdir .husky; git config core.hooksPath .husky/_",
+        "echo 'touch $mark' > hook; chmod +x hook; cp hook .husky/pre-commit || { mv .husky x; mkdir -p .husky; }; \
+         mkdir .husky/_; cp hook .husky/_/pre-commit",
+    ),
+    (
+        "settings elsewhere",
+        "git init -q .; mkdir conf; echo > conf/git; git config include.path ../conf/git",
+        "$evil >> conf/git || { mv conf x; mkdir conf; $evil > conf/git; }",
+    ),
+];
+
+async fn repositories() -> Result<(), String> {
+    if git(Path::new("/"), &["--version"]).is_err() {
+        println!("skipped: there is no git here");
+        return Ok(());
+    }
+    let mut ran = Vec::new();
+    for (kind, make, attack) in KINDS {
+        let root = folder("git");
+        let work = root.join("work");
+        std::fs::create_dir(&work).map_err(|error| error.to_string())?;
+        let module = "git init -q .; git init -q ../module; (cd ../module; git commit -q --allow-empty -m a)";
+        let settings = "export GIT_CONFIG_NOSYSTEM=1 HOME=/nonexistent GIT_CONFIG_COUNT=3 \
+                        GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always GIT_CONFIG_KEY_1=user.name \
+                        GIT_CONFIG_VALUE_1=a GIT_CONFIG_KEY_2=user.email GIT_CONFIG_VALUE_2=a@b; set -e; ";
+        let script = format!("{settings}{}", make.replace("$module", module));
+        let made = Command::new("sh").args(["-c", &script]).current_dir(&work).output();
+        let made = made.map_err(|error| error.to_string())?;
+        check(&format!("{kind}: {}", String::from_utf8_lossy(&made.stderr)), made.status.success())?;
+
+        let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+        let mark = root.join("ran");
+        let evil = format!("printf '[core]\\n\\tfsmonitor = \"touch {}; false\"\\n'", mark.display());
+        let attack = attack.replace("$mark", &mark.display().to_string()).replace("$evil", &evil);
+        let attack = format!("echo mine > mine; {attack}");
+        sandbox.exec(ExecRequest::new(["sh", "-c", &attack])).await.map_err(text)?;
+        drop(sandbox);
+        toolwright_sandbox::sandboxes_ended().await;
+        check("other files can be written", work.join("mine").exists())?;
+        let _ = git(&work, &["status"]);
+        let _ = git(&work, &["commit", "--allow-empty", "-m", "x"]);
+        ran.extend(mark.exists().then_some(kind));
+        let _ = std::fs::remove_dir_all(root);
+    }
+    // Git ran what a command had left there.
+    equal(ran, Vec::new())
+}
+
+/// In a folder of a repository, revisions can be named as ever while a sandbox is open there.
+async fn above() -> Result<(), String> {
+    if git(Path::new("/"), &["--version"]).is_err() {
+        println!("skipped: there is no git here");
+        return Ok(());
+    }
+    let root = folder("above");
+    let work = root.join("part");
+    std::fs::create_dir(&work).map_err(|error| error.to_string())?;
+    git(&root, &["init", "-q"])?;
+    git(&root, &["commit", "-q", "--allow-empty", "-m", "first"])?;
+    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    let told = git(&work, &["log", "--format=%s", "HEAD"]);
+    drop(sandbox);
+    toolwright_sandbox::sandboxes_ended().await;
+    let _ = std::fs::remove_dir_all(root);
+    equal(told?.as_str(), "first\n")
+}
