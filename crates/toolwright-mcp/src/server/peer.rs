@@ -407,23 +407,35 @@ impl LogLevel {
 
 /// Every argument by itself: a long one cannot push another out of sight.
 fn shown_arguments(arguments: &Value) -> String {
-    const EACH: usize = 1000;
-    let Value::Object(arguments) = arguments else {
-        return text::clip(&text::visible(&arguments.to_string()), EACH);
-    };
+    let Value::Object(arguments) = arguments else { return shown(&arguments.to_string()) };
     if arguments.is_empty() {
         return "no arguments".to_owned();
     }
     let one = |(name, value): (&String, &Value)| {
-        let value = value.to_string();
-        let size = if value.len() > EACH { format!(" ({} bytes)", value.len()) } else { String::new() };
-        format!(
-            "\n- {}: {}{size}",
-            text::visible(&text::clip(name, 100)),
-            text::visible(&text::clip(&value, EACH))
-        )
+        format!("\n- {}: {}", text::visible(&text::clip(name, 100)), shown(&value.to_string()))
     };
     arguments.iter().map(one).collect()
+}
+
+/// A text with nothing invisible in it. Of a long one the beginning and the end are shown, how much is between, and a hash of
+/// the whole: the end of a command may be what it is about.
+fn shown(value: &str) -> String {
+    const WHOLE: usize = 2000;
+    const HEAD: usize = 1000;
+    const TAIL: usize = 500;
+    if value.len() <= WHOLE {
+        return text::visible(value);
+    }
+    let (head, tail) = (text::head(value, HEAD), text::tail(value, TAIL));
+    let between = value.len() - head.len() - tail.len();
+    let hash: String =
+        Sha256::digest(value.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "{} [{between} of {} bytes are not shown; sha256 {hash}] {}",
+        text::visible(head),
+        value.len(),
+        text::visible(tail)
+    )
 }
 
 /// The name of a question: an answer to another one, even one made to look alike, is never taken for its answer.
@@ -474,5 +486,26 @@ impl Approver for ClientApprover {
                 Err(error) => Decision::reject(error.message().to_owned()),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_long_argument_is_shown_and_what_is_between_is_told() {
+        assert_eq!(shown_arguments(&json!({})), "no arguments");
+        assert_eq!(shown_arguments(&json!({"a": 1, "b": "x\u{202e}"})), "\n- a: 1\n- b: \"x\\u{202e}\"");
+        let with = |between: &str| {
+            shown_arguments(
+                &json!({"command": format!("echo {}{between}; rm -rf ~", "x".repeat(5000)), "z": "seen"}),
+            )
+        };
+        let (one, other) = (with("a"), with("b"));
+        assert!(one.contains("echo xxx") && one.contains("; rm -rf ~\"\n- z: \"seen\""), "{one}");
+        assert!(one.contains(" [3518 of 5018 bytes are not shown; sha256 ") && one.len() < 2000, "{one}");
+        // What is not shown makes a difference all the same.
+        assert_ne!(one, other);
     }
 }
