@@ -34,6 +34,8 @@ pub(super) async fn serve(
         // The client no longer reads, so nobody waits for the calls either.
         written = &mut writer => return written,
     };
+    // What was asked is answered by nobody: whoever waits for that need not wait for the calls to be stopped.
+    session.silent.cancel();
     let ending = async {
         if tokio::time::timeout(server.drain, session.idle()).await.is_err() {
             session.ended.cancel();

@@ -25,6 +25,8 @@ pub(super) struct Session {
     calls: Mutex<HashMap<Id, CancelToken>>,
     /// Fires when the client is gone.
     pub(super) ended: CancelToken,
+    /// Fires when the client can answer nothing any more: it closed its side, or is gone.
+    pub(super) silent: CancelToken,
     asked: Mutex<HashMap<i64, oneshot::Sender<Result<Value, RpcError>>>>,
     next_question: AtomicI64,
     log_level: AtomicU8,
@@ -39,10 +41,12 @@ pub(super) struct Agreed {
 
 impl Session {
     pub(super) fn new() -> Self {
+        let ended = CancelToken::new();
         Session {
             agreed: OnceLock::new(),
             calls: Mutex::default(),
-            ended: CancelToken::new(),
+            silent: ended.child_token(),
+            ended,
             asked: Mutex::default(),
             next_question: AtomicI64::new(1),
             log_level: AtomicU8::new(LogLevel::Info as u8),
@@ -166,7 +170,7 @@ impl Session {
         outlet.messages.send(message).await.map_err(|_| "the client has gone")?;
         tokio::select! {
             answer = answer => answer.map_err(|_| "the client has gone"),
-            () = self.ended.cancelled() => Err("the client has gone"),
+            () = self.silent.cancelled() => Err("the client has gone"),
         }
     }
 

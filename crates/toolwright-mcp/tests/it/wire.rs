@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::support::example;
+use toolwright_core::{ToolDef, ToolSpec, Toolset};
+use toolwright_mcp::{ClientApprover, Server};
+use toolwright_runtime::{Policy, Run};
+
+use crate::support::{PATIENCE, example};
 
 struct Raw {
     child: Child,
@@ -221,4 +225,33 @@ async fn a_call_that_never_ends_does_not_keep_the_server_alive() {
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!(rest[0]["error"]["code"], -32700);
     assert!(well);
+}
+
+#[tokio::test]
+async fn a_question_ends_with_the_input_and_so_does_the_server() {
+    let tool = ToolDef::dynamic(ToolSpec::new("t", "T."), |_, _| async { "done" });
+    let policy = Policy::from_yaml("- {tools: t, decision: ask}\n").unwrap();
+    let run =
+        Run::builder(Toolset::new().with(tool).unwrap()).policy(policy).approver(ClientApprover).build();
+    // Calls may go on for much longer than this test would wait.
+    let server = Server::new(run.unwrap().dispatch()).drain(Duration::from_secs(3600));
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (input, output) = tokio::io::split(theirs);
+    let serving = tokio::spawn(async move { server.serve(input, output).await });
+    let (read, mut write) = tokio::io::split(ours);
+    let mut lines = BufReader::new(read).lines();
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "t", "version": "0"}});
+    for request in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "t", "arguments": {}}}),
+    ] {
+        write.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+    }
+    while !lines.next_line().await.unwrap().unwrap().contains("elicitation/create") {}
+    write.shutdown().await.unwrap();
+    // The call fails, its answer still goes out, and then the server ends.
+    let answer = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert!(answer.contains("the client has gone"), "{answer}");
+    tokio::time::timeout(PATIENCE, serving).await.unwrap().unwrap().unwrap();
 }
