@@ -198,7 +198,7 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
         .data(data)
         .answers(move |server| later.answers(server.trust().sampling.as_deref()))
         // Whoever started us without a terminal, as MCP clients do, cannot be asked.
-        .oauth(|| tokens::options(std::io::stderr().is_terminal()).unwrap_or_default())
+        .oauth(|| tokens::options(std::io::stderr().is_terminal()))
         // Clients start us in folders of their own choice, so the folder of the file comes first.
         .lock(path.with_file_name(LOCK))
         .lock(LOCK)

@@ -174,7 +174,7 @@ fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
     if target.sse {
         address = address.legacy_sse();
     }
-    Ok(address.oauth(crate::tokens::options(true)?))
+    Ok(address.oauth(crate::tokens::options(true)))
 }
 
 async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {

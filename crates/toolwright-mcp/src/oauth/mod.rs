@@ -185,7 +185,10 @@ impl OAuth {
                 other => return other,
             }
         }
-        self.state().tokens = None;
+        // A token that is only worth too little stays until there is a better one.
+        if !challenge.wants_more_scopes {
+            self.state().tokens = None;
+        }
         self.authorize(challenge).await
     }
 
@@ -204,7 +207,9 @@ impl OAuth {
                 };
                 let _asking = Asking::new(&self.asking);
                 let (client, tokens) = self.as_person(&metadata, &*browser, &resource, &scopes).await?;
-                self.state().registration = Some(client);
+                let mut state = self.state();
+                state.registration = Some(client);
+                state.suspect = false;
                 tokens
             }
         };
@@ -255,7 +260,7 @@ impl OAuth {
         if let Some(given) = self.given(metadata, &redirect_uri, scopes) {
             return Ok(ask(given).await?);
         }
-        if let Some(known) = self.take_known(metadata, &redirect_uri, scopes)? {
+        if let Some(known) = self.known(metadata, &redirect_uri, scopes)? {
             match ask(known).await {
                 Err(none) if none.client_unknown => {}
                 other => return Ok(other?),
@@ -285,24 +290,29 @@ impl OAuth {
         })
     }
 
-    /// The name the client registered before, if it still fits. It is kept again once it has led to a token: the page of a
-    /// server that has forgotten it sends nobody back, and it would be shown for ever.
-    fn take_known(
+    /// The name the client registered before, if it still fits. A server that has forgotten it shows a page that sends nobody
+    /// back: so it is suspect until it has led to a token, and the next sign-in does without it. Tokens are renewed under it
+    /// all the same: a person who says no has not ended those that are there.
+    fn known(
         &self,
         metadata: &Metadata,
         redirect_uri: &str,
         scopes: &[String],
     ) -> Result<Option<Registration>, McpError> {
-        let Some(known) = self.state().registration.take() else { return Ok(None) };
-        let (store, server) = (&self.options.store, self.server.as_str());
-        if let Some(kept) = store.load(server).map_err(|why| failed(&why))? {
-            let kept = Kept { registration: None, ..kept };
-            store.save(server, &kept).map_err(|why| failed(&why))?;
-        }
-        let fits = known.issuer == metadata.issuer
-            && known.redirect_uri == redirect_uri
-            && scopes.iter().all(|scope| known.scopes.contains(scope));
-        Ok(fits.then_some(known))
+        let (known, suspect) = {
+            let mut state = self.state();
+            let fits = |known: &&Registration| {
+                known.issuer == metadata.issuer
+                    && known.redirect_uri == redirect_uri
+                    && scopes.iter().all(|scope| known.scopes.contains(scope))
+            };
+            let Some(known) = state.registration.as_ref().filter(fits).cloned() else { return Ok(None) };
+            state.suspect = !state.suspect;
+            (known, state.suspect)
+        };
+        let marked = self.options.store.change(self.server.as_str(), |kept| kept.suspect = suspect);
+        marked.map_err(|why| failed(&why))?;
+        Ok(suspect.then_some(known))
     }
 
     /// Trades a refresh token for a new access token.

@@ -35,6 +35,9 @@ pub(super) struct Kept {
     pub(super) asked_scopes: Vec<String>,
     #[serde(default)]
     pub(super) registration: Option<Registration>,
+    /// Whether the last page that was shown under that name sent nobody back.
+    #[serde(default)]
+    pub(super) suspect: bool,
     #[serde(default)]
     pub(super) tokens: Option<Tokens>,
 }
@@ -125,8 +128,24 @@ impl TokenStore {
         Ok(Self::all(path)?.remove(server))
     }
 
-    /// Keeps what belongs to a server. The file is replaced whole.
+    /// Keeps what belongs to a server.
     pub(super) fn save(&self, server: &str, kept: &Kept) -> Result<(), String> {
+        self.rewrite(|all| {
+            all.insert(server.to_owned(), kept.clone());
+        })
+    }
+
+    /// Changes what is kept of a server, if anything is.
+    pub(super) fn change(&self, server: &str, change: impl FnOnce(&mut Kept)) -> Result<(), String> {
+        self.rewrite(|all| {
+            if let Some(kept) = all.get_mut(server) {
+                change(kept);
+            }
+        })
+    }
+
+    /// Replaces the file whole.
+    fn rewrite(&self, change: impl FnOnce(&mut BTreeMap<String, Kept>)) -> Result<(), String> {
         let Some(path) = &self.path else { return Ok(()) };
         let unwritable = |error: std::io::Error| format!("cannot write `{}`: {error}", path.display());
         if let Some(folder) = path.parent() {
@@ -135,7 +154,7 @@ impl TokenStore {
         // Others keep tokens here too: what was read is what is changed.
         let _turn = Self::turn(path).map_err(unwritable)?;
         let mut all = Self::all(path)?;
-        all.insert(server.to_owned(), kept.clone());
+        change(&mut all);
         let text = serde_json::to_vec_pretty(&all).map_err(|error| error.to_string())?;
         whole::replace(path, &text, &mut Self::private()).map_err(unwritable)
     }

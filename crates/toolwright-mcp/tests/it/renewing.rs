@@ -211,6 +211,29 @@ async fn a_client_that_the_server_forgot_registers_again() {
 }
 
 #[tokio::test]
+async fn a_person_who_says_no_ends_no_token() {
+    let (world, server) = world().await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("tokens.json");
+    let target = |browser: Option<Arc<dyn Browser>>| {
+        let mut oauth = OAuthOptions::default();
+        oauth.browser = browser;
+        oauth.store = TokenStore::in_file(&store);
+        HttpTarget::new(&server.url).oauth(oauth)
+    };
+    Client::dial(&target(Some(Arc::new(Person::default()))), options()).await.unwrap();
+    // The server refuses for a while, and the person closes the page.
+    world.renews.store(false, Ordering::SeqCst);
+    world.good.store(0, Ordering::SeqCst);
+    Client::dial(&target(Some(Arc::new(Lost))), options()).await.unwrap_err();
+    // The token is renewed later under the name that is known, where nobody can be asked.
+    world.renews.store(true, Ordering::SeqCst);
+    let client = Client::dial(&target(None), options()).await.unwrap();
+    assert_eq!(client.call_tool("t", json!({}), PATIENCE, None).await.unwrap().to_text(), "hello");
+    assert_eq!((world.renewals.load(Ordering::SeqCst), world.registered.load(Ordering::SeqCst)), (1, 1));
+}
+
+#[tokio::test]
 async fn a_client_that_is_never_known_does_not_register_for_ever() {
     let (world, server) = world().await;
     world.forgotten.store(usize::MAX, Ordering::SeqCst);

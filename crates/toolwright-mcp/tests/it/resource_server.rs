@@ -90,6 +90,11 @@ async fn only_tokens_made_for_this_server_are_taken() {
     // The body is no message, so a token that is taken leads to 400.
     assert_eq!(status(&token(&key, &es256, &good)).await.0, 400);
     assert_eq!(status(&token(&key, &es256, &with("aud", json!(["x", AUDIENCE])))).await.0, 400);
+    for scopes in [json!("other tools"), json!(["other", "tools"])] {
+        let mut claims = with("scp", scopes);
+        claims.as_object_mut().unwrap().remove("scope");
+        assert_eq!(status(&token(&key, &es256, &claims)).await.0, 400, "{claims}");
+    }
     for claims in [
         with("aud", json!("https://other.example.com/mcp")),
         with("aud", json!(format!("{AUDIENCE}/"))),
@@ -106,11 +111,15 @@ async fn only_tokens_made_for_this_server_are_taken() {
             "resource_metadata=\"https://tools.example.com/.well-known/oauth-protected-resource/mcp\"";
         assert!(challenge.contains("invalid_token") && challenge.contains(place), "{challenge}");
     }
-    let (code, challenge) = status(&token(&key, &es256, &with("scope", json!("other")))).await;
-    assert!(
-        code == 403 && challenge.contains("insufficient_scope") && challenge.contains("scope=\"tools\""),
-        "{challenge}"
-    );
+    let mut listed = with("scp", json!(["other", {"tools": "tools"}]));
+    listed["scope"] = json!("other");
+    for claims in [with("scope", json!("other")), listed] {
+        let (code, challenge) = status(&token(&key, &es256, &claims)).await;
+        assert!(
+            code == 403 && challenge.contains("insufficient_scope") && challenge.contains("scope=\"tools\""),
+            "{challenge}"
+        );
+    }
     let other_key = token(&new_key(), &es256, &good);
     let no_algorithm = token(&key, &json!({"alg": "none"}), &good);
     let unsigned = format!("{}.", token(&key, &es256, &good).rsplit_once('.').unwrap().0);

@@ -164,7 +164,11 @@ impl Bearer {
         if text("iss") != Some(&self.about.issuer) || !for_us || !lives || !begun {
             return Err(Bad::Token);
         }
-        let scopes: Vec<&str> = text("scope").unwrap_or_default().split_whitespace().collect();
+        // RFC 9068 says `scope`, one text; some authorization servers say `scp`, as a text or a list.
+        let listed =
+            claims.get("scp").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let texts = ["scope", "scp"].into_iter().filter_map(text).chain(listed);
+        let scopes: Vec<&str> = texts.flat_map(str::split_whitespace).collect();
         if !self.about.scopes.iter().all(|scope| scopes.contains(&scope.as_str())) {
             return Err(Bad::Scope);
         }
