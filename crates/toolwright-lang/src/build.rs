@@ -405,6 +405,9 @@ pub(crate) fn common_settings(node: &Node, settings: &mut ToolSettings) {
         settings.confidential = confidential;
     }
     settings.return_direct |= settings.confidential;
+    if let Some(parallel) = flag("parallel") {
+        settings.parallel = Some(parallel);
+    }
     if let Some(confirm) = flag("require_confirmation") {
         settings.require_confirmation = Some(confirm);
     }

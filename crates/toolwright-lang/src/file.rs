@@ -191,6 +191,11 @@ const HINT: Key =
     optional("ui_hint", Kind::Hint, "What a person is shown during a call; `false` shows nothing.");
 const HINT_ARGS: Key =
     optional("ui_hint_args", Kind::Texts, "Patterns of the arguments shown when `ui_hint` is `true`.");
+const PARALLEL: Key = optional(
+    "parallel",
+    Kind::Flag,
+    "Whether calls may run beside others that a model asks for together; a tool made of statements may.",
+);
 const CONFIG: Key = optional("config", Kind::Any, "Settings of the imported tool.");
 
 pub(crate) static IMPORT_TOOL: Shape = strict(
@@ -200,6 +205,8 @@ pub(crate) static IMPORT_TOOL: Shape = strict(
         required("import_tool", Kind::Text, "A built-in's name, `mcp:server/tool`, or `toolkit/tool`."),
         optional("name", Kind::Text, "Another name for it."),
         optional("description", Kind::Text, "Another description for models."),
+        optional("parameters", Kind::TextMap, "Other descriptions of its parameters, by name."),
+        PARALLEL,
         CONFIG,
         RETURN_DIRECT,
         CONFIDENTIAL,
@@ -238,6 +245,7 @@ pub(crate) static CUSTOM: Shape = Shape {
             "Tools only this one can call; they hide shared ones of the same name.",
         ),
         required("do", Kind::Body, "A statement or a list of them; the last result is the tool's."),
+        PARALLEL,
         RETURN_DIRECT,
         CONFIDENTIAL,
         CONFIRMATION,

@@ -27,10 +27,18 @@ impl Builder<'_> {
         let Some(tool) = self.imported(&reference, &config, place) else { return };
         let (takes, blocks) = (Vec::new(), is_server(&reference));
         let name = text(node, "name");
-        let changed =
-            ["name", "description", "return_direct", "confidential", "require_confirmation", "ui_hint"]
-                .iter()
-                .any(|key| node.get(key).is_some_and(|value| !matches!(value.data, Data::Null)));
+        let changed = [
+            "name",
+            "description",
+            "parameters",
+            "parallel",
+            "return_direct",
+            "confidential",
+            "require_confirmation",
+            "ui_hint",
+        ]
+        .iter()
+        .any(|key| node.get(key).is_some_and(|value| !matches!(value.data, Data::Null)));
         let place = node.get("name").map_or(place, |node| node.place);
         if !changed && config.get("require_confirmation").is_none() {
             self.register(tool, takes, blocks, place, into, scope);
@@ -43,6 +51,9 @@ impl Builder<'_> {
         if let Some(description) = text(node, "description") {
             spec.description = description;
         }
+        if !(blocks && self.host.offline) {
+            self.describe_parameters(node, &mut spec);
+        }
         if let Some(confirm) = config.get("require_confirmation").and_then(Json::as_bool) {
             settings.require_confirmation = Some(confirm);
         }
@@ -50,6 +61,32 @@ impl Builder<'_> {
         let hint = self.hint(node);
         let tool = ImportedTool::new(tool, spec, settings, hint);
         self.register(Arc::new(tool), takes, blocks, place, into, scope);
+    }
+
+    /// Puts the file's descriptions of parameters in place of the tool's own.
+    fn describe_parameters(&mut self, node: &Node, spec: &mut ToolSpec) {
+        let Some(Node { data: Data::Map(entries), .. }) = node.get("parameters") else { return };
+        for (key, value) in entries {
+            let (name, Some(description)) = (key.key_text(), value.text()) else { continue };
+            let schema = spec.parameters.pointer_mut("/properties").and_then(|all| all.get_mut(&name));
+            if let Some(schema) = schema {
+                if !schema.is_object() {
+                    *schema = Json::Object(Default::default());
+                }
+                if let Some(members) = schema.as_object_mut() {
+                    members.insert("description".to_owned(), Json::String(description.to_string()));
+                }
+                continue;
+            }
+            let known: Vec<_> = spec.parameter_names().collect();
+            let hint = match nearest(&name, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => "it has none".to_owned(),
+                None => format!("it has: {}", known.join(", ")),
+            };
+            let message = format!("`{}` has no parameter `{name}`", spec.name);
+            self.problems.error_hint(key.place, message, hint);
+        }
     }
 
     /// The tool a reference names. `None` when there is none; the problem has been reported.
@@ -352,8 +389,10 @@ impl Builder<'_> {
             };
             self.problems.warn_hint(place, format!("the file has no model `{model_ref}`"), hint);
         }
+        let mut spec = LlmTool::spec(&name, text(node, "description").as_deref());
+        self.describe_parameters(node, &mut spec);
         let tool = LlmTool {
-            spec: LlmTool::spec(&name, text(node, "description").as_deref()),
+            spec,
             settings: settings.clone(),
             model_name: self.models.get(&model_ref).unwrap_or(&model_ref).clone(),
             model_ref,

@@ -65,6 +65,8 @@ pub(crate) enum Kind {
     TextOrTexts,
     Templates,
     TemplateMap,
+    /// A map of texts.
+    TextMap,
     /// A statement or a list of statements.
     Body,
     Inputs,
@@ -170,6 +172,17 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
             _ => Some("a number, 0 or more"),
         },
         Kind::Documents | Kind::TemplateMap => (!matches!(node.data, Data::Map(_))).then_some("a map"),
+        Kind::TextMap => match &node.data {
+            Data::Map(entries) => {
+                for (name, value) in entries.iter().filter(|(_, value)| !text(value)) {
+                    let message =
+                        format!("`{}` of `{}` is text, not {}", name.key_text(), key.name, value.kind());
+                    problems.error(value.place, message);
+                }
+                None
+            }
+            _ => Some("a map"),
+        },
         Kind::Texts | Kind::Templates => match &node.data {
             Data::List(items) if items.iter().all(text) => None,
             _ => Some("a list of texts"),
@@ -249,7 +262,9 @@ fn written(key: &Key, node: &Node) -> Option<String> {
     let example = match (&key.kind, &node.data) {
         (Kind::Template, _) => "write it in quotes: `\"${...}\"`",
         (Kind::Text, Data::Bool(_) | Data::Int(_) | Data::Float(_)) => "put quotes around it to make it text",
-        (Kind::Documents | Kind::TemplateMap, _) => "write `name: value` for each, without `-`",
+        (Kind::Documents | Kind::TemplateMap | Kind::TextMap, _) => {
+            "write `name: value` for each, without `-`"
+        }
         (Kind::Inputs, _) => "write `- {name: ..., type: ...}` for each parameter",
         (Kind::Definitions | Kind::References | Kind::Matchers, Data::Map(_)) => "begin each with `- `",
         (Kind::Texts | Kind::Templates, Data::Text(_)) => "put it in a list: `[...]`",

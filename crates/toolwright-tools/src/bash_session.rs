@@ -64,13 +64,13 @@ impl Action {
 }
 
 /// The tool `bash_session`. Each tool made here has a shell of its own in each run; tools that are given the same
-/// [`Options::instance`] share one.
+/// [`Options::instance`] share one. An empty name is one shell for the whole run, as `instance=None` of Inspect.
 pub fn bash_session(options: &Options) -> ToolDef {
     static MADE: AtomicU64 = AtomicU64::new(0);
-    let own: Arc<str> = match options.instance_name() {
-        "" => format!("#{}", MADE.fetch_add(1, Ordering::Relaxed)).into(),
-        name => name.into(),
-    };
+    let own = options
+        .instance
+        .clone()
+        .unwrap_or_else(|| format!("#{}", MADE.fetch_add(1, Ordering::Relaxed)).into());
     let tool = define(
         options,
         "bash_session",

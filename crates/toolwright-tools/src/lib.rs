@@ -65,7 +65,7 @@ pub use glob_files::glob_files;
 pub use grep_files::{grep, grep_files};
 pub use list_files::{list_directory, list_files};
 pub use memory::{Memory, memory};
-pub use names::{references, resolve, resolve_with, standard, standard_with, toolkit};
+pub use names::{configured, references, resolve, resolve_with, standard, standard_with, toolkit};
 pub use options::Options;
 pub use people::{Answer, AtHand, Notice, Person, Question, ask_user, notify_user, user_input};
 pub use plan::{Plan, PlanStep, todo_write, update_plan};

@@ -1,6 +1,7 @@
 //! From a name to a tool. One table: the tools, and what other systems call them.
 
-use toolwright_core::{ToolDef, Toolset, ToolsetError};
+use serde_json::Value;
+use toolwright_core::{ToolDef, ToolError, Toolset, ToolsetError};
 
 use crate::options::Options;
 use crate::{
@@ -135,6 +136,30 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
         Some(words) => tool.edit(|_, settings| settings.words = Some(words)),
         None => tool,
     })
+}
+
+/// The tool that a name stands for, set up as a file's `config` says; see [`Options::from_config`]. `think` also takes
+/// `description` and `thought_description`.
+///
+/// ```
+/// use serde_json::json;
+/// use toolwright_tools::configured;
+///
+/// let think = configured("think", &json!({"thought_description": "What you make of the rules."})).unwrap()?;
+/// assert_eq!(think.spec().parameters["properties"]["thought"]["description"], "What you make of the rules.");
+/// assert!(configured("bash", &json!({"thought_description": "none"})).unwrap().is_err());
+/// assert!(configured("no_such_tool", &json!({})).is_none());
+/// # Ok::<(), toolwright_core::ToolError>(())
+/// ```
+pub fn configured(reference: &str, config: &Value) -> Option<Result<ToolDef, ToolError>> {
+    let usual = resolve(reference)?;
+    let mut config = config.clone();
+    let tool = if *usual.spec().name == *"think" {
+        think::from_config(&mut config).and_then(|tool| Options::from_config(&config).map(|_| tool))
+    } else {
+        Options::from_config(&config).map(|options| resolve_with(reference, &options).unwrap_or(usual))
+    };
+    Some(tool)
 }
 
 /// The tools that another system imports together.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use toolwright_core::{
     CallView, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef, ToolError,
@@ -37,7 +37,7 @@ pub struct Options {
     sandbox: Option<Arc<str>>,
     user: Option<String>,
     timeout: Option<Duration>,
-    instance: Option<Arc<str>>,
+    pub(crate) instance: Option<Arc<str>>,
     wait: Option<Duration>,
     reach: Option<Reach>,
 }
@@ -66,7 +66,8 @@ impl Options {
         self
     }
 
-    /// Keeps state apart from that of other tools of the run: the undo history, memories, the shell of a session.
+    /// Keeps state apart from that of other tools of the run: the undo history, memories, the shell of a session. Under
+    /// an empty name all tools of the run share it.
     pub fn instance(mut self, name: impl Into<Arc<str>>) -> Self {
         self.instance = Some(name.into());
         self
@@ -85,7 +86,7 @@ impl Options {
     }
 
     /// The options a file gives as a tool's `config`: `sandbox`, `user`, `timeout` and `wait_for_output` in seconds, and
-    /// `instance`. Whether calls are confirmed may stand among them; it is not a tool's own business.
+    /// `instance`, which may be `null`: what all tools of the run share. Whether calls are confirmed may stand among them; it is not a tool's own business.
     ///
     /// ```
     /// use serde_json::json;
@@ -101,7 +102,8 @@ impl Options {
             sandbox: Option<Arc<str>>,
             user: Option<String>,
             timeout: Option<f64>,
-            instance: Option<Arc<str>>,
+            #[serde(default, deserialize_with = "given")]
+            instance: Option<Option<Arc<str>>>,
             wait_for_output: Option<f64>,
             #[serde(rename = "require_confirmation")]
             _require_confirmation: Option<bool>,
@@ -121,7 +123,7 @@ impl Options {
             sandbox: config.sandbox,
             user: config.user,
             timeout: time("timeout", config.timeout)?,
-            instance: config.instance,
+            instance: config.instance.map(Option::unwrap_or_default),
             wait: time("wait_for_output", config.wait_for_output)?,
             reach: None,
         })
@@ -142,6 +144,11 @@ impl Options {
     pub(crate) fn sandbox_name(&self) -> &str {
         self.sandbox.as_deref().unwrap_or_default()
     }
+}
+
+/// A value that was written down, if only as `null`.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
 }
 
 /// One call of a standard tool: the context, and how the tool was set up.

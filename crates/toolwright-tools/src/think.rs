@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolwright_core::{CallView, ToolContext, ToolDef};
+use toolwright_core::{CallView, ToolContext, ToolDef, ToolError};
 
 use crate::options::{Effect, finish};
 
@@ -12,6 +12,20 @@ struct Think {
     /// A thought to think about.
     #[serde(rename = "thought")]
     _thought: String,
+}
+
+/// The tool `think`, with what a file's `config` says of it beside the options of every tool: `description`, and
+/// `thought_description` for its parameter. These are taken out of `config`.
+pub(crate) fn from_config(config: &mut Value) -> Result<ToolDef, ToolError> {
+    let mut said = |name: &str| match config.as_object_mut().and_then(|config| config.remove(name)) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(ToolError::invalid(format!("`config`: `{name}` must be text"))),
+    };
+    let (description, thought) = (said("description")?, said("thought_description")?);
+    let tool = think();
+    let tool = if let Some(text) = description { tool.with_description(text) } else { tool };
+    if let Some(text) = thought { tool.describe_parameter("thought", text) } else { Ok(tool) }
 }
 
 /// The tool `think`.

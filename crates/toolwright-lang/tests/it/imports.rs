@@ -157,6 +157,56 @@ tools:
     assert!(problems.problems()[0].message.contains("has 2 tools that match"));
 }
 
+#[test]
+fn an_imported_tool_is_described_anew() {
+    let text = "
+tools:
+  - import_tool: read_file
+    name: look
+    description: Looks at a file.
+    parameters: {path: Which file., lines: How many.}
+    parallel: false
+  - {import_tool: build_llm_tool, parameters: {prompt: What to think of.}, parallel: false}
+  - {name: t, parallel: false, do: {call: look, params: {path: notes.txt}}}
+";
+    let file = load(Source::text("t.yaml", text), &host()).unwrap();
+    let told = |name: &str, parameter: &str| {
+        let tool = &file.tools().get(name).unwrap().tool;
+        assert!(!tool.settings().is_parallel(), "{name}");
+        tool.spec().parameters["properties"][parameter]["description"].clone()
+    };
+    assert_eq!((told("look", "path"), told("look", "lines")), (json!("Which file."), json!("How many.")));
+    assert_eq!(told("llm", "prompt"), json!("What to think of."));
+    assert_eq!(told("t", ""), json!(null));
+    let wrong = |entry: &str| {
+        let text = format!("tools:\n  - {{import_tool: read_file, {entry}}}\n");
+        let problems = load(Source::text("t.yaml", text), &host()).unwrap_err();
+        problems.problems().iter().map(|one| (short(one), one.hint.clone())).collect::<Vec<_>>()
+    };
+    let hinted = |problem: &str, hint: &str| (problem.to_owned(), Some(hint.to_owned()));
+    assert_eq!(
+        wrong("parameters: {pth: Which file., zzz: None.}"),
+        [
+            hinted("2:43 `read_file` has no parameter `pth`", "did you mean `path`?"),
+            hinted("2:61 `read_file` has no parameter `zzz`", "it has: path, lines"),
+        ]
+    );
+    assert_eq!(
+        wrong("parameters: {lines: [many]}, parallel: maybe"),
+        [
+            ("2:50 `lines` of `parameters` is text, not a list".to_owned(), None),
+            ("2:69 `parallel` of `import_tool` is true or false, not text".to_owned(), None),
+        ]
+    );
+    assert_eq!(
+        wrong("parameters: [path]"),
+        [hinted(
+            "2:42 `parameters` of `import_tool` is a map, not a list",
+            "write `name: value` for each, without `-`"
+        )]
+    );
+}
+
 /// A server with tools of odd names, and one that cannot be used.
 struct Odd;
 

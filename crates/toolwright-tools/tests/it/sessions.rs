@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolwright_core::{ErrorKind, ToolCall};
-use toolwright_tools::{Options, bash_session};
+use toolwright_tools::{Options, bash_session, configured};
 
 use crate::support::{Backend, Bench, cases};
 
@@ -60,11 +60,15 @@ async fn the_end_of_a_shell_is_told_at_once(backend: Backend) {
 async fn each_tool_has_a_shell_and_instances_share_one(backend: Backend) {
     let options = Options::new().wait_for_output(Duration::from_secs(3));
     let shared = options.clone().instance("shared");
+    let said = json!({"wait_for_output": 3, "instance": null});
+    let whole_run = || configured("inspect_ai.tool.bash_session", &said).unwrap().unwrap();
     let tools = [
         bash_session(&options).with_name("one"),
         bash_session(&options).with_name("two"),
         bash_session(&shared).with_name("three"),
         bash_session(&shared).with_name("four"),
+        whole_run().with_name("five"),
+        whole_run().with_name("six"),
     ];
     let bench = Bench::of(backend, tools).await;
     let submit = async |tool: &str, input: &str| {
@@ -74,6 +78,8 @@ async fn each_tool_has_a_shell_and_instances_share_one(backend: Backend) {
     submit("three", "X=three").await;
     assert!(submit("two", "echo \"[$X]\"").await.contains("[]"));
     assert!(submit("four", "echo \"[$X]\"").await.contains("[three]"));
+    assert!(submit("five", "echo \"[$X]\"; X=five").await.contains("[]"));
+    assert!(submit("six", "echo \"[$X]\"").await.contains("[five]"), "`null` is one shell for the whole run");
     let restarted = bench.text("one", json!({"action": "restart"})).await;
     assert!(restarted.contains("restarted"));
     assert!(submit("one", "echo \"[$X]\"").await.contains("[]"));

@@ -133,10 +133,8 @@ impl std::fmt::Debug for Importer {
 impl Imports for Importer {
     fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
         #[cfg(feature = "tools")]
-        if toolwright_tools::resolve(reference).is_some() {
-            let tool = toolwright_tools::Options::from_config(config)
-                .map(|options| toolwright_tools::resolve_with(reference, &options));
-            return tool.map(|tool| tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>)).transpose();
+        if let Some(tool) = toolwright_tools::configured(reference, config) {
+            return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         }
         #[cfg(feature = "data")]
         if let Some(tool) = self.data.as_ref().and_then(|data| data.tool(reference, config)) {
