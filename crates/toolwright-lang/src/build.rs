@@ -61,6 +61,8 @@ pub(crate) struct Builder<'b> {
     pub(crate) servers: IndexMap<String, Server>,
     /// What the file's names for models stand for.
     pub(crate) models: IndexMap<String, String>,
+    /// The names of the file's sandboxes beside the default one.
+    pub(crate) sandboxes: Vec<String>,
     /// Tools of servers that were asked already.
     pub(crate) asked: IndexMap<String, Option<Toolset>>,
     /// Tools of servers that cannot be used, and why, until somebody was told.
@@ -89,6 +91,7 @@ impl<'b> Builder<'b> {
             host,
             servers,
             models,
+            sandboxes: Vec::new(),
             asked: IndexMap::new(),
             left_out: IndexMap::new(),
             globals,

@@ -37,6 +37,11 @@ pub(crate) static FILE: Shape = strict(
             Kind::Any,
             "Where tools that start programs run: a kind (`process`, `docker:IMAGE`, `podman:IMAGE`, `local`, `none`), or a map of `kind`, `read`, `write`, `network`, `mask`, `env`, `limits` and `require`.",
         ),
+        optional(
+            "sandboxes",
+            Kind::Any,
+            "More sandboxes: a map of names to what `sandbox` may be. A tool works in one with `config: {sandbox: NAME}`.",
+        ),
     ],
 );
 
@@ -60,6 +65,11 @@ static LIMITS: Shape = strict(
             "max_parallel",
             Kind::Whole(1),
             "Calls of one message that run at the same time; 16 unless said.",
+        ),
+        optional(
+            "max_output",
+            Kind::Whole(0),
+            "Bytes of text of one call that a model is given, its beginning and its end; 16384 unless said, and 0 is no limit.",
         ),
         optional(
             "steps",

@@ -239,7 +239,7 @@ impl Host {
         self
     }
 
-    /// Says that the program applies these sections (`policy`, `limits`, `sandbox`) to the runs in which it uses the file's
+    /// Says that the program applies these sections (`policy`, `limits`, `sandbox`, `sandboxes`) to the runs in which it uses the file's
     /// tools. A file that has one which nobody applies is refused: its tools would run as if it said nothing.
     #[must_use]
     pub fn applies<S: Into<String>>(mut self, sections: impl IntoIterator<Item = S>) -> Self {

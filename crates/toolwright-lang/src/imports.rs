@@ -25,6 +25,7 @@ impl Builder<'_> {
             return;
         }
         let Some(tool) = self.imported(&reference, &config, place) else { return };
+        self.check_sandbox(node, &tool);
         let (takes, blocks) = (Vec::new(), is_server(&reference));
         let name = text(node, "name");
         let changed = [
@@ -61,6 +62,21 @@ impl Builder<'_> {
         let hint = self.hint(node);
         let tool = ImportedTool::new(tool, spec, settings, hint);
         self.register(Arc::new(tool), takes, blocks, place, into, scope);
+    }
+
+    /// Warns of a tool that is to work in a sandbox the file does not describe. The program that uses the file may have it.
+    fn check_sandbox(&mut self, node: &Node, tool: &Arc<dyn Tool>) {
+        let Some(named) = node.get("config").and_then(|config| config.get("sandbox")) else { return };
+        let Some(name) = named.text().filter(|_| tool.settings().sandboxed) else { return };
+        if &**name == "default" || self.sandboxes.iter().any(|known| **known == **name) {
+            return;
+        }
+        let hint = match nearest(name, self.sandboxes.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("describe it under `sandboxes: {{{name}: ...}}`"),
+        };
+        let message = format!("the file has no sandbox `{name}`");
+        self.problems.warn_hint(named.place, message, hint);
     }
 
     /// Puts the file's descriptions of parameters in place of the tool's own.

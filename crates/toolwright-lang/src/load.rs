@@ -70,7 +70,7 @@ pub struct Loaded {
     pub(crate) problems: Problems,
 }
 
-/// A section that this crate only carries: `models`, `policy`, `limits`, `sandbox` or `resources`.
+/// A section that this crate only carries: `models`, `policy`, `limits`, `sandbox`, `sandboxes` or `resources`.
 #[derive(Debug, Clone)]
 pub struct Section {
     /// What it holds.
@@ -139,7 +139,7 @@ impl Loaded {
         self.cli.as_ref()
     }
 
-    /// One of the sections `models`, `policy`, `limits`, `sandbox` and `resources`, as data.
+    /// One of the sections `models`, `policy`, `limits`, `sandbox`, `sandboxes` and `resources`, as data.
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.get(name)
     }
@@ -186,6 +186,9 @@ impl Loaded {
         let globals = Arc::new(globals);
         let models = models::read(&mut problems, &root);
         let mut builder = Builder::new(&mut problems, host, servers, models, globals.clone());
+        if let Some(Node { data: Data::Map(entries), .. }) = root.get("sandboxes") {
+            builder.sandboxes = entries.iter().map(|(name, _)| name.key_text()).collect();
+        }
 
         let mut shared = Tools::new();
         let mut chat_tools = Tools::new();
@@ -206,14 +209,15 @@ impl Loaded {
         let chat = root.get("chat").and_then(|node| sections::chat(&mut builder, node, &shared, chat_tools));
         let cli = root.get("cli").and_then(|node| sections::cli(&mut builder, node, &shared));
         let flows = std::mem::take(&mut builder.flows);
-        let sections =
-            ["models", "policy", "limits", "sandbox", "resources"].into_iter().filter_map(|name| {
+        let sections = ["models", "policy", "limits", "sandbox", "sandboxes", "resources"]
+            .into_iter()
+            .filter_map(|name| {
                 let node = root.get(name)?;
                 let (value, place) = (node.to_json(), problems.sources.locate(node.place));
                 Some((name, Section { value, place, node: node.clone() }))
             });
         let sections = sections.collect();
-        for name in ["policy", "limits", "sandbox"] {
+        for name in ["policy", "limits", "sandbox", "sandboxes"] {
             let applied = host.applied.iter().any(|known| known == name);
             if let Some(node) = root.get(name).filter(|node| !applied && !matches!(node.data, Data::Null)) {
                 problems.error_hint(

@@ -25,6 +25,9 @@ pub struct SandboxArgs {
     /// What a file says beside.
     #[arg(skip)]
     pub section: SandboxSection,
+    /// The other sandboxes of a file, by name. Options are not for them.
+    #[arg(skip)]
+    pub named: Vec<(String, SandboxSection)>,
 }
 
 impl SandboxArgs {
@@ -61,6 +64,9 @@ pub enum SandboxWhat {
         /// Take the `sandbox` section of this file into account.
         #[arg(short, long, value_name = "FILE")]
         file: Option<PathBuf>,
+        /// Explain this one of the file's `sandboxes`.
+        #[arg(long, value_name = "NAME", requires = "file")]
+        name: Option<String>,
         #[command(flatten)]
         sandbox: SandboxArgs,
     },

@@ -19,6 +19,14 @@ pub struct Ask {
     /// Stop after so many answers of the model; left out, what the file's `limits` say, or 20.
     #[arg(long, value_name = "N")]
     pub max_turns: Option<u64>,
+    /// Give the model at most so many bytes of text of each call, 0 for everything; left out, what the file's `limits`
+    /// say, or 16384.
+    #[arg(long, value_name = "BYTES")]
+    pub max_output: Option<usize>,
+    /// Whether the model calls tools: `auto`, as it likes; `any`, at least one before it answers; `none`; or a tool's
+    /// name, for that one first.
+    #[arg(long, value_name = "auto|any|none|NAME", default_value = "auto", hide_default_value = true)]
+    pub tool_choice: String,
     /// Describe the tools in the prompt and read calls from the text, for a model without a tool API.
     #[arg(long, value_name = "FORMAT")]
     pub prompted: Option<PromptWay>,

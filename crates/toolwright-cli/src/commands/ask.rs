@@ -9,8 +9,9 @@ use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::tools::AtHand;
 use toolwright::{
-    CallNote, Conversation, Event, EventKind, Limits, Message, Model, ModelDelta, Policy, Run, RunBuilder,
-    RunEnd, RunError, Secret, StopReason, ToolCall, call_text, completion, text,
+    CallNote, Conversation, Event, EventKind, Limits, Loop, Message, Model, ModelDelta, Policy, Run,
+    RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, Toolset, call_text, completion,
+    text,
 };
 
 use crate::args::{Ask, PromptWay, UsingArgs};
@@ -35,7 +36,10 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     let model = models::choose(what.model.as_deref(), &named)?;
     let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));
     let turns = what.max_turns.or(limits.turns).unwrap_or(MAX_TURNS);
-    let builder = builder.limits(Limits { turns: Some(turns), ..limits }).model(model.clone());
+    let mut builder = builder.limits(Limits { turns: Some(turns), ..limits }).model(model.clone());
+    if let Some(bytes) = what.max_output {
+        builder = builder.max_output(bytes);
+    }
     let about = About { command: "ask", file: what.using.file.as_deref() };
     let (mut builder, recorded) = record(builder, &what.record, &about, secrets)?;
     let screen = Arc::new(Screen::new(json));
@@ -49,7 +53,8 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
         builder = builder.on_delta(move |delta| shown.piece(delta));
     }
     let run = builder.build()?;
-    let mut conversation = Conversation::new(&run);
+    let how = going(&what.tool_choice, &run.tools().await.map_err(|error| Usage::from(error.info()))?)?;
+    let mut conversation = Conversation::new(&run).going(how);
     let stopper = conversation.stopper();
     // A person who has seen enough keeps what there is.
     let interrupt = async {
@@ -107,6 +112,21 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
         RunEnd::Cancelled => anyhow::bail!("stopped"),
         RunEnd::Failed { message } => anyhow::bail!("the run failed: {message}"),
     }
+}
+
+/// How the model works: which tools it must call before it is free.
+fn going(choice: &str, tools: &Toolset) -> anyhow::Result<Loop> {
+    let tool_choice = match choice {
+        "auto" => ToolChoice::Auto,
+        "any" => ToolChoice::Any,
+        "none" => ToolChoice::None,
+        name => {
+            tools.find(name).map_err(|error| Usage::from(error.info()))?;
+            ToolChoice::Tool(name.to_owned())
+        }
+    };
+    let choice_after = matches!(tool_choice, ToolChoice::Any).then_some(ToolChoice::Auto);
+    Ok(Loop { tool_choice, choice_after, ..Loop::default() })
 }
 
 /// The error of a run, with what the model or the tool said.

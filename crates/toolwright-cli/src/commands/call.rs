@@ -45,8 +45,8 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         builder = builder.state(AtHand::new(terminal));
     }
     let asked = sandboxes::of(&what.sandbox, governing)?;
-    if sandboxed && let Some(sandbox) = sandboxes::open(&asked).await? {
-        builder = builder.sandbox("default", sandbox);
+    if sandboxed {
+        builder = sandboxes::open(&asked).await?.give(builder);
     } else if loaded.is_some() {
         builder = sandboxes::lend(&asked, loaded.as_ref(), builder).await?;
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use toolwright::file::SandboxSection;
 use toolwright::lang::{Diagnostic, Loaded, MissingEnv, Severity};
 use toolwright::{Policy, Toolset};
 
@@ -140,14 +141,20 @@ fn with_built_in(own: &Toolset) -> anyhow::Result<Toolset> {
 
 /// What is wrong with the sections that are the program's business; `limits` is checked with the file.
 fn section_problems(loaded: &Loaded) -> Vec<Diagnostic> {
+    let asked = sandboxes::of(&SandboxArgs::default(), Some(loaded));
     let sandbox = || {
-        let asked = sandboxes::of(&SandboxArgs::default(), Some(loaded))?;
-        sandboxes::check(&asked)
+        SandboxSection::of(loaded)?;
+        asked.as_ref().map_or(Ok(()), sandboxes::check)
+    };
+    let named = || {
+        SandboxSection::named(loaded)?;
+        asked.as_ref().map_or(Ok(()), sandboxes::check_named)
     };
     let found = [
         ("policy", files::policy(loaded).map(drop)),
         ("models", crate::models::named(Some(loaded)).map(drop)),
         ("sandbox", sandbox()),
+        ("sandboxes", named()),
     ];
     let told = found.into_iter().filter_map(|(name, found)| {
         let (section, error) = (loaded.section(name)?, found.err()?);

@@ -11,9 +11,23 @@ use crate::report::{Failed, Usage};
 use crate::{files, sandboxes};
 
 pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
-    let SandboxWhat::Explain { file, sandbox } = &what.what;
+    let SandboxWhat::Explain { file, name, sandbox } = &what.what;
     let loaded = file.as_deref().map(files::open_sections).transpose()?;
-    let explanation = explanation(&sandboxes::of(sandbox, loaded.as_ref())?).await?;
+    let mut asked = sandboxes::of(sandbox, loaded.as_ref())?;
+    if let Some(name) = name {
+        let found = asked.named.iter().find(|(known, _)| known == name);
+        let Some((_, section)) = found else {
+            let names: Vec<_> = asked.named.iter().map(|(known, _)| known.as_str()).collect();
+            let error = Usage::new(format!("the file has no sandbox `{name}`"));
+            return Err(match names.as_slice() {
+                [] => error.hint("describe it under `sandboxes`"),
+                _ => error.hint(format!("there are: {}", names.join(", "))),
+            }
+            .into());
+        };
+        asked.section = section.clone();
+    }
+    let explanation = explanation(&asked).await?;
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&explanation)?)?;

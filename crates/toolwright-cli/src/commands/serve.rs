@@ -21,6 +21,7 @@ use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
+use crate::sandboxes::Opened;
 use crate::{answers, commands, files, report, runs, sandboxes, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
@@ -37,14 +38,10 @@ pub async fn run(what: Serve, json: bool) -> anyhow::Result<()> {
     let prompts = loaded.as_ref().map(|loaded| loaded.prompts().clone()).unwrap_or_default();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.settings().sandboxed);
     let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
-    let sandbox = if needs_sandbox { sandboxes::try_open(&place).await? } else { None };
+    let opened = if needs_sandbox { sandboxes::try_open(&place).await? } else { Opened::default() };
     let configured = |tools: Toolset| -> anyhow::Result<RunBuilder> {
         let builder = Run::builder(tools).state(AtHand::new(AtClient));
-        let builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
-        Ok(match &sandbox {
-            Some(sandbox) => builder.sandbox("default", sandbox.clone()),
-            None => builder,
-        })
+        Ok(opened.give(files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?))
     };
     let offered = Offered::new(
         configured(tools)?.approver(ClientApprover),

@@ -9,6 +9,8 @@ pub struct FakeModel {
     pub address: String,
     /// First lines of the requests that came.
     pub asked: Arc<Mutex<Vec<String>>>,
+    /// The bodies of those that had one.
+    pub bodies: Arc<Mutex<Vec<String>>>,
 }
 
 pub const THOUGHT: &str = "They greet me, so I greet them.";
@@ -19,19 +21,20 @@ impl FakeModel {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let kept = asked.clone();
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let (kept, read) = (asked.clone(), bodies.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let kept = kept.clone();
+                let (kept, read) = (kept.clone(), read.clone());
                 // A client that goes away in the middle is its own affair.
-                std::thread::spawn(move || answer(stream, &kept));
+                std::thread::spawn(move || answer(stream, &kept, &read));
             }
         });
-        FakeModel { address, asked }
+        FakeModel { address, asked, bodies }
     }
 }
 
-fn answer(mut stream: TcpStream, asked: &Mutex<Vec<String>>) -> Option<()> {
+fn answer(mut stream: TcpStream, asked: &Mutex<Vec<String>>, bodies: &Mutex<Vec<String>>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let (mut first, mut length) = (String::new(), 0);
     reader.read_line(&mut first).ok()?;
@@ -51,7 +54,11 @@ fn answer(mut stream: TcpStream, asked: &Mutex<Vec<String>>) -> Option<()> {
         return None;
     }
     asked.lock().unwrap().push(first.trim().to_owned());
-    let streamed = String::from_utf8_lossy(&body).replace(' ', "").contains("\"stream\":true");
+    let body = String::from_utf8_lossy(&body).into_owned();
+    let streamed = body.replace(' ', "").contains("\"stream\":true");
+    if !body.is_empty() {
+        bodies.lock().unwrap().push(body);
+    }
     let (kind, text) = match (first.split_whitespace().nth(1)?, streamed) {
         ("/v1/models", _) => ("application/json", r#"{"data": [{"id": "tiny"}]}"#.to_owned()),
         ("/v1/messages", true) => ("text/event-stream", anthropic()),

@@ -56,6 +56,103 @@ fn the_sandbox_of_a_file_is_read_and_checked() {
 }
 
 #[test]
+fn the_other_sandboxes_of_a_file_are_checked_too() {
+    for (section, wanted) in [
+        ("sandboxes: {victim: {nonsense: 7}}", "unknown field `nonsense`"),
+        (
+            "sandboxes: {victim: {write: [no/such/folder]}}",
+            "the sandbox `victim`: cannot use `no/such/folder`",
+        ),
+        ("sandboxes: {default: process}", "`default` is the one that `sandbox` describes"),
+        ("sandboxes: [victim]", "`sandboxes` is a map of names"),
+    ] {
+        let place = folder(section);
+        let shown = show_in(place.path(), &["check", "tools.yaml"], "");
+        assert!(shown.contains(wanted) && shown.ends_with("--- exit 2\n"), "{section}: {shown}");
+        assert!(shown.contains("tools.yaml:1:"), "{section}: {shown}");
+        let called = show_in(place.path(), &["call", "sum", "x=1", "-f", "tools.yaml"], "");
+        assert!(called.contains(wanted) && called.ends_with("--- exit 2\n"), "{section}: {called}");
+    }
+    let named = "- {import_tool: bash, name: other, config: {sandbox: victin}}";
+    let section =
+        |sandboxes: &str| format!("{sandboxes}\nshared: {{tools: [{}]}}", named.trim_start_matches("- "));
+    for (sandboxes, hint) in [
+        ("sandbox: process", "describe it under `sandboxes: {victin: ...}`"),
+        ("sandboxes: {victim: process}", "did you mean `victim`?"),
+    ] {
+        let shown = show_in(folder(&section(sandboxes)).path(), &["check", "tools.yaml"], "");
+        assert!(shown.contains("the file has no sandbox `victin`") && shown.contains(hint), "{shown}");
+    }
+    let shown =
+        show_in(folder(&section("sandboxes: {victin: process}")).path(), &["check", "tools.yaml"], "");
+    assert!(!shown.contains("no sandbox"), "{shown}");
+}
+
+#[test]
+fn a_model_is_given_as_much_of_an_output_as_the_file_and_the_command_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |limits: &str| {
+        let text = format!(
+            "{limits}\ntools: [{{name: long, do: {{eval: \"${{'ab' * 20000}}\"}}}}]\npolicy: [{{tools: '*', decision: approve}}]\n"
+        );
+        std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+    };
+    std::fs::write(
+        folder.path().join("replies.yaml"),
+        "- calls: [{tool: long, arguments: {}}]\n- {text: done}\n",
+    )
+    .unwrap();
+    let given = |more: &[&str]| {
+        let args = ["ask", "go", "-f", "t.yaml", "--model", "scripted/replies.yaml", "--no-record", "--json"];
+        let shown = show_in(folder.path(), &[&args, more].concat(), "");
+        let cut = shown.split("is cut to ").nth(1).and_then(|rest| rest.split(' ').next().map(str::to_owned));
+        assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+        cut
+    };
+    file("");
+    assert_eq!(given(&[]).as_deref(), Some("16384"));
+    file("limits: {max_output: 100}");
+    assert_eq!(given(&[]).as_deref(), Some("100"));
+    assert_eq!(given(&["--max-output", "2000"]).as_deref(), Some("2000"));
+    assert_eq!(given(&["--max-output", "0"]), None);
+}
+
+#[test]
+fn the_model_is_told_whether_to_call_tools() {
+    let model = crate::fake::FakeModel::start();
+    let url = format!("http://{}", model.address);
+    let variables = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let place = folder("");
+    let ask = |choice: &str| {
+        let args = [
+            "ask",
+            "go",
+            "-f",
+            "tools.yaml",
+            "--no-record",
+            "--model",
+            "anthropic/m",
+            "--tool-choice",
+            choice,
+        ];
+        crate::show_with(place.path(), &args, "", &variables)
+    };
+    for (choice, tools, wanted) in
+        [("auto", 2, "auto"), ("any", 2, "any"), ("none", 0, ""), ("sum", 1, "tool")]
+    {
+        let shown = ask(choice);
+        assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+        let body: serde_json::Value =
+            serde_json::from_str(&model.bodies.lock().unwrap().pop().unwrap()).unwrap();
+        assert_eq!(body["tools"].as_array().map_or(0, Vec::len), tools, "{body}");
+        let told = body["tool_choice"]["type"].as_str().unwrap_or_default();
+        assert!(told == wanted || choice == "auto" && told.is_empty(), "{body}");
+    }
+    let wrong = ask("smu");
+    assert!(wrong.contains("`smu`") && wrong.contains("sum") && wrong.ends_with("--- exit 2\n"), "{wrong}");
+}
+
+#[test]
 fn rules_that_can_never_match_are_told() {
     let rules = concat!(
         "- {tools: '*', decision: approve}\n",

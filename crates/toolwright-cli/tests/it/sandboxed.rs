@@ -58,6 +58,41 @@ fn a_command_reads_the_current_folder_and_writes_only_where_it_may() {
     assert!(call(folder.path(), &["read_file", &path, "--read", &shown]).contains("hunter2"));
 }
 
+#[test]
+fn tools_of_a_file_work_in_the_sandbox_they_name() {
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    let file = "
+sandboxes:
+  victim:
+    files: {/tmp/flag: found}
+    setup: echo ready > /tmp/state
+tools:
+  - {import_tool: bash}
+  - {import_tool: bash, name: inside, config: {sandbox: victim}}
+";
+    let write = |text: &str| std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+    write(file);
+    let look = "command=cat /tmp/flag /tmp/state";
+    let inside = call(folder.path(), &["inside", look, "-f", "t.yaml"]);
+    assert!(inside.contains("foundready\n") && inside.ends_with("--- exit 0\n"), "{inside}");
+    let outside = call(folder.path(), &["bash", look, "-f", "t.yaml"]);
+    assert!(outside.contains("No such file") && !outside.contains("ready"), "{outside}");
+    // Without a default sandbox a tool that names none does not work in one of the others.
+    write(&format!("sandbox: none\n{file}"));
+    let refused = call(folder.path(), &["bash", look, "-f", "t.yaml"]);
+    assert!(refused.contains("the run has no default sandbox"), "{refused}");
+    let inside = call(folder.path(), &["inside", look, "-f", "t.yaml"]);
+    assert!(inside.contains("foundready\n"), "{inside}");
+    write(&file.replace("    files", "    write: [.]\n    files"));
+    let explained = show_in(folder.path(), &["sandbox", "explain", "-f", "t.yaml", "--name", "victim"], "");
+    assert!(explained.contains(&format!("writable     {}", folder.path().display())), "{explained}");
+    let unknown = show_in(folder.path(), &["sandbox", "explain", "-f", "t.yaml", "--name", "victin"], "");
+    assert!(unknown.contains("no sandbox `victin`") && unknown.contains("there are: victim"), "{unknown}");
+}
+
 /// A path is bytes; a folder with a name that is no text works like any other.
 #[test]
 fn a_folder_need_not_have_a_name_that_is_text() {

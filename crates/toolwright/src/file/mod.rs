@@ -18,17 +18,21 @@ use toolwright_runtime::{Limits, Policy, Run, RunBuilder};
 #[cfg(any(feature = "mcp", feature = "tools", feature = "data"))]
 pub use self::imports::Importer;
 #[cfg(feature = "sandbox")]
-pub use self::sandbox::{Plan, SandboxKind, SandboxSection, open_policy};
+pub use self::sandbox::{Plan, SandboxKind, SandboxSection, give_sandboxes, in_sandbox, open_policy};
 
 /// The sections that a [`ToolFile`] applies to its runs.
-pub const APPLIED: &[&str] =
-    if cfg!(feature = "sandbox") { &["policy", "limits", "sandbox"] } else { &["policy", "limits"] };
+pub const APPLIED: &[&str] = if cfg!(feature = "sandbox") {
+    &["policy", "limits", "sandbox", "sandboxes"]
+} else {
+    &["policy", "limits"]
+};
 
-/// The key of `limits` that is no limit on what is spent.
+/// The keys of `limits` that are no limit on what is spent.
 const MAX_PARALLEL: &str = "max_parallel";
+const MAX_OUTPUT: &str = "max_output";
 
-/// What bounds something else than all that a run spends: what it does at once, and single expressions.
-const OTHERS: [&str; 3] = [MAX_PARALLEL, "steps", "memory"];
+/// What bounds something else than all that a run spends: what it does at once, what a model is given, single expressions.
+const OTHERS: [&str; 4] = [MAX_PARALLEL, MAX_OUTPUT, "steps", "memory"];
 
 /// A file of tools, and the runs it describes.
 ///
@@ -70,7 +74,7 @@ impl ToolFile {
         &self.loaded
     }
 
-    /// A run with the tools, the policy and the limits of the file, in the sandbox it asks for. Without a `sandbox`
+    /// A run with the tools, the policy and the limits of the file, in the sandboxes it asks for. Without a `sandbox`
     /// section a process sandbox is opened when a tool needs one; where none can be had, the calls of such tools are
     /// refused. A program with a process sandbox begins with `sandbox::launcher::main_if_launcher`. Without a `policy` every call is approved, unless the builder is told otherwise.
     pub async fn run(&self) -> Result<RunBuilder, ToolError> {
@@ -86,9 +90,12 @@ impl ToolFile {
                 None if needed => SandboxSection::default().open().await.unwrap_or_default(),
                 None => None,
             };
-            if let Some(sandbox) = opened {
-                builder = builder.sandbox("default", sandbox);
+            let mut others = Vec::new();
+            for (name, section) in SandboxSection::named(&self.loaded)? {
+                let opened = section.open().await.map_err(|error| in_sandbox(&name, &error))?;
+                others.extend(opened.map(|sandbox| (name, sandbox)));
             }
+            builder = give_sandboxes(builder, opened, others);
         }
         Ok(builder)
     }
@@ -114,14 +121,20 @@ pub fn limits(loaded: &Loaded) -> Result<Limits, ToolError> {
     serde_json::from_value(limits).map_err(|error| at(section, error))
 }
 
-/// Lets a run spend what the file says, and do as much at once.
+/// Lets a run spend what the file says, do as much at once, and give a model as much of an output.
 pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> Result<RunBuilder, ToolError> {
-    let builder = builder.limits(limits(loaded)?);
-    let at_once = loaded.section("limits").and_then(|section| section.value.get(MAX_PARALLEL)?.as_u64());
-    Ok(match at_once {
-        Some(calls) => builder.max_parallel(usize::try_from(calls).unwrap_or(usize::MAX)),
-        None => builder,
-    })
+    let mut builder = builder.limits(limits(loaded)?);
+    let number = |key: &str| {
+        let number = loaded.section("limits").and_then(|section| section.value.get(key)?.as_u64());
+        number.map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+    };
+    if let Some(calls) = number(MAX_PARALLEL) {
+        builder = builder.max_parallel(calls);
+    }
+    if let Some(bytes) = number(MAX_OUTPUT) {
+        builder = builder.max_output(bytes);
+    }
+    Ok(builder)
 }
 
 /// The models of a file, by name.
@@ -164,6 +177,8 @@ mod tests {
         let refused = call("policy: [{tools: t, decision: reject, reason: not today}]").await.error.unwrap();
         assert_eq!((refused.kind, refused.message.as_str()), (ErrorKind::Approval, "not today"));
         assert_eq!(call("limits: {tool_calls: 0}").await.error.unwrap().kind, ErrorKind::Limit);
+        assert_eq!(call("limits: {max_output: 2}").await.truncated.map(|cut| cut.limit), Some(2));
+        assert_eq!(call("limits: {max_output: 3}").await.to_text(), "ran");
     }
 
     #[tokio::test]
@@ -199,6 +214,16 @@ mod tests {
         assert_eq!(none.call(echo()).await.unwrap().error.unwrap().kind, ErrorKind::SandboxUnavailable);
         let wrong = file("{kind: local, read: [/]}").run().await.err().unwrap();
         assert!(wrong.message().contains("isolates nothing"), "{wrong}");
+        let wrong = file("none\nsandboxes: {victim: {kind: local, read: [/]}}").run().await.err().unwrap();
+        assert!(wrong.message().starts_with("the sandbox `victim`: "), "{wrong}");
+        for (said, told) in [
+            ("[victim]", "t.yaml:3:12: `sandboxes` is a map"),
+            ("{default: local}", "t.yaml:3:12: `default` is"),
+            ("{victim: {kidn: local}}", "t.yaml:3:12: `sandboxes.victim`: unknown field `kidn`"),
+        ] {
+            let wrong = file(&format!("none\nsandboxes: {said}")).run().await.err().unwrap();
+            assert!(wrong.message().starts_with(told), "{wrong}");
+        }
     }
 
     #[cfg(feature = "mcp")]

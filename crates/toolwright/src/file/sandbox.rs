@@ -1,4 +1,4 @@
-//! The `sandbox` section of a file: the current folder to look at, and only what is named to write in.
+//! The sections `sandbox` and `sandboxes` of a file: the current folder to look at, and only what is named to write in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,16 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_core::{
-    BoxFuture, Connection, ExecRequest, ExecResult, OutputSink, Preparation, Sandbox, SandboxProcess,
-    SpawnRequest, ToolError,
+    BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, OutputSink, Preparation, Sandbox,
+    SandboxProcess, SpawnRequest, ToolError,
 };
 use toolwright_lang::Loaded;
+use toolwright_runtime::RunBuilder;
 use toolwright_sandbox::{EnvPolicy, Layer, Limits, LocalSandbox, Network, Policy, ProcessSandbox};
 
 use super::programs;
 
-/// What a file's `sandbox` section says.
+/// What a file's `sandbox` section says, or one entry of `sandboxes`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxSection {
@@ -93,13 +94,36 @@ impl SandboxSection {
     /// The section of a file, if it has one.
     pub fn of(loaded: &Loaded) -> Result<Option<Self>, ToolError> {
         let Some(section) = loaded.section("sandbox") else { return Ok(None) };
-        // The kind alone is enough.
-        let value = match &section.value {
-            Value::String(kind) => json!({ "kind": kind }),
-            other => other.clone(),
-        };
-        let said = serde_json::from_value(value);
+        let said = Self::read(&section.value);
         said.map(Some).map_err(|error| ToolError::invalid(format!("{}: `sandbox`: {error}", section.place)))
+    }
+
+    /// The sandboxes of a file beside the default one, by name.
+    pub fn named(loaded: &Loaded) -> Result<Vec<(String, Self)>, ToolError> {
+        let Some(section) = loaded.section("sandboxes") else { return Ok(Vec::new()) };
+        let wrong = |problem: String| ToolError::invalid(format!("{}: {problem}", section.place));
+        let entries = match &section.value {
+            Value::Null => return Ok(Vec::new()),
+            Value::Object(entries) => entries,
+            _ => return Err(wrong("`sandboxes` is a map of names to sandboxes".to_owned())),
+        };
+        let read = entries.iter().map(|(name, said)| {
+            if name == "default" {
+                return Err(wrong("`default` is the one that `sandbox` describes".to_owned()));
+            }
+            let said = Self::read(said).map_err(|error| wrong(format!("`sandboxes.{name}`: {error}")))?;
+            Ok((name.clone(), said))
+        });
+        read.collect()
+    }
+
+    fn read(said: &Value) -> Result<Self, serde_json::Error> {
+        match said {
+            // The kind alone is enough.
+            Value::String(kind) => serde_json::from_value(json!({ "kind": kind })),
+            Value::Null => Ok(SandboxSection::default()),
+            other => serde_json::from_value(other.clone()),
+        }
     }
 
     /// The kind of sandbox that is meant.
@@ -208,6 +232,62 @@ impl SandboxSection {
         }
         let sandboxes = [("default".to_owned(), sandbox.clone())].into_iter().collect();
         preparation.carry_out(&sandboxes).await
+    }
+}
+
+/// An error of one of several sandboxes, which is named.
+pub fn in_sandbox(name: &str, error: &ToolError) -> ToolError {
+    let told = ToolError::of(error.kind(), format!("the sandbox `{name}`: {}", error.message()));
+    match error.hint_text() {
+        Some(hint) => told.hint(hint),
+        None => told,
+    }
+}
+
+/// Gives a run the sandboxes of a file: the default one, if there is one, and others by name. Without a default one, tools
+/// that name none are refused; they do not work in one of the others.
+pub fn give_sandboxes(
+    mut builder: RunBuilder,
+    default: Option<Arc<dyn Sandbox>>,
+    named: impl IntoIterator<Item = (String, Arc<dyn Sandbox>)>,
+) -> RunBuilder {
+    let mut named = named.into_iter().peekable();
+    let closed = || named.peek().is_some().then(|| Arc::new(Closed) as Arc<dyn Sandbox>);
+    if let Some(default) = default.or_else(closed) {
+        builder = builder.sandbox("default", default);
+    }
+    named.fold(builder, |builder, (name, sandbox)| builder.sandbox(name, sandbox))
+}
+
+/// Stands where the default sandbox would be: nothing can be done in it.
+struct Closed;
+
+impl Closed {
+    fn refuse<'a, T: 'a>() -> BoxFuture<'a, Result<T, ToolError>> {
+        let error = ToolError::of(ErrorKind::SandboxUnavailable, "the run has no default sandbox");
+        Box::pin(async { Err(error) })
+    }
+}
+
+impl Sandbox for Closed {
+    fn kind(&self) -> &str {
+        "none"
+    }
+
+    fn isolates(&self) -> bool {
+        true
+    }
+
+    fn exec<'a>(&'a self, _: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        Closed::refuse()
+    }
+
+    fn write_file<'a>(&'a self, _: &'a str, _: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
+        Closed::refuse()
+    }
+
+    fn read_file<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        Closed::refuse()
     }
 }
 
