@@ -37,6 +37,23 @@ struct ReadFile {
     provider: Option<String>,
     /// How closely a picture will be looked at: high or low.
     detail: Option<String>,
+    /// For PDF documents, which cannot be read yet.
+    start_page: Option<i64>,
+    /// For PDF documents, which cannot be read yet.
+    end_page: Option<i64>,
+    /// For PDF documents, which cannot be read yet.
+    #[serde(default)]
+    extract_images: bool,
+    /// For PDF documents, which cannot be read yet.
+    max_images_per_page: Option<i64>,
+}
+
+impl ReadFile {
+    /// True when something is asked for that only a PDF document has.
+    fn wants_pages(&self) -> bool {
+        self.extract_images
+            || [self.start_page, self.end_page, self.max_images_per_page].iter().any(Option::is_some)
+    }
 }
 
 /// `read_file` as MARSYS has it, for text and pictures. What is told is true: a file that is shown whole is not called partial, and
@@ -47,6 +64,12 @@ pub(crate) fn read_file(options: &Options) -> ToolDef {
         "read_file",
         "Read lines of a text file, at most 250 at once, or look at a picture.",
         |call: Call, arguments: ReadFile| async move {
+            if arguments.wants_pages() {
+                let error = ToolError::invalid("PDF documents cannot be read yet");
+                return Err(error.hint(
+                    "leave out start_page, end_page, extract_images and max_images_per_page; text has start_line and end_line",
+                ));
+            }
             let path = place(&arguments.path)?;
             let range = range(arguments.start_line, arguments.end_line)?;
             let bytes = paths::read(&call, &path).await?;

@@ -341,6 +341,17 @@ async fn sections_can_be_read_one_by_one(backend: Backend) {
     let overview = json!({"path": "code.py", "start_line": 1, "end_line": 2, "include_overview": true});
     let read = bench.value("read_file", overview).await;
     assert_eq!((&read["partial"], &read["overview"]["type"]), (&json!(true), &json!("python")));
+    for (parameter, value) in [
+        ("start_page", json!(1)),
+        ("end_page", json!(2)),
+        ("extract_images", json!(true)),
+        ("max_images_per_page", json!(5)),
+    ] {
+        let (kind, told) = bench.error("read_file", json!({"path": "code.py", parameter: value})).await;
+        assert_eq!(kind, ErrorKind::Parsing);
+        assert!(told.starts_with("PDF documents cannot be read yet"), "{told}");
+    }
+    bench.value("read_file", json!({"path": "code.py", "extract_images": false})).await;
     let made = bench.value("create_directory", json!({"path": "d1"})).await;
     assert_eq!(made["already_existed"], true);
 }
