@@ -26,7 +26,7 @@ async fn get_weather(
     city: String,
 ) -> ToolOutput {
     ToolOutput::json(json!({"temp": 72, "condition": "sunny", "humidity": 45}))
-        .with_metadata("note", format!("Weather data for {city}"))
+        .with_note(format!("Weather data for {city}"))
 }
 
 /// Takes a picture of the screen.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::ErrorInfo;
-use crate::output::Content;
+use crate::output::{Content, NOTE};
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -193,6 +193,14 @@ impl ToolResult {
         self.structured = None;
         self.metadata.clear();
         self.truncated = None;
+    }
+
+    /// The facts beside the content as a model reads them: a note alone as its words, others as a map.
+    pub fn explanation(&self) -> Option<Value> {
+        match self.metadata.get(NOTE) {
+            Some(note @ Value::String(_)) if self.metadata.len() == 1 => Some(note.clone()),
+            _ => (!self.metadata.is_empty()).then(|| Value::Object(self.metadata.clone())),
+        }
     }
 
     /// True when the call failed.

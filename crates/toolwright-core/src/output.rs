@@ -277,6 +277,9 @@ impl NumberLength for serde_json::Number {
     }
 }
 
+/// The fact that is an explanation in plain words.
+pub(crate) const NOTE: &str = "note";
+
 /// What a tool returns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
@@ -347,6 +350,19 @@ impl ToolOutput {
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
+    }
+
+    /// Explains the content in plain words. Where no other facts stand beside it, the model reads them as they are.
+    ///
+    /// ```
+    /// use toolwright_core::ToolOutput;
+    ///
+    /// let output = ToolOutput::text("72 F").with_note("Weather data for Boston");
+    /// assert_eq!(output.metadata["note"], "Weather data for Boston");
+    /// ```
+    #[must_use]
+    pub fn with_note(self, text: impl Into<String>) -> Self {
+        self.with_metadata(NOTE, text.into())
     }
 
     /// The value a program sees: the structured value, else the only JSON block, else the joined text.

@@ -250,9 +250,10 @@ impl PromptFormat {
             }
         }));
         into.extend(result.content.iter().filter(|block| block.as_text().is_none()).cloned());
-        if !result.metadata.is_empty() {
-            into.push(Content::json(Json::Object(result.metadata.clone())));
-        }
+        into.extend(result.explanation().map(|facts| match facts {
+            Json::String(note) => Content::text(note),
+            facts => Content::json(facts),
+        }));
     }
 
     /// Moves the calls from a reply's text to where calls belong. Text that only looks like a call stays text, and the

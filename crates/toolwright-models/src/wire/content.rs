@@ -129,13 +129,13 @@ pub fn rule(wire: Wire, kind: Kind) -> Rule {
 
         (Wire::OpenAiChat, Kind::Metadata) => (
             Text,
-            "`{\"metadata\": …}`; beside content, the message holds the metadata and the content is in the user message \
+            "`{\"metadata\": …}`, a note alone `Metadata: …`; beside content, the message holds the metadata and the content is in the user message \
              that follows",
         ),
 
         (_, Kind::Json) => (Text, "compact JSON"),
         (_, Kind::Link) => (Text, "name, address and description"),
-        (_, Kind::Metadata) => (Text, "`{\"metadata\": …}`"),
+        (_, Kind::Metadata) => (Text, "`{\"metadata\": …}`, a note alone `Metadata: …`"),
     };
     Rule { place, form }
 }
@@ -204,8 +204,10 @@ fn place(wire: Wire, kind: Kind, result: &ToolResult) -> Place {
 
 /// The notes that end a result in formats without a place for them: metadata, then the error.
 pub(crate) fn notes(result: &ToolResult) -> Vec<String> {
-    let metadata =
-        (!result.metadata.is_empty()).then(|| serde_json::json!({ "metadata": result.metadata }).to_string());
+    let metadata = result.explanation().map(|facts| match facts {
+        serde_json::Value::String(note) => format!("Metadata: {note}"),
+        facts => serde_json::json!({ "metadata": facts }).to_string(),
+    });
     metadata.into_iter().chain(result.error.as_ref().map(|error| error.to_json().to_string())).collect()
 }
 

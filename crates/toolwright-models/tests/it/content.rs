@@ -155,12 +155,18 @@ fn what_a_tool_explains_follows_its_explanation_in_chat_completions() {
     };
     let mut weather = result(Kind::Json);
     weather.metadata.insert("note".into(), "Weather data for Boston".into());
-    let told = json!([
-        {"role": "tool", "tool_call_id": "c", "content": "Tool execution completed. Metadata: \
-            {\"note\":\"Weather data for Boston\"}\nIts content is in the next message."},
-        {"role": "user", "content": "[content of the result of `f`, call c]\n{\"k\":\"bWFyaw==\"}"},
-    ]);
-    assert_eq!(json!(encoded(weather.clone(), "openai-chat")), told);
+    let told = |metadata: &str| {
+        json!([
+            {"role": "tool", "tool_call_id": "c", "content":
+                format!("Tool execution completed. Metadata: {metadata}\nIts content is in the next message.")},
+            {"role": "user", "content": "[content of the result of `f`, call c]\n{\"k\":\"bWFyaw==\"}"},
+        ])
+    };
+    assert_eq!(json!(encoded(weather.clone(), "openai-chat")), told("Weather data for Boston"));
+    let mut facts = weather.clone();
+    facts.metadata.insert("unit".into(), "F".into());
+    let wanted = told(r#"{"note":"Weather data for Boston","unit":"F"}"#);
+    assert_eq!(json!(encoded(facts, "openai-chat")), wanted);
     // One message without an explanation, with nothing to explain, for an error, and where parts are taken.
     assert_eq!(encoded(result(Kind::Json), "openai-chat").len(), 1);
     assert_eq!(encoded(result(Kind::Metadata), "openai-chat").len(), 1);
@@ -169,6 +175,21 @@ fn what_a_tool_explains_follows_its_explanation_in_chat_completions() {
     failed.content.push(Content::text("partial"));
     assert_eq!(encoded(failed, "openai-chat").len(), 1);
     assert_eq!(encoded(weather, "mistral").len(), 1);
+}
+
+#[test]
+fn a_note_is_told_in_its_own_words() {
+    for (name, _) in FORMATS {
+        let mut explained = result(Kind::Json);
+        explained.metadata.insert("note".into(), "Weather data for \"Boston\"".into());
+        explained.error = Some(ErrorInfo { kind: ErrorKind::Unknown, message: "e".into(), hint: None });
+        let call = ToolCall::new("c", "f", json!({}));
+        let messages = [Message::Assistant(AssistantMessage::calls([call])), Message::Tool(explained)];
+        let conversation = Conversation::of(messages);
+        let body = vendor(name).wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap();
+        // As a text in the request, escaped once.
+        assert!(body.to_string().contains(r#"Weather data for \"Boston\""#), "{name}: {body}");
+    }
 }
 
 #[test]

@@ -131,8 +131,8 @@ fn response(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Ve
     if !spoken.is_empty() || result.error.is_none() {
         response.insert("output".to_owned(), output);
     }
-    if !result.metadata.is_empty() {
-        response.insert("metadata".to_owned(), result.metadata.clone().into());
+    if let Some(facts) = result.explanation() {
+        response.insert("metadata".to_owned(), facts);
     }
     if let Some(error) = &result.error {
         response.insert("error".to_owned(), error.to_json().get("error").cloned().unwrap_or_default());

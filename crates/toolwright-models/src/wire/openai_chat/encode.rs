@@ -180,7 +180,10 @@ fn tool(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Va
 /// order.
 fn explained(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
     let (id, name) = (vendor.quirks.ids.to_wire(&result.call_id), names.to_wire(&result.name));
-    let metadata = Value::Object(result.metadata.clone());
+    let metadata = match result.explanation() {
+        Some(Value::String(note)) => note,
+        facts => facts.unwrap_or_default().to_string(),
+    };
     let words =
         format!("Tool execution completed. Metadata: {metadata}\nIts content is in the next message.");
     follow.push(text(&content::tag(&name, &id)));
