@@ -223,10 +223,8 @@ impl Agent {
 
     /// What a run for this agent is made of.
     fn part(&self) -> Result<Part, ToolsetError> {
-        let tools = match &self.react {
-            Some(react) => self.tools.clone().with(react.submit_tool())?,
-            None => self.tools.clone(),
-        };
+        let submit = self.react.as_ref().and_then(React::submit_tool);
+        let tools = submit.into_iter().try_fold(self.tools.clone(), Toolset::with)?;
         let (agent, sources) = (self.name.clone(), self.sources.clone());
         Ok(Part { agent, tools, sources, limits: self.own_limits() })
     }
@@ -271,11 +269,8 @@ impl Agent {
 
     fn system_text(&self) -> Option<String> {
         let handoffs = self.tools.iter().any(|entry| Handoff::of(entry.tool.settings()).is_some());
-        let parts = [
-            self.instructions.as_deref(),
-            handoffs.then_some(handoff::PROMPT),
-            self.react.as_ref().map(React::prompt),
-        ];
+        let react = self.react.as_ref().map(React::prompt);
+        let parts = [self.instructions.as_deref(), handoffs.then_some(handoff::PROMPT), react.as_deref()];
         let parts: Vec<&str> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("\n\n"))
     }

@@ -8,18 +8,20 @@ use toolwright_core::{BoxFuture, Content, Message, Model, ToolDef, ToolResult, T
 
 use crate::conversation::Conversation;
 use crate::run::RunEnd;
-use crate::turn::{RunError, StopWhen, ToolCalls};
+use crate::turn::{RunError, StopWhen, ToolCalls, completion};
 
 type Judge = Arc<dyn Fn(String) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// How an agent works until it submits an answer with the tool `submit`.
 ///
 /// An answer without a call is followed by the word to go on, until the limits of the agent or the run are reached. An
-/// agent without limits of its own may take at most 100 turns.
+/// agent without limits of its own may take at most 100 turns. In everything the agent is told, `{submit}` stands for the
+/// name of the tool.
 #[derive(Clone)]
 pub struct React {
-    submit: String,
-    prompt: String,
+    /// The name and the description of the tool; without one the agent is done when it answers without a call.
+    submit: Option<(String, String)>,
+    prompt: Option<String>,
     go_on: String,
     incorrect: String,
     attempts: u32,
@@ -33,11 +35,9 @@ pub(super) const DEFAULT_TURNS: u64 = 100;
 impl Default for React {
     fn default() -> Self {
         React {
-            submit: "submit".to_owned(),
-            prompt: "Work step by step, with the tools you have. When you are done, report your answer with the \
-                     `submit` tool; until then, call a tool in every message."
-                .to_owned(),
-            go_on: "Please go on with the next step. When you are done, report your answer with the `submit` tool."
+            submit: Some(("submit".to_owned(), "Submits the answer, and ends the work.".to_owned())),
+            prompt: None,
+            go_on: "Please go on with the next step. When you are done, report your answer with the `{submit}` tool."
                 .to_owned(),
             incorrect: "Your answer was not correct. Please go on and find the correct one.".to_owned(),
             attempts: 1,
@@ -47,7 +47,26 @@ impl Default for React {
     }
 }
 
+const PROMPT: &str = "Work step by step, with the tools you have. When you are done, report your answer with the \
+                      `{submit}` tool; until then, call a tool in every message.";
+const PROMPT_WITHOUT_SUBMIT: &str =
+    "Work step by step, with the tools you have. When you are done, answer without calling a tool.";
+
 impl React {
+    /// Gives the tool that submits an answer this name and this description.
+    #[must_use]
+    pub fn submit_as(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
+        self.submit = Some((name.into(), description.into()));
+        self
+    }
+
+    /// Works without a tool that submits: what the agent says without a call is its answer, so it is never told to go on.
+    #[must_use]
+    pub fn without_submit(mut self) -> Self {
+        self.submit = None;
+        self
+    }
+
     /// Lets the agent try so often: `judge` says whether an answer is right. The last attempt counts either way.
     #[must_use]
     pub fn attempts<F, Fut>(mut self, attempts: u32, judge: F) -> Self
@@ -77,7 +96,7 @@ impl React {
     /// Tells the agent this about how to work, in place of the usual words.
     #[must_use]
     pub fn prompted(mut self, text: impl Into<String>) -> Self {
-        self.prompt = text.into();
+        self.prompt = Some(text.into());
         self
     }
 
@@ -89,12 +108,22 @@ impl React {
         self
     }
 
-    pub(super) fn prompt(&self) -> &str {
-        &self.prompt
+    pub(super) fn prompt(&self) -> String {
+        let usual = if self.submit.is_some() { PROMPT } else { PROMPT_WITHOUT_SUBMIT };
+        self.told(self.prompt.as_deref().unwrap_or(usual))
     }
 
-    pub(super) fn submit_tool(&self) -> ToolDef {
-        let mut spec = ToolSpec::new(self.submit.as_str(), "Submits the answer, and ends the work.");
+    /// A text with the name of the tool in it.
+    fn told(&self, text: &str) -> String {
+        match &self.submit {
+            Some((name, _)) => text.replace("{submit}", name),
+            None => text.to_owned(),
+        }
+    }
+
+    pub(super) fn submit_tool(&self) -> Option<ToolDef> {
+        let (name, description) = self.submit.as_ref()?;
+        let mut spec = ToolSpec::new(name.as_str(), description.as_str());
         spec.parameters = json!({
             "type": "object", "required": ["answer"], "additionalProperties": false,
             "properties": {"answer": {"type": "string", "description": "The answer."}}
@@ -102,7 +131,7 @@ impl React {
         let tool = ToolDef::dynamic(spec, |_, arguments: Value| async move {
             arguments.get("answer").and_then(Value::as_str).unwrap_or_default().to_owned()
         });
-        tool.with_max_output(0).with_parallel(false)
+        Some(tool.with_max_output(0).with_parallel(false))
     }
 
     pub(super) async fn go(
@@ -110,38 +139,44 @@ impl React {
         conversation: &mut Conversation,
         model: &dyn Model,
     ) -> Result<(Option<String>, RunEnd), RunError> {
-        let submit = self.submit.clone();
-        let stop = StopWhen::new(move |messages| submitted(messages, &submit).is_some());
-        conversation.how_mut().stop_when.push(stop);
+        if let Some((submit, _)) = self.submit.clone() {
+            let stop = StopWhen::new(move |messages| submitted(messages, &submit).is_some());
+            conversation.how_mut().stop_when.push(stop);
+        }
         // A submission is a call: there is no answer unless calls are made.
         conversation.how_mut().tool_calls = ToolCalls::Loop;
         let mut attempts = 0;
         loop {
             let end = conversation.answer(model).await?.unwrap_or(RunEnd::Done);
-            let answer = submitted(conversation.messages(), &self.submit);
+            let messages = conversation.messages();
+            let submitted = self.submit.as_ref().and_then(|(name, _)| submitted(messages, name));
             if end != RunEnd::Done {
-                return Ok((answer, end));
+                return Ok((submitted, end));
             }
+            let answer = match &self.submit {
+                Some(_) => submitted.clone(),
+                None => Some(completion(messages)),
+            };
             let Some(answer) = answer else {
-                conversation.push(Message::user(&self.go_on));
+                conversation.push(Message::user(self.told(&self.go_on)));
                 continue;
             };
             attempts += 1;
             let right = match &self.judge {
-                Some(judge) if attempts < self.attempts => judge(answer.clone()).await,
+                Some(judge) if attempts < self.attempts => judge(answer).await,
                 _ => true,
             };
             if right {
-                return Ok((Some(answer), end));
+                return Ok((submitted, end));
             }
-            conversation.push(Message::user(&self.incorrect));
+            conversation.push(Message::user(self.told(&self.incorrect)));
         }
     }
 
     /// Makes submissions words, unless they are to stay calls.
     pub(super) fn tidy(&self, messages: &mut Vec<Message>) {
-        if !self.keep_submit {
-            fold_submissions(messages, &self.submit);
+        if let (false, Some((name, _))) = (self.keep_submit, &self.submit) {
+            fold_submissions(messages, name);
         }
     }
 }

@@ -75,6 +75,40 @@ async fn a_wrong_answer_is_sent_back_as_often_as_asked() {
 }
 
 #[tokio::test]
+async fn the_tool_that_submits_has_the_name_it_is_given() {
+    let model = script([Reply::text("Hm."), Reply::call("report", json!({"answer": "3"}))]);
+    let agent = Agent::new("a", "b")
+        .tools(tools([add()]))
+        .model(model.clone())
+        .react(React::default().submit_as("report", "Reports what was found."));
+    let outcome = agent.run(&bare_run(), go()).await.unwrap();
+    assert_eq!((outcome.answer.as_deref(), &outcome.end), (Some("3"), &RunEnd::Done));
+    assert_eq!(model.offered()[0].0, ["add", "report"]);
+    let told: Vec<String> = outcome.messages.iter().map(Message::text).collect();
+    assert!(told[0].contains("the `report` tool") && told[3].contains("the `report` tool"), "{told:?}");
+    let taken = Agent::new("a", "b")
+        .tools(tools([add()]))
+        .model(script([]))
+        .react(React::default().submit_as("add", "Submits."));
+    assert!(taken.run(&bare_run(), go()).await.is_err(), "the name is taken");
+}
+
+#[tokio::test]
+async fn an_agent_without_a_tool_to_submit_is_done_when_it_answers() {
+    let model =
+        script([Reply::call("add", json!({"x": 1, "y": 2})), Reply::text("It is 3."), Reply::text("Three.")]);
+    let agent = |react: React| Agent::new("a", "b").tools(tools([add()])).model(model.clone()).react(react);
+    let react = React::default().without_submit().attempts(2, |answer| async move { answer == "Three." });
+    let outcome = agent(react).run(&bare_run(), go()).await.unwrap();
+    assert_eq!((outcome.answer.as_deref(), outcome.completion().as_str()), (None, "Three."));
+    assert_eq!(outcome.end, RunEnd::Done);
+    assert_eq!(model.offered()[0].0, ["add"]);
+    let told: Vec<String> = outcome.messages.iter().map(Message::text).collect();
+    assert!(told[0].ends_with("answer without calling a tool.") && !told[0].contains("submit"), "{told:?}");
+    assert!(told[5].starts_with("Your answer was not correct"), "{told:?}");
+}
+
+#[tokio::test]
 async fn an_agent_that_never_submits_is_stopped() {
     let model = Arc::new(ScriptedModel::repeating([Reply::text("Hm.")]));
     let agent = Agent::new("a", "b").model(model).react(React::default());
