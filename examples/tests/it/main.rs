@@ -32,4 +32,7 @@ examples! {
     sandboxed_tools: "12_sandboxed_tools"
     yaml_from_rust: "13_yaml_from_rust"
     mcp: "14_mcp"
+    own_sandbox_tools: "15_own_sandbox_tools"
+    tools_as_values: "16_tools_as_values"
+    http_and_files: "17_http_and_files"
 }
