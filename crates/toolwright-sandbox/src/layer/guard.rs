@@ -2,7 +2,7 @@
 //! not exist yet.
 //!
 //! What exists is bound read-only over itself, and every folder on the way is bound over itself too, so that it cannot
-//! be renamed away. What does not exist gets an empty placeholder on the host to mount over; the last sandbox that uses
+//! be renamed away. What does not exist gets a placeholder on the host to mount over, empty but for one; the last sandbox that uses
 //! a placeholder removes it. Placeholders are known by their odd modification time, held by a shared lock. What is at the
 //! place of one and does not look like one is somebody's work and stays.
 
@@ -18,6 +18,13 @@ use crate::sys::{self, mount};
 
 /// The modification time that marks a placeholder.
 const MARK: i64 = toolwright_core::PLACEHOLDER_TIME;
+
+/// What the placeholder of `.bash_profile` says. A login shell reads the first of three files that is there, so this one must
+/// pass on to those it hides.
+const LOGIN: (&str, &str) = (
+    ".bash_profile",
+    "if [ -s ~/.bash_login ]; then . ~/.bash_login; elif [ -r ~/.profile ]; then . ~/.profile; fi\n",
+);
 
 /// How often a placeholder is tried to be held, 5 ms apart.
 const TRIES: usize = 200;
@@ -250,7 +257,8 @@ pub(crate) fn unprotected((path, error): (PathBuf, io::Error)) -> String {
 
 fn is_placeholder(about: &libc::stat) -> bool {
     let kind = about.st_mode & libc::S_IFMT;
-    let empty = kind == libc::S_IFDIR || (kind == libc::S_IFREG && about.st_size == 0);
+    let own = |size: i64| size == 0 || size == LOGIN.1.len() as i64;
+    let empty = kind == libc::S_IFDIR || (kind == libc::S_IFREG && own(about.st_size));
     about.st_mtime == MARK && about.st_mtime_nsec == 0 && empty
 }
 
@@ -317,7 +325,9 @@ fn make(parent: BorrowedFd<'_>, name: &CString, folder: bool) -> io::Result<()> 
         // SAFETY: the name is NUL-terminated and outlives the call.
         sys::check(unsafe { libc::mkdirat(parent.as_raw_fd(), name.as_ptr(), 0o555) }.into()).map(drop)
     } else {
-        sys::open_at(Some(parent), name, libc::O_CREAT | libc::O_EXCL | libc::O_RDONLY, 0o444).map(drop)
+        let file = sys::open_at(Some(parent), name, libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY, 0o444);
+        let text = if name.as_bytes() == LOGIN.0.as_bytes() { LOGIN.1 } else { "" };
+        file.and_then(|file| sys::write_all(file.as_fd(), text.as_bytes()))
     };
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
