@@ -3,7 +3,7 @@
 //! What a path may reach is decided by the sandbox, which opens it among the files that its commands see. Here a path is
 //! only kept from being taken for something else: an option, an expression, two arguments.
 
-use toolwright_core::{ErrorKind, ToolError};
+use toolwright_core::{ErrorKind, PLACEHOLDER_TIME, ToolError};
 
 use crate::near;
 use crate::options::Call;
@@ -60,6 +60,13 @@ pub(crate) struct About {
     pub(crate) group: String,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
+}
+
+impl About {
+    /// Whether it is an empty file that a sandbox put in the place of a protected one.
+    pub(crate) fn is_placeholder(&self) -> bool {
+        self.modified == PLACEHOLDER_TIME && self.kind == Kind::File && self.size == 0 && !self.writable
+    }
 }
 
 /// What a file is, links followed.

@@ -78,7 +78,9 @@ pub(crate) async fn put(
     if_exists: IfExists,
 ) -> Result<(), ToolError> {
     let mut contents = content.into_bytes();
-    match (paths::find(call, path).await?.about.map(|about| about.kind), if_exists) {
+    // Where a sandbox holds the place of a protected file, writing is refused, and says why.
+    let there = paths::find(call, path).await?.about.filter(|about| !about.is_placeholder());
+    match (there.map(|about| about.kind), if_exists) {
         (Some(Kind::Folder), _) => {
             return Err(ToolError::of(ErrorKind::IsADirectory, format!("{path} is a folder, not a file")));
         }

@@ -105,8 +105,24 @@ impl Seat {
         let deadline = Some(Instant::now() + FILE_PATIENCE);
         match exec::run(&self.session, &job, Some(contents), deadline, ignore(), ignore()).await? {
             Finish::Ended(0) => Ok(()),
+            Finish::Failed(_, libc::EROFS | libc::EBUSY | libc::EACCES) if self.is_protected(path) => {
+                let message = format!("`{}` is protected", path.escape_debug());
+                Err(ToolError::of(ErrorKind::Permission, message)
+                    .hint("programs outside obey it, so it stays as it is; `protect` in the policy names such files"))
+            }
             other => Err(file_failure(&job, other)),
         }
+    }
+
+    /// Whether the policy lets a path be written but for `protect`.
+    fn is_protected(&self, path: &str) -> bool {
+        let path = self.workspace.join(path);
+        let own = self.policy.workspace.iter().filter(|_| !self.policy.read_only);
+        let inside = |folder: &PathBuf| {
+            let inside = path.strip_prefix(folder).ok();
+            inside.is_some_and(|inside| self.policy.protect.iter().any(|one| inside.starts_with(one)))
+        };
+        own.chain(&self.policy.write).any(inside)
     }
 
     pub(crate) async fn read_file(&self, path: &str) -> Result<Vec<u8>, ToolError> {

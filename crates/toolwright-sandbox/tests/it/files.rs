@@ -30,6 +30,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-07::nothing_can_take_the_place_of_what_is_masked", masked_later),
         Case::new("SB-07::a_folder_to_be_read_stays_in_its_place", swapped),
         Case::new("SB-06::nothing_that_programs_outside_obey_can_be_made", obeyed),
+        Case::new("SB-06::a_login_shell_outside_reads_what_it_did", login),
+        Case::new("SB-06::a_refused_write_says_that_the_file_is_protected", told),
         Case::new("SB-20::sockets_are_masked_however_they_were_bound", sockets),
         Case::new("SB-20::a_command_cannot_keep_a_socket_from_being_found", buried),
         Case::new("SB-05::a_workspace_can_be_read_only", read_only),
@@ -229,6 +231,55 @@ async fn obeyed() -> Result<(), String> {
     drop(sandbox);
     let _ = std::fs::remove_dir_all(&work);
     equal(beside.stdout.as_str(), ".zshrc\n")
+}
+
+/// Of three files a login shell reads the first; a placeholder must not hide the others.
+async fn login() -> Result<(), String> {
+    let work = folder("login");
+    let read = || {
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["--login", "-c", "echo $READ"])
+            .env_clear()
+            .env("HOME", &work)
+            .env("PATH", "/usr/bin:/bin");
+        bash.output().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    if read().is_err() {
+        println!("skipped: there is no bash here");
+        return Ok(());
+    }
+    for name in [".profile", ".bash_login", ".bash_profile"] {
+        std::fs::write(work.join(name), format!("READ={name}\n")).map_err(|error| error.to_string())?;
+        let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+        let told = read().map_err(|error| error.to_string())?;
+        drop(sandbox);
+        toolwright_sandbox::sandboxes_ended().await;
+        equal(told.as_str(), name)?;
+    }
+    std::fs::remove_file(work.join(".bash_profile")).map_err(|error| error.to_string())?;
+    drop(ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?);
+    toolwright_sandbox::sandboxes_ended().await;
+    let left = work.join(".bash_profile").exists();
+    let _ = std::fs::remove_dir_all(work);
+    check("the placeholder is left", !left)
+}
+
+async fn told() -> Result<(), String> {
+    let (work, other) = (folder("told"), folder("told-other"));
+    let mut policy = Policy::for_workspace(&work);
+    policy.write.push(other.clone());
+    let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+    let elsewhere = other.join("toolwright.yaml").display().to_string();
+    for path in [".envrc", "./.mcp.json", ".git/config", ".vscode/a/b", &elsewhere] {
+        let error = sandbox.write_file(path, b"x").await.expect_err("it is protected");
+        equal(error.kind(), ErrorKind::Permission)?;
+        let hint = error.info().hint.unwrap_or_default();
+        check(&format!("{error:?}"), error.message().contains("is protected") && hint.contains("`protect`"))?;
+    }
+    let error = sandbox.write_file("/etc/x", b"x").await.expect_err("it is read-only");
+    drop(sandbox);
+    let _ = (std::fs::remove_dir_all(work), std::fs::remove_dir_all(other));
+    check(error.message(), error.message().contains("read-only"))
 }
 
 async fn sockets() -> Result<(), String> {

@@ -1,7 +1,10 @@
 //! Edits change what they say and nothing else, whichever tool makes them.
 
 use serde_json::json;
-use toolwright_core::ErrorKind;
+use toolwright_core::{ErrorKind, ToolCall};
+use toolwright_runtime::Run;
+use toolwright_sandbox::Policy;
+use toolwright_tools::standard;
 
 use crate::support::{Backend, Bench, cases};
 
@@ -13,7 +16,24 @@ cases![
     a_patch_is_applied_as_a_whole_or_not_at_all,
     a_file_is_written_only_as_asked,
     a_failed_write_is_not_remembered,
+    a_protected_file_is_told_to_be_one,
 ];
+
+async fn a_protected_file_is_told_to_be_one(backend: Backend) {
+    if backend == Backend::Local {
+        // Nothing is protected there.
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = backend.open(Policy::for_workspace(folder.path())).await;
+    let run = Run::builder(standard().unwrap()).sandbox("default", sandbox).build().unwrap();
+    for path in [".envrc", ".git/config"] {
+        let call = ToolCall::new("1", "write_file", json!({"path": path, "content": "x"}));
+        let error = run.call(call).await.unwrap().error.unwrap();
+        assert_eq!((error.kind, error.message), (ErrorKind::Permission, format!("`{path}` is protected")));
+        assert!(error.hint.is_some_and(|hint| hint.contains("`protect`")));
+    }
+}
 
 /// Texts that careless editors damage.
 const TEXTS: [&str; 8] = [
