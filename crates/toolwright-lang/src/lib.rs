@@ -78,3 +78,4 @@ pub use llm::ExtractJson;
 pub use load::{Loaded, Section, declared_env, load, load_all};
 pub use schema::{file_schema, reference_page};
 pub use sections::Chat;
+pub use yaml::read_data;

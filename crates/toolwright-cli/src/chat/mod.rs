@@ -4,6 +4,7 @@
 
 mod approval;
 mod asked;
+mod blocks;
 mod calls;
 mod changes;
 mod display;

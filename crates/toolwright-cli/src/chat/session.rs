@@ -3,9 +3,12 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use toolwright::lang::read_data;
 use toolwright::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
 
+use super::blocks::{self, Blocks};
 use crate::report::Usage;
 use crate::saved::{self, Readers};
 
@@ -40,8 +43,9 @@ impl Session {
         }
         let text = std::fs::read_to_string(path)
             .map_err(|error| Usage::new(format!("cannot read `{shown}`: {error}")))?;
-        let value: Value = serde_saphyr::from_str(&text)
-            .map_err(|error| Usage::new(format!("`{shown}` is not a session: {error}")))?;
+        // As PyYAML reads it, which wrote those of llm-workers: `y` and `8123e45` are texts without quotes there.
+        let value = read_data(&shown.to_string(), &text)
+            .map_err(|error| Usage::new(format!("`{shown}` is not a session:\n{error}")))?;
         let Some(list) = value.get("messages").and_then(Value::as_array) else {
             return Err(
                 Usage::new(format!("`{shown}` is not a session: it has no list of `messages`")).into()
@@ -69,12 +73,12 @@ impl Session {
 
 fn read(entry: &Value) -> anyhow::Result<Option<Message>> {
     let kind = entry.get("type").and_then(Value::as_str).context("it has no `type`")?;
-    let content = content(entry.get("content"));
+    let said = |calls: &[ToolCall]| blocks::read(entry.get("content"), calls);
     Ok(Some(match kind {
-        "human" => Message::User { content },
+        "human" => Message::User { content: said(&[]).content },
         "ai" | "AIMessageChunk" => {
             let calls = entry.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
-            let tool_calls = calls.map(|call| {
+            let calls = calls.map(|call| {
                 let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
                 ToolCall::new(
                     text("id"),
@@ -82,19 +86,22 @@ fn read(entry: &Value) -> anyhow::Result<Option<Message>> {
                     call.get("args").cloned().unwrap_or_else(|| json!({})),
                 )
             });
+            let tool_calls: Vec<ToolCall> = calls.collect();
+            let Blocks { content, calls_after } = said(&tool_calls);
             let confidential = entry.get("confidential").and_then(Value::as_bool).unwrap_or_default();
             Message::Assistant(AssistantMessage {
                 content,
-                tool_calls: tool_calls.collect(),
+                tool_calls,
+                calls_after: list(entry, "calls_after").unwrap_or(calls_after),
+                fail_fast: list(entry, "fail_fast").unwrap_or_default(),
                 confidential,
-                ..AssistantMessage::default()
             })
         }
         "tool" | "ToolMessageChunk" => {
             let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
             let call = ToolCall::new(text("tool_call_id"), text("name"), json!({}));
             let mut result = ToolResult::text(&call, "");
-            result.content = content;
+            result.content = said(&[]).content;
             if text("status") == "error" {
                 let kind = serde_json::from_value(json!(text("error_type"))).unwrap_or(ErrorKind::Unknown);
                 let message = if text("error").is_empty() { "the call failed" } else { text("error") };
@@ -108,22 +115,9 @@ fn read(entry: &Value) -> anyhow::Result<Option<Message>> {
     }))
 }
 
-/// Text, or a list of blocks; a block we do not know stays as JSON.
-fn content(value: Option<&Value>) -> Vec<Content> {
-    match value {
-        Some(Value::String(text)) if text.is_empty() => Vec::new(),
-        Some(Value::String(text)) => vec![Content::text(text.clone())],
-        Some(Value::Array(blocks)) => blocks
-            .iter()
-            .map(|block| match block {
-                Value::String(text) => Content::text(text.clone()),
-                block => {
-                    serde_json::from_value(block.clone()).unwrap_or_else(|_| Content::json(block.clone()))
-                }
-            })
-            .collect(),
-        _ => Vec::new(),
-    }
+/// A list that only our own sessions have.
+fn list<T: DeserializeOwned>(entry: &Value, key: &str) -> Option<Vec<T>> {
+    entry.get(key).and_then(|value| serde_json::from_value(value.clone()).ok())
 }
 
 fn written(message: &Message) -> Option<Value> {
@@ -147,6 +141,13 @@ fn written(message: &Message) -> Option<Value> {
                 |call| json!({"name": call.name, "args": call.arguments, "id": call.id, "type": "tool_call"}),
             );
             map.insert("tool_calls".to_owned(), calls.collect());
+            // What llm-workers does not know it leaves alone.
+            if !answer.calls_after.is_empty() {
+                map.insert("calls_after".to_owned(), json!(answer.calls_after));
+            }
+            if !answer.fail_fast.is_empty() {
+                map.insert("fail_fast".to_owned(), json!(answer.fail_fast));
+            }
             if answer.confidential {
                 map.insert("confidential".to_owned(), true.into());
             }
@@ -224,6 +225,59 @@ messages:
         session.save(&path)?;
         assert_eq!(Session::load(&path)?.messages, session.messages);
         insta::assert_snapshot!(markdown(&session.messages));
+        Ok(())
+    }
+
+    /// As llm-workers 1.2 writes it: PyYAML leaves texts without quotes that it does not take for anything else.
+    #[test]
+    fn no_message_of_llm_workers_is_emptied_or_changed() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a.chat.yaml");
+        let said = [
+            "y",
+            "n",
+            "8123e45",
+            "6.02e23",
+            "0o14",
+            "1e3",
+            "12e03",
+            "+.5",
+            "'yes'",
+            "'1.5'",
+            "'ls\u{2028}    x'",
+        ];
+        let messages: String =
+            said.iter().map(|text| format!("- content: {text}\n  type: human\n")).collect();
+        let call = "- content: ''\n  type: ai\n  tool_calls:\n  - name: lucky\n    args:\n      person: 8123e45\n    id: t1\n";
+        std::fs::write(&path, format!("script_name: s.yaml\nmessages:\n{messages}{call}"))?;
+        let session = Session::load(&path)?;
+        let want = said.map(|text| text.trim_matches('\'').replace("    ", ""));
+        let read: Vec<String> = session.messages.iter().map(Message::text).collect();
+        assert_eq!(read, [&want[..], &[String::new()]].concat());
+        let Some(Message::Assistant(answer)) = session.messages.last() else { anyhow::bail!("no call") };
+        assert_eq!(answer.tool_calls, [ToolCall::new("t1", "lucky", json!({"person": "8123e45"}))]);
+        session.save(&path)?;
+        assert_eq!(Session::load(&path)?.messages, session.messages);
+        Ok(())
+    }
+
+    #[test]
+    fn thoughts_and_calls_keep_their_order() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("a.chat.yaml");
+        let thought = |text: &str| Content::Reasoning {
+            text: text.to_owned(),
+            opaque: json!({"from": "anthropic", "block": {"type": "thinking", "signature": "y"}}),
+        };
+        let messages = vec![Message::Assistant(AssistantMessage {
+            content: vec![thought("first"), Content::text("x"), thought("then")],
+            tool_calls: vec![ToolCall::new("1", "a", json!({})), ToolCall::new("2", "a", json!({}))],
+            calls_after: vec![1, 3],
+            fail_fast: vec!["a".to_owned()],
+            confidential: false,
+        })];
+        Session { script_name: None, messages: messages.clone() }.save(&path)?;
+        assert_eq!(Session::load(&path)?.messages, messages);
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! a part of a text stands in the file in `place`.
 
 mod advice;
+mod data;
 mod place;
 mod read;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use crate::diag::Place;
 
+pub use self::data::read_data;
 pub(crate) use self::place::{Origin, within};
 pub(crate) use self::read::{Budget, Include, MAX_BYTES, MAX_DATA, MAX_DEPTH, parse};
 

@@ -43,9 +43,20 @@ pub(crate) trait Include {
     ) -> Option<Data>;
 }
 
+/// What one file may hold at most.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    bytes: usize,
+    depth: usize,
+    nodes: usize,
+    /// Whether a text may hold NUL, which no program can be given.
+    nul: bool,
+}
+
 /// What is left to be read.
 #[derive(Debug)]
 pub(crate) struct Budget {
+    bounds: Bounds,
     nodes: usize,
     /// Values of JSON files.
     pub(crate) data: usize,
@@ -56,7 +67,18 @@ pub(crate) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget { nodes: MAX_NODES, data: MAX_DATA, aliases: MAX_ALIASES, level: 0 }
+        Budget::of(Bounds { bytes: MAX_BYTES, depth: MAX_DEPTH, nodes: MAX_NODES, nul: false })
+    }
+}
+
+impl Budget {
+    /// For data, such as a conversation: much larger than a file that people write, and as deep as JSON goes.
+    pub(crate) fn for_data() -> Self {
+        Budget::of(Bounds { bytes: 64 << 20, depth: 140, nodes: 1_000_000, nul: true })
+    }
+
+    fn of(bounds: Bounds) -> Self {
+        Budget { bounds, nodes: bounds.nodes, data: MAX_DATA, aliases: MAX_ALIASES, level: 0 }
     }
 }
 
@@ -68,14 +90,15 @@ pub(crate) fn parse(
     file: u16,
 ) -> Option<Node> {
     let text: Arc<str> = problems.sources.text(file).into();
-    if text.len() > MAX_BYTES {
-        problems.error(Place::new(file, 0, 1), format!("the file is larger than {MAX_BYTES} bytes"));
+    let Bounds { bytes, depth, .. } = budget.bounds;
+    if text.len() > bytes {
+        problems.error(Place::new(file, 0, 1), format!("the file is larger than {bytes} bytes"));
         return None;
     }
     let mut options = Options::default();
     options.emit_comments = false;
-    options.flow_nesting_limit = MAX_DEPTH + 2;
-    options.block_nesting_limit = MAX_DEPTH + 2;
+    options.flow_nesting_limit = depth + 2;
+    options.block_nesting_limit = depth + 2;
     let parser = Parser::new_from_str_with_options(&text, options);
     let mut reader = Reader {
         events: parser,
@@ -191,7 +214,10 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
             None => {
                 self.problems.error_hint(
                     place,
-                    format!("the file, with what it includes and its aliases written out, has more than {MAX_NODES} values"),
+                    format!(
+                        "the file, with what it includes and its aliases written out, has more than {} values",
+                        self.budget.bounds.nodes
+                    ),
                     "keep large data in a JSON file and `!include` it, or let a tool read it",
                 );
                 None
@@ -206,8 +232,9 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
 
     fn deeper(&mut self, place: Place) -> Option<()> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            self.problems.error(place, format!("the file is nested more than {MAX_DEPTH} deep"));
+        let most = self.budget.bounds.depth;
+        if self.depth > most {
+            self.problems.error(place, format!("the file is nested more than {most} deep"));
             return None;
         }
         Some(())
@@ -304,8 +331,8 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
         match self.anchors.get(&id) {
             Some(Some(node)) => {
                 let (size, depth) = (node.size(), node.depth());
-                let copy =
-                    (size <= self.budget.nodes && self.depth + depth <= MAX_DEPTH).then(|| node.clone());
+                let copy = (size <= self.budget.nodes && self.depth + depth <= self.budget.bounds.depth)
+                    .then(|| node.clone());
                 self.spend(size, place)?;
                 copy.or_else(|| self.give_up(place, "aliases make the file too deep"))
             }
@@ -330,7 +357,7 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
     }
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, place: Place) -> Option<Node> {
-        if text.contains('\0') {
+        if !self.budget.bounds.nul && text.contains('\0') {
             self.problems.error(place, "text may not hold a NUL character");
             return Some(Node { data: Data::Bad, place });
         }
