@@ -179,12 +179,22 @@ fn sources(what: &mut Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)
     }
     let session = Session::load(path)?;
     let own = what.file.clone().filter(|_| named.is_none());
-    let script = session.script_name.as_ref().map(PathBuf::from).filter(|path| path.exists());
-    let file = match own.or_else(|| script.map(files::found)) {
-        Some(file) => Some(file),
-        None => models::file_for(what.model.as_deref(), None)?,
+    let file = match (own, &session.script_name) {
+        (Some(file), _) => Some(file),
+        (None, Some(name)) => Some(files::found(script(path, name)?)),
+        (None, None) => models::file_for(what.model.as_deref(), None)?,
     };
     Ok((Some(session), file))
+}
+
+/// The file of tools that a session names, here or beside the session. Without it the model would have other tools, which
+/// nobody asked for.
+fn script(session: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let places = [PathBuf::from(name), session.with_file_name(name)];
+    places.into_iter().find(|path| path.exists()).ok_or_else(|| {
+        let error = Usage::new(format!("the file of tools `{name}` of the session `{}` is not there", session.display()));
+        error.hint("bring it back, or write where it is now as `script_name` into the session; `null` there goes on without").into()
+    })
 }
 
 impl Talk {

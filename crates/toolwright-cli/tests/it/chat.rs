@@ -332,6 +332,33 @@ fn a_missing_session_is_an_error() {
 }
 
 #[test]
+fn a_session_is_resumed_with_its_own_tools_or_not_at_all() {
+    let folder = folder("- calls: [{tool: two}]\n- text: Done.\n");
+    let sub = folder.path().join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    let session = "script_name: t.yaml\nmessages: [{type: human, content: hi}]\n";
+    std::fs::write(sub.join("a.chat.yaml"), session).unwrap();
+    let args = ["chat", "sub/a.chat.yaml", "--resume", "--model", "scripted/r.yaml", "--no-record"];
+    let shown = show_in(folder.path(), &args, "go on\n");
+    assert!(
+        shown.contains("error: the file of tools `t.yaml` of the session `sub/a.chat.yaml` is not there"),
+        "{shown}"
+    );
+    assert!(shown.ends_with("--- exit 2\n") && !folder.path().join(".last.chat.yaml").exists(), "{shown}");
+    // It may stand beside the session.
+    let policy = "policy: [{tools: '*', decision: approve}]";
+    std::fs::write(
+        sub.join("t.yaml"),
+        format!("{policy}\ntools: [{{name: two, description: Two., do: {{eval: '${{1 + 1}}'}}}}]\n"),
+    )
+    .unwrap();
+    let shown = show_in(folder.path(), &args, "go on\n");
+    assert!(shown.contains("--- stdout\nDone.\n") && shown.ends_with("--- exit 0\n"), "{shown}");
+    let saved = std::fs::read_to_string(folder.path().join(".last.chat.yaml")).unwrap();
+    assert!(saved.contains("script_name: sub/t.yaml\n") && saved.contains("status: success"), "{saved}");
+}
+
+#[test]
 fn a_thousand_turns_do_not_pile_up() {
     let replies = "- text: An answer of some words, again and again.\n".repeat(1000);
     let folder = folder(&replies);
