@@ -42,13 +42,19 @@ pub fn found(path: PathBuf) -> PathBuf {
 }
 
 /// The default file, when there is one here that says something about a sandbox or limits: that holds for built-in tools too.
-/// Its servers are not started.
+/// Its servers are not started. A file that cannot be read might say it: that is an error.
 pub fn around() -> anyhow::Result<Option<Loaded>> {
     let path = Path::new(DEFAULT);
     if !path.is_file() {
         return Ok(None);
     }
     let loaded = load_all(path, &host(path, MissingEnv::Empty, Later::default())?.offline());
+    if let Some(error) = loaded.malformed() {
+        let refused = report::refused(error.problems());
+        let hint =
+            format!("the sandbox and the limits of {DEFAULT} hold for built-in tools too; mend or move it");
+        return Err(refused.hint(hint).into());
+    }
     let says = ["sandbox", "limits"].iter().any(|section| loaded.section(section).is_some());
     if says {
         eprintln!("using the sandbox and the limits of {DEFAULT}, which is here");

@@ -68,6 +68,7 @@ pub struct Loaded {
     pub(crate) globals: Arc<Globals>,
     pub(crate) flows: Vec<FlowInfo>,
     pub(crate) problems: Problems,
+    malformed: Option<LoadError>,
 }
 
 /// A section that this crate only carries: `models`, `policy`, `limits`, `sandbox`, `sandboxes` or `resources`.
@@ -161,6 +162,12 @@ impl Loaded {
         &self.secrets
     }
 
+    /// What is wrong with the form of the file, before any tool of it was made: it cannot be read, or has keys and values that
+    /// mean nothing. What the rest of it says, about a sandbox for one, cannot be relied on then.
+    pub fn malformed(&self) -> Option<&LoadError> {
+        self.malformed.as_ref()
+    }
+
     /// What was found while loading.
     pub fn problems(&self) -> Vec<Diagnostic> {
         self.problems.found.all()
@@ -177,6 +184,7 @@ impl Loaded {
         if fine && !matches!(root.data, Data::Null) {
             shape::check(&mut problems, &root, &file::FILE);
         }
+        let malformed = problems.as_error();
         let host = &with_limits(&root, host);
         let (variables, secrets, env_value) = env::read(&mut problems, &root, host);
         let mut globals = Globals::new();
@@ -241,6 +249,7 @@ impl Loaded {
             globals,
             flows,
             problems,
+            malformed,
         }
     }
 }

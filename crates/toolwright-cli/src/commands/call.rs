@@ -50,7 +50,8 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     } else if loaded.is_some() {
         builder = sandboxes::lend(&asked, loaded.as_ref(), builder).await?;
     }
-    let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
+    // The sandbox may pass on what the file calls a secret, whoever named the file.
+    let secrets = governing.map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let trail = Trail::default();
     let heard = trail.clone();
     builder = builder.on_event(move |event: &Event| {

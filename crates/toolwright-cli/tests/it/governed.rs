@@ -316,6 +316,41 @@ fn the_sandbox_of_the_file_that_is_here_holds_for_built_in_tools() {
 }
 
 #[test]
+fn a_file_that_is_here_and_cannot_be_read_is_no_way_around_its_sandbox() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("secret.txt"), "tr0ub4dor").unwrap();
+    let mask = "sandbox: {mask: [secret.txt]}\n";
+    for (more, told) in [
+        ("tools: [\n", "not YAML"),
+        ("tools: !include no/such/file.yaml\n", "no/such/file.yaml"),
+        ("snadbox: {write: [.]}\n", "snadbox"),
+        ("limits: {tool_calls: many}\n", "tool_calls"),
+    ] {
+        std::fs::write(folder.path().join("toolwright.yaml"), format!("{mask}{more}")).unwrap();
+        let shown = show_in(folder.path(), &["call", "bash", "command=cat secret.txt"], "");
+        assert!(shown.contains(told) && shown.ends_with("--- exit 2\n"), "{shown}");
+        assert!(shown.contains("hold for built-in tools too") && !shown.contains("tr0ub4dor"), "{shown}");
+    }
+    // A tool that fails to load, here for want of a variable, is not in the way of others.
+    let unset = "env: {LIST: {description: x}}\ntools: [{name: a, do: {eval: '${nonsense}'}}]\n";
+    std::fs::write(folder.path().join("toolwright.yaml"), unset).unwrap();
+    let shown = show_in(folder.path(), &["call", "think", "thought=x"], "");
+    assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
+#[test]
+fn secrets_of_a_file_that_was_found_are_not_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "env: {MY_KEY: {description: k, secret: true}}\nlimits: {tool_calls: 5}\n";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    let args = ["call", "--transcript", "tr.jsonl", "think", "thought=sk-SecretValue1234567890"];
+    let shown = crate::show_with(folder.path(), &args, "", &[("MY_KEY", "sk-SecretValue1234567890")]);
+    assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+    let recorded = std::fs::read_to_string(folder.path().join("tr.jsonl")).unwrap();
+    assert!(recorded.contains("think") && !recorded.contains("sk-Secret"), "{recorded}");
+}
+
+#[test]
 fn what_is_wrong_with_a_model_is_told_where_it_stands() {
     let folder = tempfile::tempdir().unwrap();
     for (file, place) in [
