@@ -1,8 +1,6 @@
 //! Asking for the variables that a file declares and nobody has set.
 
-use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read};
@@ -10,6 +8,7 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use toolwright::lang::{Host, Variable, declared_env, find_dotenv};
 
 use crate::prompt::{Terminal, printable};
+use crate::saved::{self, Readers};
 
 /// Asks the person at the terminal, if there is one, for what is missing. Variables without an answer stay unset, which
 /// loading the file then tells.
@@ -20,9 +19,9 @@ pub fn ask(file: &Path, mut host: Host) -> anyhow::Result<Host> {
     // A file with problems is told about by whoever loads it.
     let declared = declared_env(file, &host).unwrap_or_default();
     for variable in declared.iter().filter(|variable| !variable.is_set) {
-        let kept = variable.persistent.then(dotenv).transpose()?;
-        let Some(value) = answer(variable, kept.as_deref())? else { continue };
-        if let Some(file) = kept {
+        let kept = if variable.persistent { dotenv().map(Some) } else { Ok(None) };
+        let Some(value) = answer(variable, &kept)? else { continue };
+        if let Ok(Some(file)) = kept {
             keep(&file, &variable.name, &value);
         }
         host = host.environment([(variable.name.clone(), value)]);
@@ -30,19 +29,30 @@ pub fn ask(file: &Path, mut host: Host) -> anyhow::Result<Host> {
     Ok(host)
 }
 
-/// The `.env` file that answers are kept in.
-fn dotenv() -> std::io::Result<PathBuf> {
-    let folder = std::env::current_dir()?;
-    Ok(find_dotenv(&folder).unwrap_or_else(|| folder.join(".env")))
+/// The `.env` file of this folder, in which answers are kept, or why they are not: a file anywhere else, be it that of a
+/// folder above or behind a link, is not this folder's to change.
+fn dotenv() -> Result<PathBuf, String> {
+    let folder = std::env::current_dir().map_err(|error| error.to_string())?;
+    let here = folder.join(".env");
+    let shown = |file: &Path| printable(&file.display().to_string());
+    match std::fs::symlink_metadata(&here) {
+        Ok(found) if found.is_file() => Ok(here),
+        Ok(_) => Err(format!("{} is no regular file", shown(&here))),
+        Err(_) => match find_dotenv(&folder) {
+            Some(above) => Err(format!("{} is in a folder above; write it there yourself", shown(&above))),
+            None => Ok(here),
+        },
+    }
 }
 
-fn answer(variable: &Variable, kept: Option<&Path>) -> anyhow::Result<Option<String>> {
+fn answer(variable: &Variable, kept: &Result<Option<PathBuf>, String>) -> anyhow::Result<Option<String>> {
     let name = printable(&variable.name);
     let about = variable.description.as_deref().map(|text| format!(": {}", printable(text.trim())));
     eprintln!("\n`{name}` is not set{}", about.unwrap_or_default());
     match kept {
-        Some(file) => eprintln!("(the answer is kept in {})", printable(&file.display().to_string())),
-        None => eprintln!("(the answer is not kept)"),
+        Ok(Some(file)) => eprintln!("(the answer is kept in {})", printable(&file.display().to_string())),
+        Ok(None) => eprintln!("(the answer is not kept)"),
+        Err(reason) => eprintln!("(the answer is not kept: {reason})"),
     }
     let value = if variable.secret { hidden("Value (not shown): ")? } else { shown("Value: ")? };
     Ok(Some(value).filter(|value| !value.is_empty()))
@@ -94,24 +104,29 @@ fn hidden(question: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Appends a variable to the file, which only its owner may read when it is made here. The answer counts either way.
+/// Adds a variable to the file, which only its owner may read then. The answer counts either way.
 fn keep(file: &Path, name: &str, value: &str) {
     let shown = printable(&file.display().to_string());
     let outcome = match written(value) {
-        Some(value) => append(file, &format!("{name}={value}\n")),
-        None => Err(std::io::Error::other("`${` in a value cannot be written there")),
+        Some(value) => add(file, &format!("{name}={value}\n")),
+        None => Err(anyhow::anyhow!("`${{` in a value cannot be written there")),
     };
     match outcome {
-        Ok(()) => eprintln!("{name} is kept in {shown}"),
-        Err(error) => eprintln!("{name} could not be kept in {shown}: {error}"),
+        Ok(()) => eprintln!("{} is kept in {shown}", printable(name)),
+        Err(error) => eprintln!("{} could not be kept in {shown}: {error:#}", printable(name)),
     }
 }
 
-fn append(file: &Path, line: &str) -> std::io::Result<()> {
-    let before = std::fs::read(file).unwrap_or_default();
-    let between = if before.is_empty() || before.ends_with(b"\n") { "" } else { "\n" };
-    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(file)?;
-    file.write_all(format!("{between}{line}").as_bytes())
+fn add(file: &Path, line: &str) -> anyhow::Result<()> {
+    let mut text = match std::fs::read(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        read => read?,
+    };
+    if !text.is_empty() && !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    text.extend(line.as_bytes());
+    saved::replace(file, &text, Readers::Owner)
 }
 
 /// A value as a `.env` file has it; `None` for one that would be read as something else.

@@ -42,6 +42,15 @@ pub(crate) fn read(problems: &mut Problems, root: &Node, host: &Host) -> (Vec<Va
     };
     for (key, node) in entries {
         let name = key.key_text();
+        // Names are written into `.env` files and go to programs; anything else there is a line of its own.
+        if !is_name(&name) {
+            problems.error_hint(
+                key.place,
+                format!("`{name}` cannot be the name of an environment variable"),
+                "a name has letters of English, digits and `_`, and does not begin with a digit",
+            );
+            continue;
+        }
         let flag = |key: &str| node.get(key).and_then(shape::flag).unwrap_or(false);
         let description = node.get("description").filter(|node| node.text().is_some());
         let description = description.and_then(|node| describe(problems, node, &visible));
@@ -74,6 +83,12 @@ pub(crate) fn read(problems: &mut Problems, root: &Node, host: &Host) -> (Vec<Va
         });
     }
     (variables, secrets, Value::dict(visible))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn describe(problems: &mut Problems, node: &Node, visible: &[(String, Value)]) -> Option<String> {

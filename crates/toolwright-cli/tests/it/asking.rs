@@ -289,6 +289,46 @@ fn a_person_is_asked_for_variables_that_are_not_set() {
 }
 
 #[test]
+fn an_answer_is_kept_in_no_file_but_the_folders_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("project")).unwrap();
+    let file = "env: {PLACE: {persistent: true}}\ntools: [{name: t, do: {eval: 'in ${env.PLACE}'}}]\n";
+    std::fs::write(at("project/t.yaml"), file).unwrap();
+    let answer = |told: &str| {
+        let mut terminal = Terminal::start(&at("project"), &["call", "t", "-f", "t.yaml"], 200, 30, &[]);
+        terminal.wait(told);
+        terminal.wait("Value:");
+        terminal.send("north\r");
+        terminal.wait("in north");
+        assert_eq!(terminal.end(), 0);
+    };
+    std::fs::write(at(".env"), "A=1\n").unwrap();
+    answer("is in a folder above");
+    std::fs::write(at("profile"), "# mine\n").unwrap();
+    std::os::unix::fs::symlink(at("profile"), at("project/.env")).unwrap();
+    answer("is no regular file");
+    let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+    assert_eq!((read(".env"), read("profile")), ("A=1\n".to_owned(), "# mine\n".to_owned()));
+    std::fs::remove_file(at("project/.env")).unwrap();
+    std::fs::write(at("project/.env"), "B=2").unwrap();
+    answer("the answer is kept in");
+    assert_eq!(read("project/.env"), "B=2\nPLACE=north\n");
+}
+
+#[test]
+fn a_variable_has_a_name_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["touch pwned #", "A=B", "1A", "", "A\\nB", "Ä"] {
+        let file = format!("env: {{\"{name}\": {{persistent: true}}}}\n");
+        std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+        let shown = show_in(folder.path(), &["check", "t.yaml"], "");
+        let told = "cannot be the name of an environment variable";
+        assert!(shown.contains(told) && shown.ends_with("--- exit 2\n"), "{shown}");
+    }
+}
+
+#[test]
 fn a_file_sees_its_system_and_its_command_line() {
     let folder = tempfile::tempdir().unwrap();
     let text = "cli: {process_input: one_by_one, do: {eval: '${env.OS} ${env.CLI_ARGS.inputs} ${input}'}}\n";
