@@ -56,6 +56,12 @@ impl Line {
         self
     }
 
+    /// Its pieces.
+    #[cfg(test)]
+    pub fn spans(&self) -> impl Iterator<Item = (Style, &str)> {
+        self.spans.iter().map(|(style, text)| (*style, text.as_str()))
+    }
+
     /// The text alone.
     pub fn text(&self) -> String {
         self.spans.iter().map(|(_, text)| text.as_str()).collect()

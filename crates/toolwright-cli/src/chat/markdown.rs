@@ -1,5 +1,7 @@
-//! Markdown as it comes: every finished line of an answer becomes a styled line at once; a table waits for its end.
+//! Markdown as it comes: every finished line of an answer becomes a styled line at once; a line that may begin a table waits
+//! for the next, and a table for its end. What stands in a line is `inline`'s.
 
+use super::inline::inline;
 use crate::lines::{BOLD, CYAN, DIM, Line, PLAIN, Style};
 use crate::prompt::printable;
 
@@ -11,8 +13,31 @@ pub struct Markdown {
     /// How wide a table may be.
     pub columns: Option<usize>,
     partial: String,
-    in_code: bool,
+    fence: Option<Fence>,
+    /// Rows of a table; the first alone may turn out to be none.
     table: Vec<String>,
+    /// What the last line was, for lines that are moved in.
+    last: Last,
+}
+
+/// The signs that began a block of code, and how far they were moved in: more of them, or as many, end it.
+#[derive(Debug, Clone, Copy)]
+struct Fence {
+    sign: char,
+    count: usize,
+    indent: usize,
+    quoted: bool,
+}
+
+/// What a line was.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// Nothing, or code: what is moved in now is code.
+    #[default]
+    Blank,
+    Text,
+    /// Part of a list: what is moved in belongs to it.
+    Item,
 }
 
 impl Markdown {
@@ -41,7 +66,7 @@ impl Markdown {
             self.line(&rest, &mut lines);
         }
         lines.extend(self.end_table());
-        self.in_code = false;
+        (self.fence, self.last) = (None, Last::Blank);
         lines
     }
 
@@ -49,7 +74,7 @@ impl Markdown {
     pub fn unfinished(&self) -> Option<Line> {
         let text = printable(&self.partial).replace('\t', "    ");
         (!text.is_empty())
-            .then(|| if self.plain || self.in_code { Line::new(PLAIN, text) } else { styled(&text) })
+            .then(|| if self.plain || self.fence.is_some() { Line::new(PLAIN, text) } else { styled(&text) })
     }
 
     fn line(&mut self, line: &str, lines: &mut Vec<Line>) {
@@ -58,44 +83,103 @@ impl Markdown {
             lines.push(Line::new(PLAIN, text));
             return;
         }
-        if text.trim_start().starts_with("```") {
-            lines.extend(self.end_table());
-            self.in_code = !self.in_code;
-            let language = text.trim_start().trim_start_matches('`').trim();
-            if self.in_code && !language.is_empty() {
-                lines.push(Line::new(DIM, format!("  {language}")));
+        if let Some(fence) = self.fence {
+            match (fence.quoted, quote(&text)) {
+                (false, _) => return self.code(fence, &text, lines),
+                (true, Some(inside)) => return self.code(fence, inside, lines),
+                // Code does not outlast the quote it stands in.
+                (true, None) => self.fence = None,
             }
-            return;
         }
-        if self.in_code {
-            lines.push(Line::new(PLAIN, "  ").and(CYAN, text).hanging(2));
-            return;
+        if !self.table.is_empty() {
+            let no_table = matches!(self.table.as_slice(), [head] if !rules(head, &text));
+            if !no_table && text.trim_start().starts_with('|') {
+                self.table.push(text);
+                return;
+            }
+            lines.extend(self.end_table());
         }
-        if text.trim_start().starts_with('|') {
+        let indent = text.len() - text.trim_start().len();
+        if indent < 4 && text.trim_start().starts_with('|') {
             self.table.push(text);
             return;
         }
-        lines.extend(self.end_table());
+        if let Some(fence) = self.opens(&text, lines) {
+            self.fence = Some(fence);
+            return;
+        }
+        if indent >= 4 && self.last == Last::Blank && !text.trim().is_empty() {
+            lines.push(Line::new(PLAIN, "  ").and(CYAN, text).hanging(2));
+            return;
+        }
+        self.last = match text.trim() {
+            // A blank line ends no list.
+            "" if self.last == Last::Item => Last::Item,
+            "" => Last::Blank,
+            _ if marker(&text).is_some() || (indent > 0 && self.last == Last::Item) => Last::Item,
+            _ => Last::Text,
+        };
         lines.push(styled(&text));
     }
 
-    /// The rows of a table, in columns of one width; where there is no room, cells take several rows.
+    /// The block of code that a line begins, if it does; shows what else stands there.
+    fn opens(&mut self, text: &str, lines: &mut Vec<Line>) -> Option<Fence> {
+        let inside = quote(text).unwrap_or(text);
+        // It may be the first thing of an item.
+        let item = marker(inside).map_or(0, |(start, _)| start);
+        let body = inside.get(item..)?.trim_start();
+        let sign = body.chars().next().filter(|sign| "`~".contains(*sign))?;
+        let about = body.trim_start_matches(sign);
+        let count = body.len() - about.len();
+        // Backticks further on make it code within a line.
+        if count < 3 || (sign == '`' && about.contains('`')) {
+            return None;
+        }
+        if item > 0 {
+            lines.push(styled(text.get(..text.len() - body.len())?));
+            self.last = Last::Item;
+        }
+        let about = about.trim();
+        if !about.is_empty() {
+            lines.push(Line::new(DIM, format!("  {about}")));
+        }
+        Some(Fence { sign, count, indent: inside.len() - body.len(), quoted: inside.len() < text.len() })
+    }
+
+    fn code(&mut self, fence: Fence, text: &str, lines: &mut Vec<Line>) {
+        let body = text.trim_start();
+        let rest = body.trim_start_matches(fence.sign);
+        let moved_in = text.len() - body.len() >= fence.indent + 4;
+        if !moved_in && rest.trim().is_empty() && body.len() - rest.len() >= fence.count {
+            self.fence = None;
+            return;
+        }
+        lines.push(Line::new(PLAIN, "  ").and(CYAN, text).hanging(2));
+    }
+
+    /// The rows of a table, in columns of one width; where there is no room, cells take several rows. One row is none.
     fn end_table(&mut self) -> Vec<Line> {
-        let rows: Vec<Vec<String>> = std::mem::take(&mut self.table).iter().map(|row| cells(row)).collect();
-        let rule = |row: &[String]| {
-            row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| "-: ".contains(c)))
-        };
+        let rows = std::mem::take(&mut self.table);
+        if let [line] = rows.as_slice() {
+            self.last = Last::Text;
+            return vec![styled(line)];
+        }
+        if !rows.is_empty() {
+            self.last = Last::Blank;
+        }
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
         let styled =
             |number: usize, cell: &str| inline(Line::default(), cell, if number == 0 { BOLD } else { PLAIN });
         let count = rows.iter().map(Vec::len).max().unwrap_or(0);
         let widest = |at: usize| {
-            let cells = rows.iter().filter(|row| !rule(row)).filter_map(|row| row.get(at));
+            let cells =
+                rows.iter().enumerate().filter(|(number, _)| *number != 1).filter_map(|(_, row)| row.get(at));
             cells.map(|cell| styled(0, cell).width()).max().unwrap_or(0)
         };
         let widths = fitting((0..count).map(widest).collect(), self.columns);
         let mut lines = Vec::new();
         for (number, row) in rows.iter().enumerate() {
-            if rule(row) {
+            if number == 1 {
                 let bars: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
                 lines.push(Line::new(DIM, bars.join("  ")));
                 continue;
@@ -118,6 +202,40 @@ impl Markdown {
         }
         lines
     }
+}
+
+/// True for the row below the head of a table: a rule for each of its columns.
+fn rules(head: &str, row: &str) -> bool {
+    let row = cells(row);
+    let rule = |cell: &String| {
+        let inner = cell.strip_prefix(':').unwrap_or(cell);
+        let inner = inner.strip_suffix(':').unwrap_or(inner);
+        !inner.is_empty() && inner.chars().all(|c| c == '-')
+    };
+    row.len() == cells(head).len() && row.iter().all(rule)
+}
+
+/// What a quoted line says.
+fn quote(text: &str) -> Option<&str> {
+    let inside = text.trim_start().strip_prefix('>')?;
+    Some(inside.strip_prefix(' ').unwrap_or(inside))
+}
+
+/// Where the words of an item of a list begin, and how its mark is shown.
+fn marker(text: &str) -> Option<(usize, String)> {
+    let body = text.trim_start();
+    let digits = body.chars().take_while(char::is_ascii_digit).count();
+    let (mark, shown) = match digits {
+        0 => (body.get(..1).filter(|mark| "-*+".contains(*mark))?, "•"),
+        1..=9 => {
+            let mark = body.get(..=digits).filter(|mark| mark.ends_with(['.', ')']))?;
+            (mark, mark)
+        }
+        _ => return None,
+    };
+    let rest = body.get(mark.len()..)?;
+    let start = text.len() - rest.len();
+    rest.starts_with(' ').then(|| (start + 1, format!("{shown} ")))
 }
 
 /// The cells of a row of a table. `\\|` is a sign, not a border.
@@ -152,68 +270,25 @@ fn styled(text: &str) -> Line {
     if (1..=6).contains(&hashes)
         && let Some(title) = body.get(hashes..).and_then(|rest| rest.strip_prefix(' '))
     {
-        return Line::new(Style { bold: true, colour: Some(4), ..PLAIN }, title.trim_end_matches(['#', ' ']));
+        // Signs at the end are no part of it when a blank is before them.
+        let title = title.trim();
+        let bare = title.trim_end_matches('#');
+        let title = if bare.is_empty() || bare.ends_with(' ') { bare.trim_end() } else { title };
+        return inline(Line::default(), title, Style { bold: true, colour: Some(4), ..PLAIN });
     }
-    if body.len() >= 3 && body.chars().all(|c| c == '-' || c == '*' || c == '_') {
+    let signs: String = body.split_whitespace().collect();
+    if signs.len() >= 3 && ["-", "*", "_"].iter().any(|sign| signs.replace(sign, "").is_empty()) {
         return Line::new(DIM, "─".repeat(20));
     }
-    if let Some(quote) = body.strip_prefix("> ") {
+    if let Some(quote) = quote(body) {
         return inline(Line::new(DIM, "│ "), quote, Style { italic: true, ..PLAIN }).hanging(2);
     }
-    for mark in ["- ", "* ", "+ "] {
-        if let Some(item) = body.strip_prefix(mark) {
-            let start = Line::new(PLAIN, " ".repeat(indent)).and(CYAN, "• ");
-            return inline(start, item, PLAIN).hanging(indent + 2);
-        }
-    }
-    let digits = body.chars().take_while(char::is_ascii_digit).count();
-    if (1..=9).contains(&digits)
-        && let Some(item) = body.get(digits..).and_then(|rest| rest.strip_prefix(". "))
-    {
-        let number = body.get(..digits).unwrap_or_default();
-        let start = Line::new(PLAIN, " ".repeat(indent)).and(CYAN, format!("{number}. "));
-        return inline(start, item, PLAIN).hanging(indent + digits + 2);
+    if let Some((start, mark)) = marker(text) {
+        let hang = indent + mark.chars().count();
+        let line = Line::new(PLAIN, " ".repeat(indent)).and(CYAN, mark);
+        return inline(line, text.get(start..).unwrap_or_default(), PLAIN).hanging(hang);
     }
     inline(Line::new(PLAIN, " ".repeat(indent)), body, PLAIN).hanging(indent)
-}
-
-/// Bold, italic, code and links within a line.
-fn inline(mut line: Line, text: &str, base: Style) -> Line {
-    let mut rest = text;
-    let mut plain = String::new();
-    while let Some(c) = rest.chars().next() {
-        let pairs = [
-            ("**", Style { bold: true, ..base }),
-            ("__", Style { bold: true, ..base }),
-            ("`", Style { colour: Some(6), ..base }),
-            ("*", Style { italic: true, ..base }),
-        ];
-        let found = pairs.iter().find_map(|(mark, style)| {
-            let (inner, after) = rest.strip_prefix(mark)?.split_once(mark)?;
-            let tight =
-                !inner.is_empty() && (*mark == "`" || (!inner.starts_with(' ') && !inner.ends_with(' ')));
-            tight.then_some((*style, inner, after))
-        });
-        if let Some((style, inner, after)) = found {
-            line = line.and(base, std::mem::take(&mut plain)).and(style, inner);
-            rest = after;
-            continue;
-        }
-        let link = rest.strip_prefix('[').and_then(|rest| {
-            let (name, rest) = rest.split_once("](")?;
-            let (address, after) = rest.split_once(')')?;
-            (!name.contains('[')).then_some((name, address, after))
-        });
-        if let Some((name, address, after)) = link {
-            line = line.and(base, std::mem::take(&mut plain)).and(Style { bold: true, ..base }, name);
-            line = if name == address { line } else { line.and(DIM, format!(" ({address})")) };
-            rest = after;
-            continue;
-        }
-        plain.push(c);
-        rest = rest.get(c.len_utf8()..).unwrap_or_default();
-    }
-    line.and(base, plain)
 }
 
 #[cfg(test)]
@@ -253,6 +328,49 @@ mod tests {
             ]
         );
         assert!(lines.iter().all(|line| line.text().trim_end().chars().count() <= 29));
+    }
+
+    fn texts(text: &str) -> Vec<String> {
+        let mut markdown = Markdown::default();
+        let mut lines: Vec<Line> = text.chars().flat_map(|c| markdown.push(&c.to_string())).collect();
+        lines.extend(markdown.finish());
+        lines.iter().map(|line| line.text().trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn code_is_shown_as_it_was_written() {
+        for (text, want) in [
+            (
+                "````markdown\n# Doc\n```python\nx = __a__\n```\nafter\n````\n**Done**",
+                &["  markdown", "  # Doc", "  ```python", "  x = __a__", "  ```", "  after", "Done"][..],
+            ),
+            ("~~~sh\necho **hi**\n```\n~~~~\n*end*", &["  sh", "  echo **hi**", "  ```", "end"]),
+            ("```let y = 2;```\nThis is *prose*.", &["let y = 2;", "This is prose."]),
+            ("- ```sh\n  a*b*c\n  ```\n- *x*", &["•", "  sh", "    a*b*c", "• x"]),
+            ("> ```\n> a*b*c\n> ```\n> *x*", &["  a*b*c", "│ x"]),
+            ("> ```\n> a*b*c\n*x*", &["  a*b*c", "x"]),
+            ("```\n    ```\na*b*c\n```\n*x*", &["      ```", "  a*b*c", "x"]),
+            ("so:\n\n    a*b*c\n\n- *x*\n\n    *y*", &["so:", "", "      a*b*c", "", "• x", "", "    y"]),
+        ] {
+            assert_eq!(texts(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_table_has_a_row_of_rules() {
+        for (text, want) in [
+            ("|x| is *absolute*\n\n| head -5\n\nend", &["|x| is absolute", "", "| head -5", "", "end"][..]),
+            ("||\n|\nthe pipe `|`\n|", &["||", "|", "the pipe |", "|"]),
+            ("|a|b|\n|-|\n", &["|a|b|", "|-|"]),
+            ("|a|b|\n|-|:-:|\n|-|-|\nend", &["a  b", "─  ─", "-  -", "end"]),
+        ] {
+            assert_eq!(texts(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn titles_and_rules_keep_their_signs() {
+        assert_eq!(texts("# C#\n## The `x` #\n-*-\n- - -"), ["C#", "The x", "-*-", &"─".repeat(20)]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod display;
 mod editor;
 mod form;
 mod history;
+mod inline;
 mod input;
 mod markdown;
 mod picture;

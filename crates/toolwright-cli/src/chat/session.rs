@@ -228,7 +228,7 @@ messages:
         Ok(())
     }
 
-    /// As llm-workers 1.2 writes it: PyYAML leaves texts without quotes that it does not take for anything else.
+    /// As llm-workers writes it: PyYAML leaves texts without quotes that it does not take for anything else.
     #[test]
     fn no_message_of_llm_workers_is_emptied_or_changed() -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
