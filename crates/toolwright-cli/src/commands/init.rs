@@ -3,8 +3,11 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use serde_json::json;
+use toolwright::lang::{Host, Source, load};
 
 use crate::args::Init;
+use crate::models::named;
+use crate::prompt::printable;
 use crate::report;
 use crate::saved::{self, Readers};
 
@@ -38,7 +41,18 @@ fn asked() -> anyhow::Result<String> {
             1,
         );
     }
-    let model = question("Which model should answer, as vendor/model? (Enter: whatever there is)")?;
+    let model = loop {
+        let model = question("Which model should answer, as vendor/model? (Enter: whatever there is)")?;
+        if model.is_empty() {
+            break model;
+        }
+        let file = json!({"models": {"default": model}}).to_string();
+        let loaded = load(Source::text("the answer", file), &Host::new());
+        if loaded.is_ok_and(|loaded| named(Some(&loaded)).is_ok()) {
+            break model;
+        }
+        eprintln!("{}", printable(&format!("`{model}` names no model; write it as vendor/model")));
+    };
     let purpose = question("What should it help with? (Enter: anything)")?;
     // JSON text is YAML text too, whatever was typed.
     let quoted = |text: &str| serde_json::to_string(text);
@@ -52,7 +66,8 @@ fn asked() -> anyhow::Result<String> {
         let purpose = if purpose.is_empty() {
             "You are a helpful assistant.".to_owned()
         } else {
-            format!("Help with: {purpose}")
+            // A person writes words, not expressions.
+            format!("Help with: {}", purpose.replace("${", "\\${"))
         };
         text.push_str(&format!(
             "\n# `toolwright chat` uses this.\nchat:\n  model_ref: default\n  system_message: {}\n  tools: [{tools}]\n",

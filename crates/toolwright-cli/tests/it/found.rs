@@ -72,6 +72,7 @@ fn init_asks_and_writes_what_check_accepts() {
             ][..],
         ),
         (["n", "", "poems"], &["system_message: \"Help with: poems\""]),
+        (["n", "", "what ${HOME} and ${x} are"], &["Help with: what \\\\${HOME} and \\\\${x} are"]),
         (["", "", ""], &["name: greet"]),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -91,6 +92,26 @@ fn init_asks_and_writes_what_check_accepts() {
         let checked = show_in(folder.path(), &["check"], "");
         assert!(checked.contains("no problems") && checked.ends_with("exit 0\n"), "{checked}");
     }
+}
+
+#[test]
+fn init_asks_again_for_a_model_that_no_vendor_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut terminal = Terminal::start(folder.path(), &["init"], 100, 30, &[]);
+    terminal.wait("May tools run commands");
+    terminal.send("n\r");
+    for wrong in ["y", "claude-sonnet-4-5", "ollama/qwen3"] {
+        terminal.wait("Which model should answer");
+        terminal.send(&format!("{wrong}\r"));
+        if wrong != "ollama/qwen3" {
+            terminal.wait(&format!("`{wrong}`"));
+        }
+    }
+    terminal.wait("What should it help with");
+    terminal.send("\r");
+    assert_eq!(terminal.end(), 0);
+    let checked = show_in(folder.path(), &["check"], "");
+    assert!(checked.contains("no problems") && checked.ends_with("exit 0\n"), "{checked}");
 }
 
 /// The models there are: those of keys, of a file, and of a server that is found; what cannot be used says why.
