@@ -98,7 +98,7 @@ fn shown(server: &Server) -> String {
 }
 
 /// A word as a shell would read it back, with nothing invisible in it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-?&".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),

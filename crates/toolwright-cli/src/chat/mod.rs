@@ -38,7 +38,7 @@ use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
-use crate::{answers, demo, files, models, runs, sandboxes, toolbox};
+use crate::{answers, demo, files, models, runs, sandboxes, toolbox, trust};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use approval::Asker;
@@ -384,14 +384,15 @@ impl Talk {
             Command::Save => {
                 let path = self.named(rest, session::ENDING)?;
                 self.session().save(&path)?;
-                self.ui.say(
-                    DIM,
-                    format!(
-                        "wrote {}; `toolwright chat {} --resume` goes on",
-                        path.display(),
-                        path.display()
+                let name = trust::quoted(&path.to_string_lossy());
+                // The demo's tools are not in the session, and its model answers nobody else.
+                let goes_on = match self.demo {
+                    false => format!("`toolwright chat {name} --resume` goes on"),
+                    true => format!(
+                        "`toolwright chat {name} --resume --model VENDOR/MODEL` goes on with another model"
                     ),
-                );
+                };
+                self.ui.say(DIM, printable(&format!("wrote {}; {goes_on}", path.display())));
             }
             Command::Exit => {}
         }
@@ -457,7 +458,9 @@ impl Talk {
     }
 
     fn session(&self) -> Session {
-        Session { script_name: self.script_name.clone(), messages: self.conversation.messages().to_vec() }
+        // The demo makes its file anew each time, in a folder of its own.
+        let script_name = self.script_name.clone().filter(|_| !self.demo);
+        Session { script_name, messages: self.conversation.messages().to_vec() }
     }
 
     /// Keeps the session, says what was spent, and ends the run.

@@ -305,9 +305,11 @@ fn the_demo_saves_where_it_was_started() {
     terminal.wait("#1");
     terminal.send("/export talk\r");
     terminal.wait("talk.md");
-    terminal.send("/save talk\r");
-    terminal.wait("goes on");
-    assert!(folder.path().join("talk.md").exists() && folder.path().join("talk.chat.yaml").exists());
+    terminal.send("/save my talk\r");
+    terminal.wait("my talk.chat.yaml' --resume --model VENDOR/MODEL` goes on with another model");
+    assert!(folder.path().join("talk.md").exists());
+    let session = std::fs::read_to_string(folder.path().join("my talk.chat.yaml")).unwrap();
+    assert!(session.starts_with("script_name: null\n"), "{session}");
 }
 
 #[test]
