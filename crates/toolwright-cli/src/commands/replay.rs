@@ -80,21 +80,30 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
     let recorded = || recorded.filter(|path| path.exists()).map(files::found);
     let file = what.file.clone().or_else(recorded);
     let loaded = file.as_deref().map(files::open).transpose()?;
-    let mut tools = toolbox::all()?;
-    let mut flows = Vec::new();
+    let built_in = toolbox::all()?;
+    let (mut tools, mut flows) = (built_in.clone(), Vec::new());
     if let Some(loaded) = &loaded {
         flows = loaded.flows().map(str::to_owned).collect();
-        let own = loaded.chat().map_or(loaded.tools(), |chat| &chat.tools).clone();
-        // Where a file has a tool of a built-in name, its own counts.
-        tools = own.clone().combined(tools).unwrap_or(own);
+        tools = loaded.chat().map_or(loaded.tools(), |chat| &chat.tools).clone();
     }
     for stamp in stamps {
         match tools.get(&stamp.name) {
             Some(entry) if entry.fingerprint == stamp.fingerprint => {}
             Some(_) => remarks.push(format!("the definition of `{}` has changed since", stamp.name)),
             None => {
-                remarks.push(format!("`{}` is not here now, so its arguments are not checked", stamp.name));
-                tools = tools.with(stand_in(&stamp.name))?;
+                // Beside a file, `call` reaches built-in tools too; no other happens to have the name.
+                let same = built_in.get(&stamp.name).filter(|entry| entry.fingerprint == stamp.fingerprint);
+                let same = same.filter(|_| labels.get("command").is_some_and(|command| command == "call"));
+                tools = match same {
+                    Some(entry) => tools.with(ToolDef::of(entry.tool.clone()))?,
+                    None => {
+                        remarks.push(format!(
+                            "`{}` is not here now, so its arguments are not checked",
+                            stamp.name
+                        ));
+                        tools.with(stand_in(&stamp.name))?
+                    }
+                };
             }
         }
     }
@@ -129,6 +138,7 @@ async fn play(run: &Run, record: &Arc<Record>) -> anyhow::Result<Option<RunEnd>>
     }
     let model = Recorded(record.clone());
     let mut talk = Conversation::new(run);
+    record.stopped_by(talk.stopper());
     for turn in &record.turns {
         for place in turn {
             talk.push(record.message(*place)?);

@@ -3,16 +3,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, Envelope, ErrorKind, EventKind, Executor, LocalExecutor,
-    Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ToolContext, ToolError, ToolOutput,
-    Toolset,
+    Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Stopper, ToolContext, ToolError,
+    ToolOutput, Toolset,
 };
 
-use super::index::{Kind, Place};
+use super::index::{Kind, Place, State};
 use super::source::Source;
 
 /// What a record says: the model's answers, what others said, and how each call went.
@@ -26,8 +26,10 @@ pub struct Record {
     /// The calls of each id and tool, in their order; models reuse ids.
     by_id: HashMap<(String, String), Vec<usize>>,
     used: Mutex<HashSet<(usize, Use)>>,
-    /// True when somebody, or a rule, was asked about a call.
+    /// True when somebody, or a rule, was asked about a call, or may have been when the run was stopped.
     pub decisions: bool,
+    /// What stops the replay where the run was stopped.
+    stopper: OnceLock<Stopper>,
     /// Flows of today's file: they are run again, and what they call is answered from the record.
     flows: Vec<String>,
 }
@@ -57,23 +59,30 @@ impl Record {
             by_id: HashMap::new(),
             used: Mutex::default(),
             decisions: false,
+            stopper: OnceLock::new(),
             flows,
             source,
         };
         let mut answered = true;
+        let replied = !record.source.index.replies.is_empty();
         for (number, item) in record.source.index.items.iter().enumerate() {
+            // What a model said before this run, in a conversation that was taken up, is part of what was said to it.
+            let taken_up =
+                replied && item.reply.is_none() && record.answers.is_empty() && record.calls.is_empty();
             match item.kind {
-                Kind::Assistant => {
+                Kind::Assistant if !taken_up => {
                     record.answers.push(item.at);
                     answered = true;
                 }
-                Kind::System | Kind::User => match record.turns.last_mut().filter(|_| !answered) {
-                    Some(turn) => turn.push(item.at),
-                    None => {
-                        record.turns.push(vec![item.at]);
-                        answered = false;
+                Kind::System | Kind::User | Kind::Assistant => {
+                    match record.turns.last_mut().filter(|_| !answered) {
+                        Some(turn) => turn.push(item.at),
+                        None => {
+                            record.turns.push(vec![item.at]);
+                            answered = false;
+                        }
                     }
-                },
+                }
                 Kind::Call => {
                     let Ok(EventKind::CallStarted { call_id, tool, arguments, .. }) =
                         record.source.event(item.at).map(|event| event.kind)
@@ -89,6 +98,7 @@ impl Record {
             }
         }
         record.mark_cut();
+        record.decisions |= record.calls.iter().any(|known| record.undecided(known));
         record
     }
 
@@ -134,6 +144,26 @@ impl Record {
             EventKind::MessageAdded { message } => Ok(message),
             _ => anyhow::bail!("there is no message where the index says so"),
         }
+    }
+
+    /// Has the replay stopped where somebody stopped the run.
+    pub fn stopped_by(&self, stopper: Stopper) {
+        let _ = self.stopper.set(stopper);
+    }
+
+    /// True when the run was stopped before anybody had decided about the call.
+    fn undecided(&self, known: &Known) -> bool {
+        let call = self.source.index.items.get(known.item).and_then(|item| item.call.as_ref());
+        let Some(call) = call.filter(|call| matches!(call.state, State::Error | State::Interrupted)) else {
+            return false;
+        };
+        let end = call.end.and_then(|end| self.source.event(end).ok()).map(|event| event.kind);
+        let error = match end {
+            Some(EventKind::CallFinished { error, .. }) => error,
+            _ => None,
+        };
+        let stopped = error.is_none_or(|error| error.kind == ErrorKind::Cancelled);
+        stopped && matches!(self.decided(known), None | Some(Decision::Escalate))
     }
 
     /// The transcript.
@@ -246,6 +276,13 @@ impl Approver for Recorded {
     fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
         let call = request.call;
         let known = self.0.find(&call.id, &call.name, &call.arguments, false, Use::Decision);
+        // What nobody approved then, because they stopped the run instead, is not approved now.
+        if known.is_some_and(|known| self.0.undecided(known)) {
+            return match self.0.stopper.get().is_some_and(Stopper::stop) {
+                true => Box::pin(std::future::pending()),
+                false => Box::pin(async { Decision::Reject { reason: "nobody answered then".to_owned() } }),
+            };
+        }
         // A call that nobody was asked about then is approved now.
         let decision = known.and_then(|known| self.0.decided(known)).unwrap_or(Decision::Approve);
         Box::pin(async move { decision })

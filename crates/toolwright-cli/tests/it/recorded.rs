@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::show_in;
+use crate::terminal::Terminal;
 
 const REPLIES: &str = "\
 - {text: I keep a note., calls: [{tool: remember, arguments: {note: hi}}]}
@@ -139,6 +140,64 @@ fn a_replay_does_without_tools_that_are_gone() {
     write("tools.yaml", "tools: [{import_tool: read_file}]\n");
     let shown = here(&["replay"]);
     assert!(shown.contains("`add` is not here now, so its arguments are not checked"), "{shown}");
+    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
+/// A file's tool that is gone is not the built-in tool of its name.
+#[test]
+fn a_replay_takes_no_built_in_tool_for_one_of_the_file() {
+    let folder = folder();
+    let here = |args: &[&str]| calm(folder.path(), &show_in(folder.path(), args, ""));
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let file = "tools: [{name: add, description: Adds., input: [{name: a, type: int, description: A.}], do: {eval: '${a + 1}'}}]\n";
+    write("tools.yaml", file);
+    write("other.yaml", &file.replace("name: add", "name: plus"));
+    write("adds.yaml", "- calls: [{tool: add, arguments: {a: 1}}]\n- text: two\n");
+    assert!(here(&["ask", "q", "-f", "tools.yaml", "--model", "scripted/adds.yaml"]).contains("two"));
+    let shown = here(&["replay", "last", "-f", "other.yaml"]);
+    assert!(shown.contains("`add` is not here now, so its arguments are not checked"), "{shown}");
+    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
+/// What was said before is history, and no answer of this run.
+#[test]
+fn a_replay_of_a_conversation_that_was_taken_up_goes_on_from_there() {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let session = "\
+script_name: null
+messages:
+- {type: human, content: Add.}
+- {type: ai, content: '', tool_calls: [{name: add, args: {x: 1, y: 2}, id: c1}]}
+- {type: tool, content: '3', tool_call_id: c1, name: add}
+- {type: ai, content: Three.}
+";
+    write("a.chat.yaml", session);
+    write("more.yaml", "- calls: [{tool: add, arguments: {x: 2, y: 3}}]\n- text: Five.\n- text: Bye.\n");
+    let args =
+        ["chat", "a.chat.yaml", "--resume", "--model", "scripted/more.yaml", "--transcript", "t.jsonl"];
+    let shown = show_in(folder.path(), &args, "more\nbye\n");
+    assert!(shown.contains("Five.\n") && shown.ends_with("--- exit 0\n"), "{shown}");
+    let shown = show_in(folder.path(), &["replay", "t.jsonl"], "");
+    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
+/// Whoever stops a run instead of answering has not approved anything.
+#[test]
+fn a_replay_stops_where_a_question_was_left_open() {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "tools.yaml",
+        "tools: [{name: go, description: Goes., require_confirmation: true, do: {eval: gone}}]\n",
+    );
+    write("goes.yaml", "- calls: [{tool: go}]\n- text: done\n");
+    let args = ["ask", "q", "-f", "tools.yaml", "--model", "scripted/goes.yaml", "--transcript", "t.jsonl"];
+    let mut terminal = Terminal::start(folder.path(), &args, 80, 24, &[]);
+    terminal.wait("Allow it?");
+    terminal.send("\x03");
+    assert_eq!(terminal.end(), 1);
+    let shown = show_in(folder.path(), &["replay", "t.jsonl"], "");
     assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
 }
 
