@@ -16,6 +16,7 @@ mod commands;
 mod demo;
 mod fields;
 mod files;
+mod json_text;
 mod keyboard;
 mod lines;
 mod models;

@@ -25,7 +25,9 @@ pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> anyhow::Result<()
         if before.as_ref().is_some_and(|found| !found.is_file() && !found.is_symlink()) {
             return Err(std::io::Error::other("it is not a regular file"));
         }
-        let (mut file, beside) = beside(path, readers)?;
+        // What is there may hold secrets: nobody else reads the new one before it has the rights of the old.
+        let first = if before.is_some() { Readers::Owner } else { readers };
+        let (mut file, beside) = beside(path, first)?;
         let replaced = fill(&mut file, bytes)
             .and_then(|()| match before {
                 Some(found) if found.is_file() && readers == Readers::AsUsual => {

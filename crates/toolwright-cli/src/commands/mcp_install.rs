@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
 use crate::args::{McpClient, McpInstall};
+use crate::json_text;
 use crate::report::{self, Usage};
 use crate::saved::{self, Readers};
 
@@ -41,13 +42,12 @@ pub fn run(what: McpInstall, json: bool) -> anyhow::Result<()> {
         eprintln!("put this into {}, or say --write", form.path.display());
         return Ok(());
     }
-    let mut config = read(&form.path)?;
-    let all = config.entry(form.key).or_insert_with(|| json!({}));
-    let Value::Object(all) = all else {
+    let place = settled(&form.path)?;
+    let text = read(&place)?;
+    let Some((text, known)) = json_text::put(&text, form.key, &what.name, &entry) else {
         return Err(Usage::new(format!("`{}` in {} is no object", form.key, form.path.display())).into());
     };
-    let known = all.insert(what.name.clone(), entry).is_some();
-    write(&form.path, &Value::Object(config))?;
+    write(&place, &text)?;
     if json {
         return Ok(report::line(told(json!({form.key: servers})))?);
     }
@@ -135,17 +135,53 @@ fn codex(what: &McpInstall, entry: &Value, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
+/// Where the settings are. People link them to a folder of settings they keep together: such a link is followed when it, the
+/// file and their folders are the user's own. A link in a project may be a stranger's, and is replaced.
+fn settled(path: &Path) -> anyhow::Result<PathBuf> {
+    use std::os::unix::fs::MetadataExt as _;
+    let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    if path.is_relative() || !is_link {
+        return Ok(path.to_owned());
+    }
+    let user = rustix::process::geteuid().as_raw();
+    let own = |found: std::io::Result<std::fs::Metadata>| found.is_ok_and(|found| found.uid() == user);
+    let own_folder = |file: &Path| {
+        let folder = file.parent().map(std::fs::metadata);
+        folder.is_some_and(|found| found.is_ok_and(|found| found.uid() == user && found.mode() & 0o022 == 0))
+    };
+    match std::fs::canonicalize(path) {
+        Ok(target)
+            if own(std::fs::symlink_metadata(path))
+                && own(std::fs::metadata(&target))
+                && own_folder(path)
+                && own_folder(&target) =>
+        {
+            Ok(target)
+        }
+        found => {
+            let target =
+                found.map_or_else(|_| "nothing".to_owned(), |target| format!("`{}`", target.display()));
+            let problem = format!(
+                "`{}` is a link to {target}: it is followed only when it, the file and their folders are yours, and nobody else can write there",
+                path.display()
+            );
+            Err(Usage::new(problem).hint("leave out --write, and add what is printed by hand").into())
+        }
+    }
+}
+
+/// The settings as they stand there: a JSON object.
+fn read(path: &Path) -> anyhow::Result<String> {
     let text = match std::fs::read_to_string(path) {
-        Ok(text) if text.trim().is_empty() => return Ok(Map::new()),
+        Ok(text) if text.trim().is_empty() => return Ok("{}\n".to_owned()),
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok("{}\n".to_owned()),
         Err(error) => return Err(Usage::new(format!("cannot read {}: {error}", path.display())).into()),
     };
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(config)) => Ok(config),
-        // Comments and other extensions of JSON would be lost.
-        _ => {
+    match serde_json::from_str::<Map<String, Value>>(&text) {
+        Ok(_) => Ok(text),
+        // Comments and other extensions of JSON are not read right.
+        Err(_) => {
             let problem = Usage::new(format!("{} is not plain JSON, so it is left alone", path.display()));
             Err(problem.hint("leave out --write, and add what is printed by hand").into())
         }
@@ -153,7 +189,7 @@ fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
 }
 
 /// Replaces the file whole, so that a crash leaves the old one or the new one.
-fn write(path: &Path, config: &Value) -> anyhow::Result<()> {
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
         // A project may come from a stranger, and its `.cursor` lead into the user's own.
@@ -163,5 +199,5 @@ fn write(path: &Path, config: &Value) -> anyhow::Result<()> {
             return Err(problem.hint("leave out --write, and add what is printed by hand").into());
         }
     }
-    saved::replace(path, format!("{}\n", serde_json::to_string_pretty(config)?).as_bytes(), Readers::AsUsual)
+    saved::replace(path, text.as_bytes(), Readers::AsUsual)
 }

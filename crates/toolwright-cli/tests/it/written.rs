@@ -129,3 +129,35 @@ fn an_export_takes_no_files_place_but_its_own() {
     assert_eq!(std::fs::read_to_string(folder.path().join("notes.md")).unwrap(), "mine\n");
     assert!(std::fs::read_to_string(folder.path().join("talk.md")).unwrap().contains("second"));
 }
+
+#[test]
+fn settings_behind_a_link_of_the_users_own_keep_their_place_rights_and_digits() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder("- text: One.\n");
+    // `HOME` is the folder.
+    let (link, kept) = (folder.path().join(".claude.json"), folder.path().join("dotfiles"));
+    std::fs::create_dir(&kept).unwrap();
+    let file = kept.join("claude.json");
+    let before = "{\"id\": 123456789012345678901, \"x\": 9007199254740993.5,\n \"mcpServers\": {\"a\": {\"env\": {\"KEY\": \"sk-1\"}}}}\n";
+    std::fs::write(&file, before).unwrap();
+    let rights =
+        |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    rights(&file, 0o600);
+    rights(&kept, 0o755);
+    rights(folder.path(), 0o755);
+    symlink(&file, &link).unwrap();
+    let install = ["mcp", "install", "r.yaml", "--write", "--client", "claude-code"];
+    let shown = show_in(folder.path(), &install, "");
+    assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(mode(), 0o600);
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(after.starts_with(before.trim_end().strip_suffix("}}").unwrap()), "{after}");
+    assert!(after.contains("\"toolwright\": {") && after.ends_with("}}\n"), "{after}");
+    // A folder that others can write to is no place to follow a link to.
+    rights(&kept, 0o777);
+    let shown = show_in(folder.path(), &install, "");
+    assert!(shown.contains("is a link to") && shown.ends_with("--- exit 2\n"), "{shown}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), after);
+}
