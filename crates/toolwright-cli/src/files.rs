@@ -112,6 +112,17 @@ fn read(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> 
     Ok(loaded)
 }
 
+/// Says how many tools only the chat has: whoever misses them elsewhere should know why.
+pub fn tell_of_chat(loaded: &Loaded) {
+    let of_chat = loaded.chat().map(|chat| chat.tools.names()).into_iter().flatten();
+    let alone = of_chat.filter(|name| loaded.tools().get(name).is_none()).count();
+    if alone > 0 {
+        let verb = if alone == 1 { "is" } else { "are" };
+        let tools = report::counted(alone as u64, "tool");
+        eprintln!("{tools} {verb} for `toolwright chat` alone (`chat.tools`, `auto_import_scope: chat`)");
+    }
+}
+
 /// What the program lends to the file at `path`: the built-in tools under all their names, and the declared variables.
 pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let folder = std::env::current_dir()?;

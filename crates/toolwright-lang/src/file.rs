@@ -108,6 +108,24 @@ const SERVER_SAMPLING: Key = optional(
     "The model it may ask; the policy decides about each question as about a call of `mcp_sampling`.",
 );
 
+const SERVER_READING: Key = optional(
+    "reading_tools",
+    Kind::Flag,
+    "Whether its resources and prompts can be read with tools: `list_resources`, `read_resource`, `list_prompts`, `get_prompt`.",
+);
+
+const SERVER_CALL_TIMEOUT: Key = optional(
+    "call_timeout",
+    Kind::Number,
+    "How many seconds a call of one of its tools may take; 300 unless given.",
+);
+
+const SERVER_TOOL_TIMEOUTS: Key = optional(
+    "tool_timeouts",
+    Kind::NumberMap,
+    "The same for single tools, by name or pattern; the first that matches counts.",
+);
+
 pub(crate) static SERVER_STDIO: Shape = strict(
     "MCP server (stdio)",
     "A server that is started as a program.",
@@ -122,6 +140,9 @@ pub(crate) static SERVER_STDIO: Shape = strict(
             Kind::Document,
             "The sandbox it runs in, as a policy: `{}` shows it nothing but the system and its own program.",
         ),
+        SERVER_CALL_TIMEOUT,
+        SERVER_TOOL_TIMEOUTS,
+        SERVER_READING,
         SERVER_REQUIRED,
         SERVER_SAMPLING,
         required("auto_import_scope", SCOPES, "Where all its tools appear as `<server>_<tool>`."),
@@ -139,8 +160,11 @@ pub(crate) static SERVER_HTTP: Shape = strict(
         ),
         required("url", Kind::Text, "Its address."),
         optional("headers", Kind::TemplateMap, "Headers to send."),
-        optional("timeout", Kind::Count, "How many seconds a connection may take; 10 unless given."),
-        optional("sse_read_timeout", Kind::Count, "How many seconds it may be silent; 300 unless given."),
+        optional("timeout", Kind::Number, "How many seconds a connection may take; 10 unless given."),
+        optional("sse_read_timeout", Kind::Number, "How many seconds it may be silent; 300 unless given."),
+        SERVER_CALL_TIMEOUT,
+        SERVER_TOOL_TIMEOUTS,
+        SERVER_READING,
         SERVER_REQUIRED,
         SERVER_SAMPLING,
         required("auto_import_scope", SCOPES, "Where all its tools appear as `<server>_<tool>`."),

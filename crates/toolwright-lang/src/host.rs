@@ -89,13 +89,19 @@ pub enum Server {
     },
 }
 
-/// What a file entrusts an MCP server with.
+/// What a file entrusts an MCP server with: what it may do, and how long it may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
     /// Whether the file is of no use without it.
     pub required: bool,
     /// The model it may ask.
     pub sampling: Option<String>,
+    /// Whether its resources and prompts can be read with tools.
+    pub reading_tools: bool,
+    /// How long a call of one of its tools may take.
+    pub call_timeout: Option<Duration>,
+    /// How long calls of the tools that match may take; the first pattern that matches counts.
+    pub tool_timeouts: Vec<(String, Duration)>,
 }
 
 impl Server {

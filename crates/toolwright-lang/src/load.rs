@@ -203,6 +203,13 @@ impl Loaded {
         for (name, place, scope) in sections::auto_imports(&root) {
             let into = if scope == "shared" { &mut shared } else { &mut chat_tools };
             builder.auto_import(&name, place, into, &scope);
+            if scope == "chat" && root.get("chat").is_none() {
+                let message = format!(
+                    "the tools of the MCP server `{name}` are for `chat`, which the file does not have"
+                );
+                let hint = "`auto_import_scope: shared` gives them to all programs".to_owned();
+                builder.problems.add(Severity::Warning, place, message, Some(hint));
+            }
         }
         let lists = [root.get("shared").and_then(|shared| shared.get("tools")), root.get("tools")];
         for list in lists.into_iter().flatten() {

@@ -76,6 +76,9 @@ fn kind(kind: Kind) -> Value {
         Kind::Count => json!({"type": "integer"}),
         Kind::Whole(least) => json!({"type": "integer", "minimum": least}),
         Kind::Number => json!({"type": "number", "minimum": 0}),
+        Kind::NumberMap => {
+            json!({"type": "object", "additionalProperties": {"type": "number", "minimum": 0}})
+        }
         Kind::Any | Kind::Document => json!({}),
         Kind::Documents => json!({"type": "object"}),
         Kind::Word(words) => json!({"enum": words}),
@@ -136,6 +139,7 @@ fn holds(kind: Kind) -> String {
         Kind::Count => "integer".to_owned(),
         Kind::Whole(least) => format!("integer, {least} or more"),
         Kind::Number => "number, 0 or more".to_owned(),
+        Kind::NumberMap => "map of numbers, 0 or more".to_owned(),
         Kind::Any => "any".to_owned(),
         Kind::Document => "any, with templates".to_owned(),
         Kind::Documents => "map, with templates".to_owned(),

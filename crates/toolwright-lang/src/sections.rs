@@ -136,6 +136,15 @@ fn server(
     });
     let (timeout, read_timeout) =
         (seconds(problems, node, "timeout"), seconds(problems, node, "sse_read_timeout"));
+    let call_timeout = seconds(problems, node, "call_timeout");
+    let tool_timeouts = match node.get("tool_timeouts") {
+        Some(Node { data: Data::Map(entries), .. }) => {
+            let one =
+                |(name, time): &(Node, Node)| Some((name.key_text(), time_of(problems, time, "a time-out")?));
+            entries.iter().filter_map(one).collect()
+        }
+        _ => Vec::new(),
+    };
     let mut evaluated = |node: &Node, goes: Goes| -> String {
         let Some(snippet) = template::Snippet::compile(problems, node) else { return String::new() };
         let text = match snippet.template.evaluate(globals, limits) {
@@ -167,6 +176,9 @@ fn server(
     let trust = Trust {
         required: node.get("required").and_then(shape::flag).unwrap_or(true),
         sampling: text(node, "sampling"),
+        reading_tools: node.get("reading_tools").and_then(shape::flag).unwrap_or(false),
+        call_timeout,
+        tool_timeouts,
     };
     match (text(node, "command"), text(node, "url")) {
         (Some(command), _) => Some(Server::Stdio {
@@ -203,13 +215,21 @@ fn server(
 
 /// A number of seconds.
 fn seconds(problems: &mut Problems, node: &Node, key: &str) -> Option<Duration> {
-    let node = node.get(key)?;
-    let Data::Int(given) = &node.data else { return None };
-    let seconds = given.to_string().parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
+    time_of(problems, node.get(key)?, &format!("`{key}`"))
+}
+
+fn time_of(problems: &mut Problems, node: &Node, what: &str) -> Option<Duration> {
+    let given = match &node.data {
+        Data::Int(given) => given.to_string().parse().ok(),
+        Data::Float(given) => Some(*given),
+        // That it is no number is told with its shape.
+        _ => return None,
+    };
+    let seconds = given.filter(|seconds: &f64| *seconds >= 0.001 && *seconds <= 86_400.0);
     if seconds.is_none() {
-        problems.error(node.place, format!("`{key}` is a number of seconds, from 1 to 86400"));
+        problems.error(node.place, format!("{what} is a number of seconds, from 0.001 to 86400"));
     }
-    seconds.map(Duration::from_secs)
+    seconds.map(Duration::from_secs_f64)
 }
 
 /// Servers whose tools appear by themselves: name, place, scope.

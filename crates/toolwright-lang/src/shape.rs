@@ -53,6 +53,8 @@ pub(crate) enum Kind {
     Whole(i64),
     /// A number that is not negative.
     Number,
+    /// A map of such numbers.
+    NumberMap,
     /// Any value, taken as it is.
     Any,
     /// Any value; every text in it is a template.
@@ -147,6 +149,15 @@ fn unknown_key(problems: &mut Problems, key: &Node, name: &str, shape: &Shape) {
     }
 }
 
+fn is_number(node: &Node) -> bool {
+    match &node.data {
+        Data::Int(number) => *number >= 0,
+        Data::Float(number) => *number >= 0.0 && number.is_finite(),
+        Data::Bad => true,
+        _ => false,
+    }
+}
+
 fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
     if matches!(node.data, Data::Bad) {
         return;
@@ -166,10 +177,10 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
             _ if least > 0 => Some("a whole number, 1 or more"),
             _ => Some("a whole number, 0 or more"),
         },
-        Kind::Number => match &node.data {
-            Data::Int(number) if *number >= 0 => None,
-            Data::Float(number) if *number >= 0.0 && number.is_finite() => None,
-            _ => Some("a number, 0 or more"),
+        Kind::Number => (!is_number(node)).then_some("a number, 0 or more"),
+        Kind::NumberMap => match &node.data {
+            Data::Map(entries) if entries.iter().all(|(_, node)| is_number(node)) => None,
+            _ => Some("a map of numbers, 0 or more"),
         },
         Kind::Documents | Kind::TemplateMap => (!matches!(node.data, Data::Map(_))).then_some("a map"),
         Kind::TextMap => match &node.data {

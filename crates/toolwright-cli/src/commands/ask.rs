@@ -149,6 +149,7 @@ pub struct Prepared {
 /// Makes a run as it was asked for.
 pub async fn prepare(using: &UsingArgs) -> anyhow::Result<Prepared> {
     let loaded = using.file.as_deref().map(files::open).transpose()?;
+    loaded.iter().for_each(files::tell_of_chat);
     let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
     let tools = commands::tools::chosen(all, &using.tools)?;
     let mut builder = files::govern(loaded.as_ref(), using.policy.as_deref(), Run::builder(tools))?;

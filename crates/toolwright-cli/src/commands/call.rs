@@ -34,6 +34,9 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         }
         _ => (built_in, own_name),
     };
+    if tools.get(&name).is_none() {
+        loaded.iter().for_each(files::tell_of_chat);
+    }
     let what = Call { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;

@@ -19,13 +19,18 @@ pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
         what.which.iter().cloned().partition(|name| is_file(&name));
     let files: Vec<&Path> =
         what.file.iter().map(PathBuf::as_path).chain(named.iter().map(Path::new)).collect();
-    let all = match files.as_slice() {
-        [] => match files::default() {
-            Some(file) => files::open(&file)?.tools().clone(),
-            None => toolbox::all()?,
-        },
-        [file] => files::open(file)?.tools().clone(),
+    let file = match files.as_slice() {
+        [] => files::default(),
+        [file] => Some(file.to_path_buf()),
         _ => return Err(Usage::new("one file at a time").into()),
+    };
+    let all = match file {
+        Some(file) => {
+            let loaded = files::open(&file)?;
+            files::tell_of_chat(&loaded);
+            loaded.tools().clone()
+        }
+        None => toolbox::all()?,
     };
     let tools = chosen(all, &patterns)?;
     let mut out = std::io::stdout().lock();

@@ -151,12 +151,12 @@ fn a_server_of_the_older_transport_is_imported() {
         std::fs::write(folder.path().join("t.yaml"), text(more)).unwrap();
         show_in(folder.path(), &["call", "old_echo", "message=hi", "-f", "t.yaml"], "")
     };
-    let shown = call(", timeout: 30, sse_read_timeout: 60");
+    let shown = call(", timeout: 30.5, sse_read_timeout: 60.5");
     let wrong = call(", timeout: 0");
     server.kill().unwrap();
     server.wait().unwrap();
     assert!(shown.contains("Echo: hi"), "{shown}");
-    assert!(wrong.contains("`timeout` is a number of seconds, from 1 to 86400"), "{wrong}");
+    assert!(wrong.contains("`timeout` is a number of seconds, from 0.001 to 86400"), "{wrong}");
 }
 
 /// What was typed before a question was there is no answer to it, whoever asks.

@@ -275,3 +275,75 @@ fn what_a_server_of_a_file_wrote_before_it_ended_is_told() {
         assert!(shown.contains("hint: what it wrote last:\n    no database at /srv/db"), "{shown}");
     }
 }
+
+#[test]
+fn calls_of_a_server_and_of_single_tools_have_times_of_their_own() {
+    for times in [
+        "call_timeout: 0.2",
+        "tool_timeouts: {'count*': 0.2}",
+        "call_timeout: 900, tool_timeouts: {x: 900, countdown: 0.2}",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = format!(
+            "mcp: {{s: {{transport: stdio, command: '{US}', args: [serve], {times}, auto_import_scope: shared}}}}\n"
+        );
+        std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+        let shown = show(folder.path(), &["call", "s_countdown", "seconds=3600", "-f", "t.yaml"]);
+        assert!(shown.contains("`countdown` did not answer within 200ms"), "{shown}");
+    }
+    let wrong = "mcp: {s: {transport: stdio, command: x, call_timeout: 0, tool_timeouts: {a: 90000}, auto_import_scope: shared}}\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.yaml"), wrong).unwrap();
+    let shown = show(folder.path(), &["check", "t.yaml"]);
+    assert!(
+        shown.contains("`call_timeout` is a number of seconds") && shown.contains("a time-out is a number"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_a_server_has_beside_tools_can_be_read_with_tools() {
+    let script = r#"read -r l; printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{},"prompts":{}},"serverInfo":{"name":"r","version":"1"}}}'
+while read -r l; do case "$l" in
+*resources/read*) printf '%s\n' '{"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"note:1","text":"a note"}]}}';;
+esac; done"#;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("r.sh"), script).unwrap();
+    let file = |more: &str| {
+        let text = format!(
+            "mcp: {{r: {{transport: stdio, command: sh, args: [r.sh], {more}auto_import_scope: shared}}}}\n"
+        );
+        std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+    };
+    file("");
+    assert!(!show(folder.path(), &["tools", "t.yaml"]).contains("r_read_resource"));
+    file("reading_tools: true, ");
+    let listed = show(folder.path(), &["tools", "t.yaml"]);
+    for tool in ["r_list_resources", "r_read_resource", "r_list_prompts", "r_get_prompt"] {
+        assert!(listed.contains(tool), "{listed}");
+    }
+    let read = show(folder.path(), &["call", "r_read_resource", "uri=note:1", "-f", "t.yaml"]);
+    assert!(read.contains("a note"), "{read}");
+}
+
+#[test]
+fn tools_that_only_the_chat_has_are_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "tools: [{name: one, description: One., do: {eval: 1}}]\nchat:\n  tools: [one, {name: two, description: Two., do: {eval: 2}}]\n";
+    std::fs::write(folder.path().join("t.yaml"), text).unwrap();
+    let told = "1 tool is for `toolwright chat` alone";
+    for args in [&["tools", "t.yaml"][..], &["call", "two", "-f", "t.yaml"], &["check", "t.yaml"]] {
+        let shown = show(folder.path(), args);
+        assert!(shown.contains(told), "{shown}");
+    }
+    assert!(!show(folder.path(), &["call", "one", "-f", "t.yaml"]).contains(told));
+    let server = format!(
+        "mcp: {{s: {{transport: stdio, command: '{US}', args: [serve], auto_import_scope: chat}}}}\n"
+    );
+    std::fs::write(folder.path().join("t.yaml"), server).unwrap();
+    let shown = show(folder.path(), &["tools", "t.yaml"]);
+    assert!(
+        shown.contains("the tools of the MCP server `s` are for `chat`, which the file does not have"),
+        "{shown}"
+    );
+}

@@ -158,6 +158,11 @@ impl Imports for Importer {
         }
         let answers = self.answers.as_ref().map(|answers| answers(server)).unwrap_or_default();
         let mut builder = McpServer::builder(name, target(server, self.oauth.as_ref())?).answers(answers);
+        let trust = server.trust();
+        builder = trust.call_timeout.into_iter().fold(builder, |builder, time| builder.timeout(time));
+        let each = trust.tool_timeouts.iter();
+        builder = each.fold(builder, |builder, (pattern, time)| builder.tool_timeout(pattern, *time));
+        builder = if trust.reading_tools { builder.reading_tools() } else { builder };
         let locked = locked(&self.locks, name)?;
         if let Some((lock, _)) = &locked {
             builder = builder.pinning(Pinning::Locked(lock.clone()));
