@@ -29,7 +29,7 @@ const MOST_KEPT: usize = 10 << 20;
 const READY: &str = "\u{1e}ready\u{1e}";
 /// How long a shell may take to begin.
 const BEGINNING: Duration = Duration::from_secs(20);
-/// How long typing may take when the shell does not read.
+/// How long typing may stand still when the shell does not read.
 const TYPING: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize, JsonSchema)]
@@ -195,17 +195,15 @@ impl Session {
     }
 
     async fn press(&mut self, keys: &[u8]) -> Result<(), ToolError> {
-        let typed = timeout(TYPING, async {
-            self.keyboard.write_all(keys).await?;
-            self.keyboard.flush().await
-        });
-        match typed.await {
-            Ok(Ok(())) => Ok(()),
-            // The end of the shell is told with its output.
-            Ok(Err(_)) => Ok(()),
-            Err(_) => Err(ToolError::new("the program in the terminal does not read what is typed")
-                .hint("use `interrupt` or `restart`")),
+        let typed = type_keys(&mut self.keyboard, keys).await;
+        if typed == keys.len() {
+            return Ok(());
         }
+        let message = format!(
+            "the program in the terminal does not read what is typed: {typed} of {} bytes were taken",
+            keys.len()
+        );
+        Err(ToolError::new(message).hint("use `interrupt` or `restart`"))
     }
 
     /// What was printed: when the terminal has been quiet for a while, when there is enough, or when `wait` is over.
@@ -233,6 +231,20 @@ impl Session {
         let text = if lost > 0 { format!("[{lost} bytes before this were not kept]\n{text}") } else { text };
         (text, printed.ended)
     }
+}
+
+/// How many of the keys were taken before nothing went on for a while. The end of the shell takes all of them; it is told
+/// with its output.
+async fn type_keys(keyboard: &mut (dyn AsyncWrite + Send + Unpin), keys: &[u8]) -> usize {
+    let mut typed = 0;
+    while let Some(rest) = keys.get(typed..).filter(|rest| !rest.is_empty()) {
+        match timeout(TYPING, keyboard.write(rest)).await {
+            Ok(Ok(count @ 1..)) => typed += count,
+            Ok(_) => return keys.len(),
+            Err(_) => break,
+        }
+    }
+    typed
 }
 
 impl Printed {
@@ -305,6 +317,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn typing_goes_on_for_as_long_as_it_is_read() {
+        let (mut keyboard, mut reader) = tokio::io::duplex(1);
+        let slow = tokio::spawn(async move {
+            for _ in 0..8 {
+                tokio::time::sleep(TYPING / 2).await;
+                reader.read_u8().await.unwrap();
+            }
+            tokio::time::sleep(TYPING * 2).await;
+            drop(reader);
+        });
+        assert_eq!(type_keys(&mut keyboard, b"12345678").await, 8);
+        assert_eq!(type_keys(&mut keyboard, b"abc").await, 1, "nobody reads any more");
+        slow.await.unwrap();
+        assert_eq!(type_keys(&mut keyboard, b"abc").await, 3, "the end is told elsewhere");
+    }
 
     #[test]
     fn a_flood_is_kept_within_bounds() {

@@ -3,6 +3,7 @@
 pub(crate) mod engine;
 pub(crate) mod exec;
 mod flood;
+mod keyboard;
 pub(crate) mod local;
 pub(crate) mod process;
 mod shared;

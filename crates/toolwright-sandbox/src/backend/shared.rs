@@ -83,7 +83,7 @@ impl Seat {
         let mut job = self.job(&request.exec, look_up)?;
         job.terminal = request.terminal;
         job.announce = true;
-        spawn::start(self.session.clone(), job, self.layers.clone()).await
+        spawn::start(self.session.clone(), job, self.layers.clone(), spawn::At::Here).await
     }
 
     fn file_job(&self, path: &str, work: impl FnOnce(PathBuf) -> Work) -> Result<Job, ToolError> {

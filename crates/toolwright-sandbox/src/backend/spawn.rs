@@ -1,7 +1,7 @@
 //! Long-lived processes: shells, servers, anything whose streams the caller keeps.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,15 +14,25 @@ use tokio::sync::{Mutex, watch};
 use toolwright_core::{BoxFuture, ProcessHandle, SandboxProcess, TerminalSize, ToolError};
 
 use super::exec::failure;
+use super::keyboard::Keyboard;
 use crate::launcher::client::{Session, nothing, unavailable};
 use crate::launcher::wire::{Command, Event, Job};
 use crate::sys;
+
+/// Where the terminal of a process is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    Here,
+    /// Behind that of the client which is started here.
+    Relayed,
+}
 
 /// Starts a job and hands its streams out.
 pub(crate) async fn start(
     session: Arc<Session>,
     job: Job,
     layers: Vec<String>,
+    at: At,
 ) -> Result<SandboxProcess, ToolError> {
     let broken = |error: io::Error| unavailable("could not make the streams").with_source(error);
     let mut ours = None;
@@ -59,7 +69,10 @@ pub(crate) async fn start(
             sys::set_nonblocking(master.as_fd(), true).map_err(broken)?;
             terminal = Some(master.try_clone().map_err(broken)?);
             let copy = master.try_clone().map_err(broken)?;
-            let stdin: Box<dyn AsyncWrite + Send + Unpin> = Box::new(Terminal::new(copy).map_err(broken)?);
+            let stdin: Box<dyn AsyncWrite + Send + Unpin> = {
+                let terminal = Terminal::new(copy).map_err(broken)?;
+                Box::new(Keyboard::new(terminal, at == At::Relayed))
+            };
             let stdout: Box<dyn AsyncRead + Send + Unpin> = Box::new(Terminal::new(master).map_err(broken)?);
             (Some(stdin), Some(stdout), None)
         }
@@ -153,7 +166,7 @@ impl ProcessHandle for Handle {
 }
 
 /// The master side of a terminal. It reports an error once its last user is gone; that is its end of file.
-struct Terminal {
+pub(crate) struct Terminal {
     fd: AsyncFd<OwnedFd>,
 }
 
@@ -161,6 +174,12 @@ impl Terminal {
     fn new(fd: OwnedFd) -> io::Result<Self> {
         // SAFETY: `OwnedFd` keeps the same descriptor open for as long as it is registered, and gives it to nobody else.
         Ok(Terminal { fd: unsafe { AsyncFd::register(fd) }? })
+    }
+}
+
+impl AsFd for Terminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.get_ref().as_fd()
     }
 }
 

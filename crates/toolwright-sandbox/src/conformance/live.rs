@@ -170,6 +170,19 @@ check!(A_PROCESS_CAN_HAVE_A_TERMINAL, "a_process_can_have_a_terminal", |sandbox|
     equal(process.handle.wait().await?, 4)
 });
 
+check!(A_TERMINAL_TAKES_LONG_LINES, "a_terminal_takes_long_lines", |sandbox| {
+    let script = "stty -echo; echo go; IFS= read -r line; echo ${#line}; wc -c";
+    let request = SpawnRequest::with_terminal(ExecRequest::new(["sh", "-c", script]), 40, 120);
+    let mut process = spawn(sandbox, request).await?;
+    expect(&mut process, "go\r\n").await?;
+    say(&mut process, &format!("{}\n", "é".repeat(10_000))).await?;
+    expect(&mut process, "0000\r\n").await?;
+    // Four pieces of one line, and the end of the input.
+    say(&mut process, &format!("{}\n\u{4}", "x".repeat(4001 * 4))).await?;
+    expect(&mut process, "16005\r\n").await?;
+    equal(process.handle.wait().await?, 0)
+});
+
 check!(A_DROPPED_PROCESS_STOPS, "a_dropped_process_stops", |sandbox| {
     let script = "setsid sh -c 'while :; do echo x >> orphan; sleep 0.05; done' & sleep 60";
     let process = spawn(sandbox, SpawnRequest::piped(ExecRequest::new(["sh", "-c", script]))).await?;

@@ -108,6 +108,7 @@ pub const CHECKS: &[&Check] = &[
     &live::OUTPUT_CAN_BE_SEEN_LIVE,
     &live::A_PROCESS_CAN_BE_TALKED_TO,
     &live::A_PROCESS_CAN_HAVE_A_TERMINAL,
+    &live::A_TERMINAL_TAKES_LONG_LINES,
     &live::A_DROPPED_PROCESS_STOPS,
 ];
 

@@ -259,6 +259,17 @@ pub(crate) fn terminal_foreground(fd: BorrowedFd<'_>) -> io::Result<i32> {
     Ok(group)
 }
 
+/// The key that hands over a line before its end, asked through the master side of a terminal; `None` where the terminal
+/// does not collect lines or has no such key.
+pub(crate) fn terminal_end_key(fd: BorrowedFd<'_>) -> io::Result<Option<u8>> {
+    // SAFETY: `termios` is plain data, for which all zeroes is a valid value.
+    let mut mode: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: the call writes one `termios` to the pointer.
+    check(unsafe { libc::tcgetattr(fd.as_raw_fd(), &raw mut mode) }.into())?;
+    let key = mode.c_cc.get(libc::VEOF).copied().filter(|key| *key != 0);
+    Ok(key.filter(|_| mode.c_lflag & libc::ICANON != 0))
+}
+
 /// Opens a new terminal in the mounted devpts: master, slave.
 pub(crate) fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let master = open_at(None, c"/dev/ptmx", libc::O_RDWR | libc::O_NOCTTY, 0)?;

@@ -10,6 +10,7 @@ use toolwright_tools::{Options, bash_session, configured};
 use crate::support::{Backend, Bench, cases};
 
 cases![
+    a_typed_line_may_be_long,
     a_session_keeps_its_state_and_its_programs,
     the_end_of_a_shell_is_told_at_once,
     each_tool_has_a_shell_and_instances_share_one,
@@ -40,6 +41,29 @@ async fn a_session_keeps_its_state_and_its_programs(backend: Backend) {
     assert!(told.ends_with("P> "), "{told:?}");
     submit(&bench, "printf '\\033[31mred\\033[0m\\007\\n'").await;
     assert_eq!(submit(&bench, "printf '\\033[31mred\\033[0m\\007\\n'").await, "red\nP> ");
+}
+
+/// Types a line and reads until the text is there.
+async fn until(bench: &Bench, input: &str, wanted: &str) {
+    let mut told = submit(bench, input).await;
+    let started = Instant::now();
+    while !told.contains(wanted) {
+        assert!(started.elapsed() < Duration::from_secs(60), "{wanted:?} is not in {told:?}");
+        told += &bench.text("bash_session", json!({"action": "read"})).await;
+    }
+}
+
+async fn a_typed_line_may_be_long(backend: Backend) {
+    let bench = Bench::of(backend, [session(4000)]).await;
+    let long = "x".repeat(10_000);
+    until(&bench, &format!("cat > long <<'END'\n{long}\nEND\nwc -c long"), "10001 long\n").await;
+    until(&bench, &format!("echo {long} | wc -c"), "10001\n").await;
+    until(&bench, "printf 'r%s\\n' eady; read -r line; echo ${#line}", "ready\n").await;
+    until(&bench, &long, "10000\n").await;
+    // A program that reads keys as they come gets these and nothing else.
+    until(&bench, "stty raw; printf 'r%s\\n' eady; head -c 9000 | tr -d y | wc -c; stty -raw", "ready\n")
+        .await;
+    until(&bench, &"y".repeat(8999), "1\n").await;
 }
 
 async fn the_end_of_a_shell_is_told_at_once(backend: Backend) {
