@@ -140,6 +140,8 @@ struct Session {
     handle: Arc<dyn ProcessHandle>,
     printed: Arc<Mutex<Printed>>,
     news: watch::Receiver<u64>,
+    /// The beginning of an escape sequence whose end has not come yet.
+    held: String,
     // The sandbox stays open for as long as its shell does.
     _sandbox: Arc<dyn Sandbox>,
 }
@@ -164,7 +166,7 @@ impl Session {
         let printed = Arc::new(Mutex::new(Printed::default()));
         let (sender, news) = watch::channel(0);
         let handle = watch_terminal(process, printed.clone(), sender);
-        let mut session = Session { keyboard, handle, printed, news, _sandbox: sandbox };
+        let mut session = Session { keyboard, handle, printed, news, held: String::new(), _sandbox: sandbox };
         session.wait_until_ready().await?;
         Ok(session)
     }
@@ -227,7 +229,15 @@ impl Session {
         let mut printed = lock(&self.printed);
         let bytes = printed.take_whole();
         let lost = std::mem::take(&mut printed.lost);
-        let text = terminal::plain(&String::from_utf8_lossy(&bytes));
+        let text = std::mem::take(&mut self.held) + &String::from_utf8_lossy(&bytes);
+        let (plain, rest) = terminal::split(&text);
+        // A title that does not go on is taken for text: it may be a question.
+        let text = if printed.ended.is_some() || (bytes.is_empty() && terminal::is_string(rest)) {
+            terminal::plain(&text)
+        } else {
+            self.held = rest.to_owned();
+            plain
+        };
         let text = if lost > 0 { format!("[{lost} bytes before this were not kept]\n{text}") } else { text };
         (text, printed.ended)
     }

@@ -72,8 +72,8 @@ async fn search(call: &Call, arguments: &GrepFiles) -> Result<ToolOutput, ToolEr
     };
     let mut hits = Hits::new(most, wanted, arguments);
     let chosen = choose(call, &arguments.files_glob).await?;
-    let skipped = texts::each(call, chosen, |path, text| hits.look(&pattern, path, text)).await?;
-    Ok(ToolOutput::json(hits.told(skipped)))
+    let left_out = texts::each(call, chosen, |path, text| hits.look(&pattern, path, text)).await?;
+    Ok(ToolOutput::json(hits.told(&left_out)))
 }
 
 /// A regular expression of a model, with bounds on what it may cost.
@@ -158,7 +158,7 @@ impl<'a> Hits<'a> {
         }
     }
 
-    fn told(self, skipped: usize) -> Value {
+    fn told(self, left_out: &texts::LeftOut) -> Value {
         let mut told = json!({"total_matches": self.total, "files_searched": self.searched});
         if let Some(map) = told.as_object_mut() {
             let (key, value) = match self.arguments.output_mode {
@@ -170,9 +170,7 @@ impl<'a> Hits<'a> {
             if self.wanted.left_out > 0 {
                 map.insert("matches_left_out".to_owned(), json!(self.wanted.left_out));
             }
-            if skipped > 0 {
-                map.insert("files_too_large".to_owned(), json!(skipped));
-            }
+            map.extend(left_out.told());
         }
         told
     }

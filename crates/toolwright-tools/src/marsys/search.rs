@@ -199,7 +199,7 @@ async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Foun
     let files = files.into_iter().filter(|(file, _)| fits(file));
     let mut found = nothing(arguments);
     let mut wanted = Wanted::new(most, around, around);
-    let skipped = texts::each(call, files, |file, text| {
+    let left_out = texts::each(call, files, |file, text| {
         found.files_searched += 1;
         if arguments.search_type == SearchType::Structure {
             for section in outline::sections(text).filter(|section| pattern.is_match(&section.title)) {
@@ -226,9 +226,7 @@ async fn texts(call: &Call, arguments: &SearchFiles, most: usize) -> Result<Foun
     if wanted.left_out > 0 {
         found.metadata.insert("matches_left_out".to_owned(), json!(wanted.left_out));
     }
-    if skipped > 0 {
-        found.metadata.insert("files_too_large".to_owned(), json!(skipped));
-    }
+    found.metadata.extend(left_out.told());
     Ok(found)
 }
 

@@ -11,12 +11,33 @@ cases![
     folders_and_missing_files_have_their_kinds,
     links_are_followed_inside_and_lead_nowhere_outside,
     names_with_odd_characters_are_kept,
+    files_that_cannot_be_searched_are_counted,
     files_that_are_too_large_or_no_files_are_typed_errors,
     a_run_without_a_sandbox_is_refused,
     no_path_ends_a_run,
     info_is_told_of_files_folders_and_links,
     a_missing_file_names_the_one_that_was_meant,
 ];
+
+async fn files_that_cannot_be_searched_are_counted(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("good", "needle\n");
+    bench.write("empty", "");
+    let odd: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"odd\xff");
+    std::fs::write(bench.folder.join(odd), "needle\n").unwrap();
+    // A path that is too long to be opened as a whole.
+    let folder = "d".repeat(200);
+    let deep =
+        format!("for i in $(seq 25); do mkdir {folder} && cd {folder} || exit 1; done; echo needle > deep");
+    bench.text("bash", json!({"cmd": deep})).await;
+    let found = bench.value("grep_files", json!({"pattern": "needle", "files_glob": "."})).await;
+    let matches = json!([{"file": "good", "line_number": 1, "content": "needle"}]);
+    assert_eq!(
+        found,
+        json!({"total_matches": 1, "files_searched": 2, "matches": matches, "files_not_read": 2})
+    );
+    bench.text("bash", json!({"cmd": format!("rm -r {folder}")})).await;
+}
 
 async fn a_leading_dash_is_a_name(backend: Backend) {
     let bench = Bench::new(backend).await;

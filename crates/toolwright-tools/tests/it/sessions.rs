@@ -11,6 +11,7 @@ use crate::support::{Backend, Bench, cases};
 
 cases![
     a_typed_line_may_be_long,
+    an_escape_sequence_without_an_end_hides_nothing,
     a_session_keeps_its_state_and_its_programs,
     the_end_of_a_shell_is_told_at_once,
     each_tool_has_a_shell_and_instances_share_one,
@@ -64,6 +65,16 @@ async fn a_typed_line_may_be_long(backend: Backend) {
     until(&bench, "stty raw; printf 'r%s\\n' eady; head -c 9000 | tr -d y | wc -c; stty -raw", "ready\n")
         .await;
     until(&bench, &"y".repeat(8999), "1\n").await;
+}
+
+async fn an_escape_sequence_without_an_end_hides_nothing(backend: Backend) {
+    let bench = Bench::of(backend, [session(4000)]).await;
+    until(&bench, "printf '\\033]0;building...\\n'; echo IMPORTANT-RE'SULT'", "IMPORTANT-RESULT\n").await;
+    // Cut between two calls.
+    until(&bench, "printf 'go\\n\\033['; read -r line; printf '31mred\\n'", "go\n").await;
+    let told = submit(&bench, "").await;
+    assert!(told.starts_with("red\n"), "{told:?}");
+    until(&bench, "printf '\\033]0;title'; read -r -p 'Name? ' name", "Name? ").await;
 }
 
 async fn the_end_of_a_shell_is_told_at_once(backend: Backend) {
