@@ -1,9 +1,12 @@
 //! What every vendor takes without a strict mode. Some refuse a request for a single tool whose schema is a union at its
 //! root, is `true`, or refers to itself as a whole; each of these can be said in another way, or in words.
 
+use std::collections::{HashMap, HashSet};
+
+use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::{Adapted, Change, Effect};
+use super::{Adapted, Change, Effect, MAX_NODES};
 
 /// Keywords that Anthropic or OpenAI refuse at the root of a tool's parameters.
 const REFUSED_AT_ROOT: [&str; 6] = ["anyOf", "oneOf", "allOf", "not", "enum", "const"];
@@ -100,14 +103,9 @@ impl Walk {
 fn at_root(schema: Value, changes: &mut Vec<Change>) -> Value {
     let Value::Object(mut root) = schema else { return json!({"type": "object"}) };
     let definitions = Value::Object(root.clone());
-    let resolve = |schema: &Value| -> Map<String, Value> {
-        let reference = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
-        let target = reference.and_then(|pointer| definitions.pointer(pointer));
-        target.unwrap_or(schema).as_object().cloned().unwrap_or_default()
-    };
     if root.get("type").is_none_or(|kind| kind != "object") {
         if root.contains_key("$ref") {
-            let target = resolve(&definitions);
+            let target = resolve(&definitions, &definitions).cloned().unwrap_or_default();
             root.shift_remove("$ref");
             if target.keys().any(|key| super::is_rule(key) && root.contains_key(key)) {
                 looser(changes, "the rules beside `$ref` replace those it leads to");
@@ -126,10 +124,14 @@ fn at_root(schema: Value, changes: &mut Vec<Change>) -> Value {
         root.insert("type".to_owned(), "object".into());
     }
     let mut told = Map::new();
+    let mut left = MAX_NODES;
     for key in REFUSED_AT_ROOT {
         let Some(value) = root.shift_remove(key) else { continue };
         let list = value.as_array().map_or(&[][..], Vec::as_slice);
-        let variants: Vec<_> = list.iter().map(resolve).collect();
+        let Some(variants) = variants(list, &definitions, &mut left) else {
+            looser(changes, &format!("`{key}` is too large to be joined, and is left out"));
+            continue;
+        };
         // What stands beside a reference is not looked at.
         let whole = list.iter().all(|schema| schema.get("$ref").is_none() || is_alone(schema));
         let exact = match key {
@@ -160,8 +162,42 @@ fn at_root(schema: Value, changes: &mut Vec<Change>) -> Value {
     Value::Object(root)
 }
 
+/// What a schema stands for: itself, or what it refers to.
+fn resolve<'a>(schema: &'a Value, definitions: &'a Value) -> Option<&'a Map<String, Value>> {
+    let reference = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
+    let target = reference.and_then(|pointer| definitions.pointer(pointer));
+    target.unwrap_or(schema).as_object()
+}
+
+/// The variants of a union, each once. `None` when there is more in them than is looked at for a request.
+fn variants<'a>(
+    list: &'a [Value],
+    definitions: &'a Value,
+    left: &mut usize,
+) -> Option<Vec<&'a Map<String, Value>>> {
+    let mut seen = HashSet::new();
+    let mut variants = Vec::new();
+    for schema in list {
+        *left = left.checked_sub(1)?;
+        let Some(variant) = resolve(schema, definitions) else { continue };
+        if seen.insert(std::ptr::from_ref(variant)) {
+            let mut open: Vec<&Value> = variant.values().collect();
+            while let Some(next) = open.pop() {
+                *left = left.checked_sub(1)?;
+                match next {
+                    Value::Object(map) => open.extend(map.values()),
+                    Value::Array(list) => open.extend(list),
+                    _ => {}
+                }
+            }
+            variants.push(variant);
+        }
+    }
+    Some(variants)
+}
+
 /// Writes the rules that all hold into the root; false when that does not say everything.
-fn all_of(root: &mut Map<String, Value>, variants: &[Map<String, Value>]) -> bool {
+fn all_of(root: &mut Map<String, Value>, variants: &[&Map<String, Value>]) -> bool {
     let open =
         |schema: &Map<String, Value>| schema.get("additionalProperties").is_none_or(|more| *more == true);
     let mut exact = open(root);
@@ -169,14 +205,9 @@ fn all_of(root: &mut Map<String, Value>, variants: &[Map<String, Value>]) -> boo
         let known = ["type", "properties", "required", "title", "description", "additionalProperties"];
         exact &= open(variant) && variant.keys().all(|key| known.contains(&key.as_str()));
         exact &= variant.get("type").is_none_or(|kind| kind == "object");
-        for (name, schema) in properties(variant) {
-            add(root, name, |known| match known {
-                Some(known) if known != schema => json!({"allOf": [known, schema]}),
-                _ => schema.clone(),
-            });
-        }
-        require(root, required(variant));
     }
+    join(root, "allOf", variants.iter().copied().flat_map(properties));
+    require(root, variants.iter().copied().flat_map(required));
     exact
 }
 
@@ -190,23 +221,21 @@ fn is_alone(reference: &Value) -> bool {
 
 /// Writes what the variants have in common into the root: each may have any of their properties. True when a variant
 /// takes values for a property of another that this one does not.
-fn any_of(root: &mut Map<String, Value>, variants: &[Map<String, Value>]) -> bool {
-    let own: Vec<String> = properties(root).map(|(name, _)| name.clone()).collect();
+fn any_of(root: &mut Map<String, Value>, variants: &[&Map<String, Value>]) -> bool {
+    let own: HashSet<String> = properties(root).map(|(name, _)| name.clone()).collect();
+    let all = || variants.iter().copied().flat_map(properties);
+    join(root, "anyOf", all().filter(|(name, _)| !own.contains(*name)));
+    let mut wanted: HashMap<&str, usize> = HashMap::new();
     for variant in variants {
-        for (name, schema) in properties(variant).filter(|(name, _)| !own.contains(name)) {
-            add(root, name, |known| match known {
-                Some(known) if known != schema => json!({"anyOf": [known, schema]}),
-                _ => schema.clone(),
-            });
-        }
+        let names: HashSet<&str> = required(variant).collect();
+        names.into_iter().for_each(|name| *wanted.entry(name).or_default() += 1);
     }
-    let mut common: Vec<&str> = variants.first().map(required).into_iter().flatten().collect();
-    common.retain(|name| variants.iter().all(|variant| required(variant).any(|other| other == *name)));
-    require(root, common.into_iter());
-    let names: Vec<&String> = variants.iter().flat_map(properties).map(|(name, _)| name).collect();
-    let free = |variant: &Map<String, Value>| {
+    let common = variants.first().copied().map(required).into_iter().flatten();
+    require(root, common.filter(|name| wanted.get(name) == Some(&variants.len())));
+    let names: HashSet<&String> = all().map(|(name, _)| name).collect();
+    let free = |variant: &&Map<String, Value>| {
         let closed = variant.get("additionalProperties") == Some(&Value::Bool(false));
-        !closed && names.iter().any(|name| properties(variant).all(|(own, _)| own != *name))
+        !closed && properties(variant).count() < names.len()
     };
     variants.iter().any(free)
 }
@@ -219,19 +248,42 @@ fn required(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
     schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn add(root: &mut Map<String, Value>, name: &str, schema: impl FnOnce(Option<&Value>) -> Value) {
-    if let Value::Object(properties) = root.entry("properties").or_insert_with(|| json!({})) {
-        let schema = schema(properties.get(name));
-        properties.insert(name.to_owned(), schema);
+/// Writes properties into the root; different schemas for one of them are put under the keyword.
+fn join<'a>(
+    root: &mut Map<String, Value>,
+    keyword: &str,
+    more: impl Iterator<Item = (&'a String, &'a Value)>,
+) {
+    let mut lists: IndexMap<&String, Vec<&Value>> = IndexMap::new();
+    for (name, schema) in more {
+        let list = lists.entry(name).or_default();
+        if !list.contains(&schema) {
+            list.push(schema);
+        }
+    }
+    if lists.is_empty() {
+        return;
+    }
+    let Value::Object(properties) = root.entry("properties").or_insert_with(|| json!({})) else { return };
+    for (name, list) in lists {
+        let known = properties.get(name);
+        let fresh = list.into_iter().filter(|schema| known != Some(schema));
+        let mut all: Vec<Value> = known.into_iter().chain(fresh).cloned().collect();
+        let schema = match all.len() {
+            0 | 1 => all.pop().unwrap_or_default(),
+            _ => Value::Object(Map::from_iter([(keyword.to_owned(), Value::Array(all))])),
+        };
+        properties.insert(name.clone(), schema);
     }
 }
 
 fn require<'a>(root: &mut Map<String, Value>, names: impl Iterator<Item = &'a str>) {
-    for name in names {
-        if let Value::Array(list) = root.entry("required").or_insert_with(|| json!([]))
-            && !list.iter().any(|known| known == name)
-        {
-            list.push(name.into());
-        }
+    let mut known: HashSet<String> = required(root).map(str::to_owned).collect();
+    let fresh: Vec<Value> = names.filter(|name| known.insert((*name).to_owned())).map(Value::from).collect();
+    if fresh.is_empty() {
+        return;
+    }
+    if let Value::Array(list) = root.entry("required").or_insert_with(|| json!([])) {
+        list.extend(fresh);
     }
 }

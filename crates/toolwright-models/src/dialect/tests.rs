@@ -60,3 +60,29 @@ fn references_without_end_are_an_error_and_not_a_loop() {
         assert!(adapt(&deep, dialect).is_err());
     }
 }
+
+#[test]
+fn a_union_at_the_root_is_joined_within_bounds() {
+    let object = |names: std::ops::Range<usize>| -> Value {
+        let properties: Map<String, Value> =
+            names.map(|name| (format!("p{name}"), json!({"type": "string"}))).collect();
+        json!({"type": "object", "properties": properties, "required": ["p0"]})
+    };
+    let size = |adapted: &Adapted| adapted.schema["properties"].as_object().map_or(0, Map::len);
+    // The same variant again and again: a table of all by all took half a minute.
+    let same = json!({"anyOf": vec![json!({"$ref": "#/$defs/A"}); 5000], "$defs": {"A": object(0..900)}});
+    let adapted = plain(&same);
+    assert_eq!((size(&adapted), &adapted.schema["required"]), (900, &json!(["p0"])));
+    let many: Vec<Value> = (0..300).map(|from| object(from..from + 300)).collect();
+    let adapted = plain(&json!({"type": "object", "description": "d", "anyOf": many}));
+    assert_eq!(adapted.schema, json!({"type": "object", "description": "d"}));
+    assert_eq!(adapted.changes[0].what, "`anyOf` is too large to be joined, and is left out");
+    // Different schemas of one property are one list.
+    let one = |kind: &str| json!({"properties": {"p": {"type": kind}}});
+    let adapted = plain(&json!({"oneOf": [one("string"), one("integer"), one("string"), one("boolean")]}));
+    let kinds = json!([{"type": "string"}, {"type": "integer"}, {"type": "boolean"}]);
+    assert_eq!(adapted.schema["properties"], json!({"p": {"anyOf": kinds}}));
+    let own = json!({"properties": {"p": {"minLength": 1}}, "allOf": [one("string"), one("string")]});
+    let rules = json!({"p": {"allOf": [{"minLength": 1}, {"type": "string"}]}});
+    assert_eq!(plain(&own).schema["properties"], rules);
+}
