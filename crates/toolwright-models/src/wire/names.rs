@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::{Message, ModelRequest};
 
+use crate::dialect;
+
 /// The longest name that every vendor takes.
 const MAX_NAME: usize = 64;
 
@@ -50,12 +52,11 @@ impl Names {
         }
     }
 
-    /// With names of parameters that Claude takes.
+    /// With names of parameters that Claude takes; those of a union at the root are sent too.
     pub(crate) fn with_parameters(mut self, request: &ModelRequest<'_>) -> Self {
         for tool in request.tools {
-            let Some(properties) = tool.parameters.get("properties").and_then(Value::as_object) else {
-                continue;
-            };
+            let sent = dialect::plain(&tool.parameters).schema;
+            let Some(properties) = sent.get("properties").and_then(Value::as_object) else { continue };
             let mut renamed: Vec<(String, String)> = Vec::new();
             for name in properties.keys().filter(|name| !is_plain_parameter(name)) {
                 let good = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
@@ -200,6 +201,20 @@ mod tests {
         assert!(wire.iter().all(|name| is_plain(name)), "{wire:?}");
         assert_eq!((&*wire[1], &*wire[2], &*wire[3]), ("files_read", "_2nd", "gr__e"));
         assert_eq!(names.to_native("nobody"), "nobody");
+    }
+
+    #[test]
+    fn parameters_of_a_union_at_the_root_are_renamed_too() {
+        let union = serde_json::json!({"anyOf": [{"$ref": "#/$defs/A"}, {"properties": {"größe": {}}}],
+            "$defs": {"A": {"properties": {"a b": {}}}}});
+        let tools = [ToolSpec { parameters: union, ..ToolSpec::new("t", "d") }];
+        let (options, choice) = (ModelOptions::default(), ToolChoice::Auto);
+        let request = ModelRequest { messages: &[], tools: &tools, tool_choice: &choice, options: &options };
+        let names = Names::new(&request).with_parameters(&request);
+        let wanted = [("a b", "a_b"), ("größe", "gr__e")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(names.parameters("t"), wanted);
+        let back = names.arguments_to_native("t", serde_json::json!({"a_b": 1}));
+        assert_eq!(back, serde_json::json!({"a b": 1}));
     }
 
     #[test]
