@@ -78,7 +78,7 @@ pub struct ModelConfig {
 }
 
 /// What llm-workers has in `config`: some of the above, under LangChain's names. What is not here goes to the vendor as it is.
-const CONFIG: [(&str, &str); 13] = [
+const CONFIG: [(&str, &str); 17] = [
     ("temperature", "temperature"),
     ("max_tokens", "max_tokens"),
     ("max_output_tokens", "max_tokens"),
@@ -90,13 +90,42 @@ const CONFIG: [(&str, &str); 13] = [
     ("default_request_timeout", "timeout"),
     ("max_retries", "retries"),
     ("base_url", "base_url"),
+    ("openai_api_base", "base_url"),
+    ("anthropic_api_url", "base_url"),
+    ("openai_proxy", "proxy"),
+    ("anthropic_proxy", "proxy"),
     ("default_headers", "headers"),
     ("model_kwargs", "extra"),
 ];
 
 /// What only says how LangChain itself works: no vendor knows it.
-const OF_LANGCHAIN: [&str; 6] =
-    ["output_version", "use_responses_api", "streaming", "stream_usage", "disable_streaming", "verbose"];
+const OF_LANGCHAIN: [&str; 18] = [
+    "output_version",
+    "use_responses_api",
+    "streaming",
+    "stream_usage",
+    "disable_streaming",
+    "verbose",
+    "http_client",
+    "http_async_client",
+    "http_socket_options",
+    "callbacks",
+    "callback_manager",
+    "custom_get_token_ids",
+    "tags",
+    "metadata",
+    "profile",
+    "name",
+    "tiktoken_model_name",
+    "include_response_headers",
+];
+
+/// Whether a word names a key: it must not reach a request's body, nor stand in a file.
+fn is_key(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    let ends = ["api_key", "_token", "_password", "access_key_id"];
+    word.contains("secret") || word == "password" || ends.iter().any(|end| word.ends_with(end))
+}
 
 /// A `models` section that says nothing sensible.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -270,21 +299,41 @@ impl ModelConfig {
 /// Takes what llm-workers has in `config`; what stands beside it counts more.
 fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Result<(), String> {
     for (key, value) in config {
+        no_key(&key)?;
         match CONFIG.iter().find(|(theirs, _)| *theirs == key) {
             Some((_, "extra")) => match value {
                 Value::Object(fields) => {
-                    fields.into_iter().try_for_each(|(key, value)| pass(model, key, value))?
+                    for (key, value) in fields {
+                        no_key(&key)?;
+                        pass(model, key, value)?;
+                    }
                 }
                 _ => return Err(format!("`config.{key}` is a map")),
             },
             Some((_, ours)) => {
                 model.entry(*ours).or_insert(value);
             }
+            None if key == "organization" || key == "openai_organization" => {
+                if let Value::Object(headers) =
+                    model.entry("headers").or_insert_with(|| Value::Object(Map::new()))
+                {
+                    headers.entry("OpenAI-Organization").or_insert(value);
+                }
+            }
             None if OF_LANGCHAIN.contains(&key.as_str()) => {}
             None => pass(model, key, value)?,
         }
     }
     Ok(())
+}
+
+fn no_key(word: &str) -> Result<(), String> {
+    if !is_key(word) {
+        return Ok(());
+    }
+    Err(format!(
+        "`config.{word}` is a key, which does not belong into a file: put it into a variable and name that with `key_env`"
+    ))
 }
 
 /// Puts a field among those that go to the vendor as they are.
@@ -321,6 +370,27 @@ mod tests {
             told.contains("`pricing.currency` is \"EUR\", and costs are counted in US dollars"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn a_key_in_config_is_refused_and_words_of_the_client_are_not_sent() {
+        for word in ["api_key", "openai_api_key", "azure_ad_token", "aws_secret_access_key"] {
+            for config in [json!({word: "sk-1"}), json!({"model_kwargs": {word: "sk-1"}})] {
+                let list = json!([{"name": "a", "provider": "openai", "model": "m", "config": config}]);
+                let told = ModelConfig::read(&list).unwrap_err().to_string();
+                assert!(
+                    told.contains("`key_env`") && told.contains(word) && !told.contains("sk-1"),
+                    "{told}"
+                );
+            }
+        }
+        let config = json!({"organization": "org-1", "callbacks": [], "openai_api_base": "http://localhost:1",
+            "max_tokens": 5, "top_logprobs": 2});
+        let list = json!([{"name": "a", "provider": "openai", "model": "m", "config": config}]);
+        let model = ModelConfig::read(&list).unwrap().remove("a").unwrap();
+        assert_eq!(Value::Object(model.extra), json!({"top_logprobs": 2}));
+        assert_eq!(model.headers.get("OpenAI-Organization").map(String::as_str), Some("org-1"));
+        assert_eq!(model.base_url.as_deref(), Some("http://localhost:1"));
     }
 
     #[test]
