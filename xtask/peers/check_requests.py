@@ -23,10 +23,10 @@ from openai.types.chat import completion_create_params as chat
 from openai.types.responses import response_create_params as responses
 from pydantic import TypeAdapter
 
-# Known to the servers, not to the types: sampling (refused by later versions of the API), and reasoning that goes back.
+# Known to the servers, not to the types: sampling (refused by later versions of the API), and what goes back.
 BESIDE = {
     "anthropic": {"temperature"},
-    "openai_chat": {"reasoning_content", "reasoning", "reasoning_details"},
+    "openai_chat": {"reasoning_content", "reasoning", "reasoning_details", "extra_content"},
     "openai_responses": set(),
 }
 

@@ -13,7 +13,7 @@ use toolwright_net::{Dial, Proxies, Reach};
 use crate::aws::Signer;
 use crate::error;
 use crate::pace::Bucket;
-use crate::retry::{RetryPolicy, verdict};
+use crate::retry::{RetryPolicy, asked_in, verdict};
 
 /// How long to wait, and how much to read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -168,7 +168,8 @@ impl Http {
         answer.left = ERROR_BODY;
         let body = answer.head().await;
         let failed = error::from_status(status.as_u16(), &body, &self.secrets);
-        Err(match (verdict.retry, verdict.after) {
+        let after = verdict.after.or_else(|| asked_in(&body));
+        Err(match (verdict.retry, after) {
             (true, after) => Failure::Passing(failed, after),
             (false, Some(after)) if after >= 1.0 => Failure::Final(with_wait(&failed, after)),
             (false, _) => Failure::Final(failed),

@@ -274,7 +274,8 @@ fn region(region: Option<String>, vendor: &'static Vendor) -> Result<String, Con
 }
 
 fn base_url(text: &str, vendor: &'static Vendor) -> Result<Url, ConnectError> {
-    let bad = |problem| ConnectError::BadBaseUrl { url: text.to_owned(), problem };
+    let shown = without_keys(text);
+    let bad = |problem| ConnectError::BadBaseUrl { url: shown.clone(), problem };
     let url = Url::parse(text).map_err(|_| bad("it is not an address"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(bad("it must start with http:// or https://"));
@@ -294,6 +295,18 @@ fn base_url(text: &str, vendor: &'static Vendor) -> Result<Url, ConnectError> {
         _ => trimmed,
     };
     Url::parse(trimmed).map_err(|_| bad("it is not an address"))
+}
+
+/// An address without what may hold a key: a password before an `@`, and all after a `?` or `#`.
+fn without_keys(text: &str) -> String {
+    let end = text.find(['?', '#']).unwrap_or(text.len());
+    let (start, rest) = text.split_at(end);
+    match (start.rsplit_once('@'), rest.get(..1)) {
+        _ if rest.contains('@') => "...".to_owned(),
+        (Some((_, host)), _) => format!("...@{host}"),
+        (None, Some(mark)) => format!("{start}{mark}..."),
+        (None, None) => start.to_owned(),
+    }
 }
 
 /// Why there is no model of that name.
@@ -464,8 +477,17 @@ mod tests {
             let (text, _) = failing("openai-compatible/m", ModelSettings::new().base_url(url));
             assert!(text.contains("cannot be used"), "{text}");
         }
-        let (text, _) = failing("ollama/m", ModelSettings::new().base_url("http://me:hunter2@h/v1"));
-        assert!(!text.contains("hunter2"), "{text}");
+        for (url, shown) in [
+            ("http://me:hunter2@h/v1", "http://...@h"),
+            ("http://h/v1?key=hunter2", "http://h/v1?..."),
+            ("http://h/v1#hunter2", "http://h/v1#..."),
+            ("http://h:99999/v1?key=hunter2", "http://h:99999/v1?..."),
+            ("http://me:hunter2@h:99999/v1", "...@h:99999/v1"),
+            ("http://h/v1?mail=a@b&key=hunter2", "..."),
+        ] {
+            let (text, _) = failing("ollama/m", ModelSettings::new().base_url(url));
+            assert!(text.starts_with(&format!("`{shown}` cannot be used: ")), "{text}");
+        }
     }
 
     #[test]

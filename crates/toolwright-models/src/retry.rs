@@ -3,6 +3,8 @@
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde_json::Value;
+
 /// How often and how long a request is tried again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
@@ -98,24 +100,79 @@ pub fn verdict(
     Verdict { retry: retry && !too_long, after }
 }
 
-/// The seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// The seconds to wait that Google's errors name in their body.
+pub(crate) fn asked_in(body: &[u8]) -> Option<f64> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let body = body.as_array().and_then(|list| list.first()).unwrap_or(&body);
+    let details = body.pointer("/error/details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    delay.strip_suffix('s')?.parse::<f64>().ok().filter(|seconds| seconds.is_finite())
+}
+
+/// The seconds since 1970 of a date in one of the three forms of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`,
+/// `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`. The weekday may be missing, the zone may be a number
+/// (`+0100`), and without one it is GMT: servers write all of that.
 fn http_date(text: &str) -> Option<f64> {
-    let (_, rest) = text.split_once(", ")?;
-    let mut words = rest.split(' ');
-    let day: i64 = words.next()?.parse().ok()?;
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let name = words.next()?;
-    let month = months.iter().position(|month| *month == name)? as i64 + 1;
-    let year: i64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let clock: Vec<i64> = words.next()?.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    let [hours, minutes, seconds] = clock.as_slice() else { return None };
-    if words.next() != Some("GMT") || !(1..=31).contains(&day) {
+    let (mut day, mut month, mut year, mut clock, mut zone) = (None, None, None, None, 0);
+    for (at, word) in text.split([' ', ',', '\t']).filter(|word| !word.is_empty()).enumerate() {
+        let mut date = word.splitn(3, '-');
+        if let (Some(first), Some(second), Some(third)) = (date.next(), date.next(), date.next()) {
+            (day, month, year) = (Some(number(first)?), Some(month_of(second)?), Some(number(third)?));
+        } else if word.contains(':') {
+            clock = Some(seconds_of_day(word)?);
+        } else if let Some(offset) = word.strip_prefix('+') {
+            zone = zone_of(offset)?;
+        } else if let Some(offset) = word.strip_prefix('-') {
+            zone = -zone_of(offset)?;
+        } else if word.starts_with(|first: char| first.is_ascii_digit()) {
+            let slot = if day.is_none() { &mut day } else { &mut year };
+            *slot = Some(number(word)?);
+        } else if let Some(found) = month_of(word) {
+            month = Some(found);
+        } else if at > 0 && !matches!(word, "GMT" | "UTC" | "UT" | "Z") {
+            return None;
+        }
+    }
+    let (day, month, clock) = (day.filter(|day| (1..=31).contains(day))?, month?, clock?);
+    let year = match year? {
+        year @ 0..69 => year + 2000,
+        year @ 69..100 => year + 1900,
+        year => year,
+    };
+    if !(1970..10_000).contains(&year) {
         return None;
     }
     // Days since 1970 in the calendar whose year starts in March, so that the leap day comes last.
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469;
-    Some((days * 86_400 + hours * 3600 + minutes * 60 + seconds) as f64)
+    Some((days * 86_400 + clock - zone) as f64)
+}
+
+/// A number of at most four digits.
+fn number(text: &str) -> Option<i64> {
+    let digits = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+fn month_of(name: &str) -> Option<i64> {
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    months.iter().position(|month| month.eq_ignore_ascii_case(name)).map(|at| at as i64 + 1)
+}
+
+fn seconds_of_day(clock: &str) -> Option<i64> {
+    let parts: Vec<i64> = clock.split(':').map(number).collect::<Option<_>>()?;
+    let (hours, minutes, seconds) = match parts.as_slice() {
+        [hours, minutes] => (hours, minutes, 0),
+        [hours, minutes, seconds] => (hours, minutes, *seconds),
+        _ => return None,
+    };
+    (*hours < 24 && *minutes < 60 && seconds <= 60).then_some(hours * 3600 + minutes * 60 + seconds)
+}
+
+/// The seconds of an offset such as `0130`.
+fn zone_of(offset: &str) -> Option<i64> {
+    let offset = number(offset).filter(|_| offset.len() == 4)?;
+    Some(offset / 100 * 3600 + offset % 100 * 60)
 }
 
 #[cfg(test)]
@@ -127,12 +184,47 @@ mod tests {
         assert_eq!(http_date("Thu, 01 Jan 1970 00:00:10 GMT"), Some(10.0));
         assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777.0));
         assert_eq!(http_date("Tue, 29 Feb 2028 00:00:00 GMT"), Some(1_835_395_200.0));
-        for bad in ["", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Foo 1994 08:49:37 GMT", "x, y z"] {
+        for (same, time) in [
+            ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777.0),
+            ("Sun Nov  6 08:49:37 1994", 784_111_777.0),
+            ("Sun, 06 Nov 1994 08:49:37", 784_111_777.0),
+            ("06 Nov 1994 08:49:37 GMT", 784_111_777.0),
+            ("6 Nov 1994 09:49:37 +0100", 784_111_777.0),
+            ("Sun, 06 Nov 1994 08:19:37 -0030", 784_111_777.0),
+            ("Sun, 06 Nov 1994 08:49 GMT", 784_111_740.0),
+        ] {
+            assert_eq!(http_date(same), Some(time), "{same}");
+        }
+        for bad in [
+            "",
+            "Sun, 06 Foo 1994 08:49:37 GMT",
+            "x, y z",
+            "soon",
+            "2001-01-01T00:00:00Z",
+            "Sun, 06 Nov 1994 99999999999999999:49:37 GMT",
+            "Sun, 99 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37 +9999999999999999",
+            "Sun, 06 Nov 99999 08:49:37 GMT",
+        ] {
             assert_eq!(http_date(bad), None, "{bad}");
         }
         let header = |name: &str| (name == "retry-after").then(|| "Thu, 01 Jan 1970 00:01:00 GMT".to_owned());
         let now = UNIX_EPOCH + Duration::from_secs(20);
         assert_eq!(verdict(429, header, None, now), Verdict { retry: true, after: Some(40.0) });
+    }
+
+    #[test]
+    fn the_wait_that_google_asks_for_is_in_the_body() {
+        let error = |delay: &str| {
+            let detail =
+                serde_json::json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
+            serde_json::json!({"error": {"code": 429, "details": [{"@type": "x"}, detail]}})
+        };
+        assert_eq!(asked_in(error("6s").to_string().as_bytes()), Some(6.0));
+        assert_eq!(asked_in(Value::from(vec![error("1.5s")]).to_string().as_bytes()), Some(1.5));
+        for bad in [error("soon").to_string(), error("infs").to_string(), "{}".to_owned(), "no".to_owned()] {
+            assert_eq!(asked_in(bad.as_bytes()), None, "{bad}");
+        }
     }
 
     #[test]

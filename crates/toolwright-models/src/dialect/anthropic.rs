@@ -89,7 +89,7 @@ pub(super) fn adapt(schema: &Value, at: &Place<'_>, report: &mut Report<'_>) -> 
                 strict.insert("items".to_owned(), adapt(&items, &Place::In(at, "items"), report)?);
             }
             if let Some(least) = rest.shift_remove("minItems") {
-                let known = matches!(least.as_u64(), Some(0 | 1));
+                let known = least.as_f64().is_some_and(|least| least == 0.0 || least == 1.0);
                 let home = if known { &mut strict } else { &mut rest };
                 home.insert("minItems".to_owned(), least);
             }
@@ -151,7 +151,8 @@ fn object(
 ) -> Result<(), DialectError> {
     let properties = match rest.shift_remove("properties") {
         Some(Value::Object(properties)) => properties,
-        _ => Map::new(),
+        None => Map::new(),
+        Some(_) => return Err(at.error("`properties` must be an object")),
     };
     let place = Place::In(at, "properties");
     strict.insert("properties".to_owned(), each(&properties, &place, report)?);
@@ -160,7 +161,8 @@ fn object(
         report.changed(at, "`patternProperties` cannot be said", Effect::Tighter);
     }
     strict.insert("additionalProperties".to_owned(), false.into());
-    strict.extend(rest.shift_remove("required").map(|list| ("required".to_owned(), list)));
+    let required = rest.shift_remove("required").filter(|list| !list.is_null());
+    strict.extend(required.map(|list| ("required".to_owned(), list)));
     Ok(())
 }
 

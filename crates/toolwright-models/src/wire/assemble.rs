@@ -3,11 +3,13 @@
 //! The formats differ in how they name the pieces; what becomes of them is the same for all and is decided here.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolwright_core::schema::lossy_integer;
 use toolwright_core::{
-    AssistantMessage, Citation, Content, ModelError, ModelReply, ModelRequest, StopReason, ToolCall, Usage,
+    AssistantMessage, Citation, Content, Message, ModelError, ModelReply, ModelRequest, StopReason, ToolCall,
+    Usage,
 };
 
 use super::names::{Names, hash};
@@ -29,6 +31,7 @@ pub(super) enum Piece {
     Text {
         text: String,
         citations: Vec<Citation>,
+        kept: Map<String, Value>,
     },
     /// Reasoning, and everything else that goes back as it came.
     Own {
@@ -39,7 +42,22 @@ pub(super) enum Piece {
         id: String,
         name: String,
         arguments: Arguments,
+        kept: Map<String, Value>,
     },
+}
+
+impl Piece {
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Piece::Text { text: text.into(), citations: Vec::new(), kept: Map::new() }
+    }
+}
+
+/// The fields of a block beside the `known` ones. The vendor wants them back with the block, so they are kept as they
+/// came; see [`kept_with`](super::turns::kept_with).
+pub(super) fn kept(block: &Value, known: &[&str]) -> Map<String, Value> {
+    let beside = |(key, value): &(&String, &Value)| !known.contains(&key.as_str()) && !value.is_null();
+    let fields = block.as_object().into_iter().flatten().filter(beside);
+    fields.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// The arguments of a call: text as it comes in, or a value that came whole.
@@ -140,6 +158,8 @@ pub(super) struct Assembly {
     names: Names,
     /// Makes invented ids differ from turn to turn.
     turn: usize,
+    /// The ids of calls in the conversation so far.
+    ids: HashSet<Arc<str>>,
     pub(super) pieces: Vec<Piece>,
     pub(super) stop: Option<StopReason>,
     pub(super) usage: Usage,
@@ -151,6 +171,7 @@ impl Assembly {
             vendor: vendor.name,
             names: tools::names(vendor.wire, request),
             turn: request.messages.len(),
+            ids: request.messages.iter().flat_map(calls).map(|call| call.id.clone()).collect(),
             pieces: Vec::new(),
             stop: None,
             usage: Usage::default(),
@@ -170,7 +191,7 @@ impl Assembly {
     pub(super) fn text(&mut self, more: &str) -> Result<(), ModelError> {
         match self.pieces.last_mut() {
             Some(Piece::Text { text, .. }) => text.push_str(more),
-            _ => drop(self.add(Piece::Text { text: more.to_owned(), citations: Vec::new() })?),
+            _ => drop(self.add(Piece::text(more))?),
         }
         Ok(())
     }
@@ -181,8 +202,18 @@ impl Assembly {
 
     pub(super) fn finish(self) -> ModelReply {
         let mut message = AssistantMessage::default();
-        let mut ids = HashSet::new();
+        let mut ids = self.ids;
         let mut pieces = self.pieces;
+        let own = |fields: Map<String, Value>| {
+            let mut own = Map::from_iter([("from".to_owned(), Value::from(self.vendor))]);
+            own.extend(fields);
+            Value::Object(own)
+        };
+        let keep = |kept: Map<String, Value>, call: Option<&str>| {
+            let call = call.map(|id| ("call".to_owned(), id.into()));
+            let fields = [("kept".to_owned(), kept.into())].into_iter().chain(call);
+            Content::Reasoning { text: String::new(), opaque: own(fields.collect()) }
+        };
         if matches!(self.stop, Some(StopReason::MaxTokens | StopReason::ContextLength)) {
             let blank = |piece: &&mut Piece| matches!(piece, Piece::Text { text, .. } if text.is_empty());
             if let Some(Piece::Call { arguments, .. }) = pieces.iter_mut().rev().find(|piece| !blank(piece)) {
@@ -192,22 +223,29 @@ impl Assembly {
         for piece in pieces {
             match piece {
                 Piece::Text { text, .. } if text.is_empty() => {}
-                Piece::Text { text, citations } => message.content.push(Content::Text { text, citations }),
-                Piece::Own { text, opaque } => {
-                    let mut own = Map::from_iter([("from".to_owned(), Value::from(self.vendor))]);
-                    own.extend(opaque);
-                    message.content.push(Content::Reasoning { text, opaque: Value::Object(own) });
+                Piece::Text { text, citations, kept } => {
+                    if !kept.is_empty() {
+                        message.content.push(keep(kept, None));
+                    }
+                    message.content.push(Content::Text { text, citations });
                 }
-                Piece::Call { id, name, arguments } => {
+                Piece::Own { text, opaque } => {
+                    message.content.push(Content::Reasoning { text, opaque: own(opaque) });
+                }
+                Piece::Call { id, name, arguments, kept } => {
                     let arguments = arguments.into_value();
                     let position = message.tool_calls.len();
-                    // Some servers give no ids, others the same one twice; results could not be told apart.
-                    let id = if id.is_empty() || ids.contains(&id) {
-                        format!("call_{}", hash(&format!("{} {position} {id} {name}", self.turn), 20))
+                    // Some servers give no ids, others the same one twice, in one reply or in each; results could not
+                    // be told apart.
+                    let id: Arc<str> = if id.is_empty() || ids.contains(id.as_str()) {
+                        format!("call_{}", hash(&format!("{} {position} {id} {name}", self.turn), 20)).into()
                     } else {
-                        id
+                        id.into()
                     };
                     ids.insert(id.clone());
+                    if !kept.is_empty() {
+                        message.content.push(keep(kept, Some(&id)));
+                    }
                     let name = self.names.to_native(&name);
                     let arguments = self.names.arguments_to_native(&name, arguments);
                     message.tool_calls.push(ToolCall::new(id, name, arguments));
@@ -228,6 +266,13 @@ impl Assembly {
     }
 }
 
+fn calls(message: &Message) -> &[ToolCall] {
+    match message {
+        Message::Assistant(message) => &message.tool_calls,
+        _ => &[],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,9 +287,10 @@ mod tests {
         let text = |text: &str| Arguments::Text(text.to_owned());
         let reply = |stop, arguments, after: Option<&str>| {
             let mut assembly = Assembly::new(crate::vendor::find("openai-chat").unwrap(), &request);
-            assembly.add(Piece::Call { id: "1".into(), name: "wipe".into(), arguments }).unwrap();
+            let (id, name, kept) = ("1".to_owned(), "wipe".to_owned(), Map::new());
+            assembly.add(Piece::Call { id, name, arguments, kept }).unwrap();
             if let Some(after) = after {
-                assembly.add(Piece::Text { text: after.into(), citations: Vec::new() }).unwrap();
+                assembly.add(Piece::text(after)).unwrap();
             }
             assembly.stop = Some(stop);
             assembly.finish().message.tool_calls.remove(0).arguments

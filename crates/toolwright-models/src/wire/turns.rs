@@ -1,26 +1,32 @@
 //! A conversation in the shape every vendor demands: each call is answered, in order, right after it was asked for.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolwright_core::{AssistantMessage, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
+
+use super::names::hash;
 
 /// One turn of a conversation.
 pub(super) enum Turn<'a> {
     System(&'a [Content]),
     User(Vec<Cow<'a, Content>>),
-    Assistant(&'a AssistantMessage),
+    Assistant(Cow<'a, AssistantMessage>),
     /// The results of the calls of the assistant turn before, in the order of the calls, none missing.
     Results(Vec<Cow<'a, ToolResult>>),
 }
 
 /// The turns of a conversation. A call that was never answered gets an error for an answer, and a result that
-/// answers nothing is told by the user: dropping either would lose something, and sending them is refused.
+/// answers nothing is told by the user: dropping either would lose something, and sending them is refused. An id that an
+/// earlier call has is replaced, for the call and its result: vendors refuse it too.
 pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
     let mut turns = Vec::new();
+    let mut ids = Ids::default();
     let mut rest = messages.iter().peekable();
     while let Some(message) = rest.next() {
-        let calls: &[ToolCall] = match message {
+        let message = match message {
             Message::System { content } => {
                 turns.push(Turn::System(content));
                 continue;
@@ -29,34 +35,67 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
                 turns.push(Turn::User(content.iter().map(Cow::Borrowed).collect()));
                 continue;
             }
-            Message::Assistant(message) => {
-                turns.push(Turn::Assistant(message));
-                &message.tool_calls
-            }
             Message::Tool(result) => {
                 turns.push(Turn::User(told(result)));
                 continue;
             }
+            Message::Assistant(message) => message,
         };
+        let sent = ids.once(message);
         let mut results = Vec::new();
         while let Some(Message::Tool(result)) = rest.peek() {
             results.push(result);
             rest.next();
         }
-        let mut answers = Vec::with_capacity(calls.len());
-        for call in calls {
+        let mut answers = Vec::with_capacity(message.tool_calls.len());
+        for (call, sent) in message.tool_calls.iter().zip(&sent.tool_calls) {
             let at = results.iter().position(|result| result.call_id == call.id);
-            answers.push(match at {
-                Some(at) => Cow::Borrowed(results.remove(at)),
-                None => Cow::Owned(unanswered(call)),
+            answers.push(match at.map(|at| results.remove(at)) {
+                None => Cow::Owned(unanswered(sent)),
+                Some(result) if sent.id == call.id => Cow::Borrowed(result),
+                Some(result) => Cow::Owned(ToolResult { call_id: sent.id.clone(), ..result.clone() }),
             });
         }
+        turns.push(Turn::Assistant(sent));
         if !answers.is_empty() {
             turns.push(Turn::Results(answers));
         }
         turns.extend(results.into_iter().map(|result| Turn::User(told(result))));
     }
     turns
+}
+
+/// The ids of calls so far, and how many calls have each.
+#[derive(Default)]
+struct Ids<'a>(HashMap<&'a str, usize>);
+
+impl<'a> Ids<'a> {
+    /// The message, with ids that no call before has.
+    fn once(&mut self, message: &'a AssistantMessage) -> Cow<'a, AssistantMessage> {
+        let mut sent = Cow::Borrowed(message);
+        for (at, call) in message.tool_calls.iter().enumerate() {
+            let count = self.0.entry(&*call.id).or_default();
+            *count += 1;
+            if *count > 1 {
+                let id = format!("call_{}", hash(&format!("{count} {}", call.id), 24));
+                rename(sent.to_mut(), at, id.into());
+            }
+        }
+        sent
+    }
+}
+
+/// Gives a call another id, and what is kept with it too.
+fn rename(message: &mut AssistantMessage, at: usize, id: Arc<str>) {
+    let Some(call) = message.tool_calls.get_mut(at) else { return };
+    let old = std::mem::replace(&mut call.id, id.clone());
+    for block in &mut message.content {
+        if let Content::Reasoning { opaque, .. } = block
+            && let Some(call) = opaque.get_mut("call").filter(|call| call.as_str() == Some(&old))
+        {
+            *call = (*id).into();
+        }
+    }
 }
 
 fn unanswered(call: &ToolCall) -> ToolResult {
@@ -73,34 +112,70 @@ fn told(result: &ToolResult) -> Vec<Cow<'_, Content>> {
 
 /// A piece of an assistant turn, in the order in which the model made them.
 pub(super) enum Piece<'a> {
-    Content(&'a Content),
+    Content {
+        block: &'a Content,
+        kept: Kept<'a>,
+    },
     /// What this vendor sent and wants to see again.
     Own {
         text: &'a str,
-        opaque: &'a serde_json::Map<String, serde_json::Value>,
+        opaque: &'a Map<String, Value>,
     },
-    Call(&'a ToolCall),
+    Call {
+        call: &'a ToolCall,
+        kept: Kept<'a>,
+    },
+}
+
+/// The fields that came with a block and that this vendor wants to see again.
+pub(super) type Kept<'a> = Option<&'a Map<String, Value>>;
+
+/// A block with the fields that came with it, as far as it has no such field by now.
+pub(super) fn kept_with(kept: Kept<'_>, mut block: Value) -> Value {
+    if let Some(block) = block.as_object_mut() {
+        for (key, value) in kept.into_iter().flatten() {
+            block.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+    block
 }
 
 /// The pieces of an assistant turn. Reasoning of other vendors is left out: they cannot read it.
 pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<Piece<'a>> {
+    let own = |content: &'a Content| match content {
+        Content::Reasoning { text, opaque } => opaque
+            .as_object()
+            .filter(|opaque| opaque.get("from").and_then(Value::as_str) == Some(vendor))
+            .map(|opaque| (text.as_str(), opaque)),
+        _ => None,
+    };
+    let of_calls =
+        message.content.iter().filter_map(own).filter_map(|(_, opaque)| {
+            Some((opaque.get("call")?.as_str()?, opaque.get("kept")?.as_object()?))
+        });
+    let of_calls: HashMap<&str, &Map<String, Value>> = of_calls.collect();
+    let piece = |call: &'a ToolCall| Piece::Call { call, kept: of_calls.get(&*call.id).copied() };
     let mut calls = message.tool_calls.iter().zip(message.calls_after.iter().copied()).peekable();
     let mut placed = 0;
     let mut pieces = Vec::new();
+    let mut of_next = None;
     for (position, content) in message.content.iter().enumerate() {
         while let Some((call, _)) = calls.next_if(|(_, after)| *after <= position) {
-            pieces.push(Piece::Call(call));
+            pieces.push(piece(call));
             placed += 1;
         }
-        pieces.extend(match content {
-            Content::Reasoning { text, opaque } => opaque
-                .as_object()
-                .filter(|opaque| opaque.get("from").and_then(Value::as_str) == Some(vendor))
-                .map(|opaque| Piece::Own { text, opaque }),
-            other => Some(Piece::Content(other)),
-        });
+        let kept = of_next.take();
+        match (content, own(content)) {
+            (_, Some((_, opaque))) if opaque.contains_key("kept") => {
+                of_next = opaque.get("kept").and_then(Value::as_object);
+                of_next = of_next.filter(|_| !opaque.contains_key("call"));
+            }
+            (_, Some((text, opaque))) => pieces.push(Piece::Own { text, opaque }),
+            (Content::Reasoning { .. }, None) => {}
+            (block, None) => pieces.push(Piece::Content { block, kept }),
+        }
     }
-    pieces.extend(message.tool_calls.iter().skip(placed).map(Piece::Call));
+    pieces.extend(message.tool_calls.iter().skip(placed).map(piece));
     pieces
 }
 

@@ -320,6 +320,13 @@ async fn a_server_that_asks_for_too_much_patience_is_reported_at_once() {
     let error = ask(&server.model("openai", RetryPolicy::default())).await.unwrap_err();
     check(&error, ModelErrorKind::RateLimit, "(try again in 300 s)");
     assert_eq!(server.requests(), 1);
+
+    // Google says it in the body.
+    let body = r#"{"error": {"code": 429, "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "400s"}]}}"#;
+    let server = Server::new(move |_, stream| respond(stream, "429 Slow", "", body));
+    let error = ask(&server.model("google", RetryPolicy::default())).await.unwrap_err();
+    check(&error, ModelErrorKind::RateLimit, "(try again in 400 s)");
+    assert_eq!(server.requests(), 1);
 }
 
 #[tokio::test]

@@ -2,8 +2,11 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwright_core::{Message, ModelDelta, ModelError, ModelErrorKind, ModelReply, StopReason};
-use toolwright_models::wire::Delivery;
+use toolwright_core::{
+    AssistantMessage, Message, ModelDelta, ModelError, ModelErrorKind, ModelReply, StopReason, ToolCall,
+    ToolResult,
+};
+use toolwright_models::wire::{Delivery, Target};
 use toolwright_net::SseEvent;
 
 use crate::support::{Conversation, FORMATS, file, stream_bytes, target, vendor};
@@ -110,6 +113,8 @@ fn why_a_reply_ended_is_known() {
     let chat = |stop: &str| json!({"choices": [{"message": {"content": "I"}, "finish_reason": stop}]});
     for (name, body, stop) in [
         ("anthropic", anthropic("pause_turn"), StopReason::Paused),
+        ("anthropic", anthropic("compaction"), StopReason::Paused),
+        ("anthropic", anthropic("stop"), StopReason::EndTurn),
         ("anthropic", anthropic("max_tokens"), StopReason::MaxTokens),
         ("anthropic", anthropic("refusal"), StopReason::Refusal),
         ("google", google("MALFORMED_FUNCTION_CALL"), StopReason::MalformedCall),
@@ -206,6 +211,107 @@ fn ids_that_are_missing_or_repeated_are_replaced() {
         reply.message.tool_calls.iter().map(|call| call.id.clone()).collect();
     assert_eq!((ids.len(), reply.stop), (4, StopReason::ToolCalls));
     assert_eq!(whole("openai-chat", &body).unwrap(), reply, "and always in the same way");
+}
+
+/// Programs and machines on the vendor's side go on only when they are named again, also beside the result.
+#[test]
+fn what_came_with_a_call_goes_back_with_its_result_and_to_nobody_else() {
+    let encode = |name: &str, said: &[Message]| {
+        let conversation = Conversation::of(said.iter().cloned());
+        vendor(name).wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap()
+    };
+    let said = |name: &str, folder: &str, what: &str| {
+        let recorded = recorded(name, folder).into_iter().find(|recorded| recorded.name.contains(what));
+        let message = whole(name, &recorded.unwrap().body.unwrap()).unwrap().message;
+        let result = ToolResult::text(&message.tool_calls[0], "seen");
+        vec![Message::user("x"), Message::Assistant(message), Message::Tool(result)]
+    };
+    let mut claude = said("anthropic", "anthropic", "model's code");
+    let body = encode("anthropic", &claude);
+    assert_eq!(body["container"], "container_1");
+    assert_eq!(body["messages"][2]["content"][0]["toolset_name"], "computer");
+    claude.push(Message::user("more"));
+    assert_eq!(encode("anthropic", &claude).get("container"), None, "by then it may be gone");
+
+    let gpt = said("openai", "openai_responses", "model's program");
+    let output = &encode("openai", &gpt)["input"][2];
+    assert_eq!((&output["namespace"], &output["caller"]["caller_id"]), (&json!("files"), &json!("prog_1")));
+
+    for (name, _) in FORMATS {
+        for (from, said) in [("anthropic", &claude), ("openai", &gpt)] {
+            let sent = encode(name, said).to_string();
+            let told = ["container_1", "toolset_name", "caller"].iter().any(|word| sent.contains(word));
+            assert_eq!(told, name == from, "{from} to {name}: {sent}");
+        }
+    }
+}
+
+/// Vendors refuse an id that was there before; models and histories that moved do not care.
+#[test]
+fn ids_that_an_earlier_turn_had_are_replaced() {
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"},
+        "extra_content": {"a": 1}});
+    let body = json!({"choices": [{"message": {"tool_calls": [call]}}]});
+    let asked = whole("openai-chat", &body).unwrap().message;
+    let result = |text: &str| Message::Tool(ToolResult::text(&asked.tool_calls[0], text));
+    let said = [Message::user("x"), Message::Assistant(asked.clone()), result("1")];
+    let again = [Message::Assistant(asked.clone()), result("2")];
+
+    let conversation = Conversation::of(said.clone());
+    let mut decoder = vendor("openai-chat").wire.decoder(target("openai-chat"), &conversation.request());
+    decoder.body(body.to_string().as_bytes(), &mut |_| {}).unwrap();
+    let id = decoder.finish().unwrap().message.tool_calls[0].id.clone();
+    assert_ne!(&*id, "c1");
+
+    let conversation = Conversation::of(said.into_iter().chain(again));
+    for (name, _) in FORMATS {
+        let sent = vendor(name).wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap();
+        let sent = sent.to_string();
+        assert_eq!(sent.matches("\"c1\"").count(), 2, "{name}: the first call and its result: {sent}");
+        let new = sent.split('"').find(|word| word.starts_with("call_") && word.len() == 29).unwrap();
+        assert_eq!(sent.matches(new).count(), 2, "{name}: the second call and its result: {sent}");
+        assert_eq!(sent.matches("extra_content").count(), if name == "openai-chat" { 2 } else { 0 });
+    }
+}
+
+/// The newer models of Google's refuse a turn of calls without a signature, as those of other models are.
+#[test]
+fn calls_of_other_models_are_signed_for_gemini() {
+    let calls = ["a", "b"].map(|id| ToolCall::new(id, "f", json!({})));
+    let conversation =
+        Conversation::of([Message::user("x"), Message::Assistant(AssistantMessage::calls(calls))]);
+    for (model, signed) in [
+        ("gemini-3-pro", true),
+        ("gemini-3.1-flash-preview", true),
+        ("models/gemini-10", true),
+        ("gemini-flash-latest", true),
+        ("gemini-2.5-flash", false),
+        ("gemma-3-27b", false),
+    ] {
+        let target = Target { vendor: vendor("google"), model };
+        let body = target.vendor.wire.encode(target, &conversation.request(), Delivery::Whole).unwrap();
+        let parts = &body["contents"][1]["parts"];
+        let mark = json!("skip_thought_signature_validator");
+        assert_eq!(parts[0].get("thoughtSignature"), signed.then_some(&mark), "{model}");
+        assert_eq!(parts[1].get("thoughtSignature"), None, "{model}");
+    }
+}
+
+#[test]
+fn the_one_call_of_an_old_server_is_a_call() {
+    let function = json!({"name": "files_look", "arguments": "{\"path\":\"a\"}"});
+    let body =
+        json!({"choices": [{"message": {"function_call": function}, "finish_reason": "function_call"}]});
+    let chunk = |delta: Value| json!({"choices": [{"delta": delta, "finish_reason": null}]});
+    let events = [
+        chunk(json!({"function_call": {"name": "files_look", "arguments": ""}})),
+        chunk(json!({"function_call": {"arguments": "{\"path\":\"a\"}"}})),
+        json!({"choices": [{"delta": {}, "finish_reason": "function_call"}]}),
+    ];
+    let streamed = streamed("openai-chat", &[&stream_bytes("openai-chat", &events)]).0.unwrap();
+    assert_eq!(whole("openai-chat", &body).unwrap(), streamed);
+    let call = &streamed.message.tool_calls[0];
+    assert_eq!((&*call.name, &call.arguments), ("files.look", &json!({"path": "a"})));
 }
 
 /// Some servers of the Messages API write the input of a call as text.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece, Places};
+use super::super::assemble::{Arguments, Assembly, Piece, Places, kept};
 use super::super::{Decode, broken, never_started, object, tokens, word};
 use crate::error;
 
@@ -15,6 +15,8 @@ pub(crate) struct Decoder {
     /// The input of blocks that are kept as they came, such as calls of server-side tools.
     inputs: HashMap<usize, String>,
     usage: Counts,
+    /// The server-side machine on which the model runs code; the next request names it.
+    container: Option<String>,
     /// What comes before the start of the message belongs to none.
     begun: bool,
     complete: bool,
@@ -37,6 +39,7 @@ impl Decoder {
             places: Places::default(),
             inputs: HashMap::new(),
             usage: Counts::default(),
+            container: None,
             begun: false,
             complete: false,
             over: false,
@@ -64,11 +67,13 @@ impl Decoder {
             "text" => {
                 let text = word("text");
                 tell(&text, ModelDelta::Text, sink);
-                let citations = block.get("citations").and_then(Value::as_array);
-                Piece::Text {
-                    text,
-                    citations: citations.into_iter().flatten().filter_map(citation).collect(),
+                let given = block.get("citations").and_then(Value::as_array).into_iter().flatten();
+                let citations: Vec<Citation> = given.clone().filter_map(citation).collect();
+                let mut kept = kept(&block, &["type", "text"]);
+                if given.count() == 0 {
+                    kept.shift_remove("citations");
                 }
+                Piece::Text { text, citations, kept }
             }
             "tool_use" => {
                 let name = word("name");
@@ -79,7 +84,8 @@ impl Decoder {
                     Some(Value::Object(input)) if input.is_empty() => Arguments::Text(String::new()),
                     Some(input) => Arguments::Value(input.clone()),
                 };
-                Piece::Call { id: word("id"), name, arguments }
+                let kept = kept(&block, &["type", "id", "name", "input"]);
+                Piece::Call { id: word("id"), name, arguments, kept }
             }
             _ => {
                 let text = word("thinking");
@@ -103,8 +109,11 @@ impl Decoder {
                 text.push_str(word("text"));
                 tell(word("text"), ModelDelta::Text, sink);
             }
-            ("citations_delta", Piece::Text { citations, .. }) => {
-                citations.extend(delta.get("citation").and_then(citation));
+            ("citations_delta", Piece::Text { citations, kept, .. }) => {
+                let Some(given) = delta.get("citation") else { return Ok(()) };
+                citations.extend(citation(given));
+                let list = kept.entry("citations").or_insert_with(|| Value::Array(Vec::new()));
+                list.as_array_mut().into_iter().for_each(|list| list.push(given.clone()));
             }
             ("input_json_delta", Piece::Call { arguments, .. }) => match arguments {
                 Arguments::Text(text) => text.push_str(word("partial_json")),
@@ -131,7 +140,13 @@ impl Decoder {
             self.assembly.stop = Some(stop(reason));
             self.complete = true;
         }
+        self.contained(data.pointer("/delta/container"));
         self.count(data.get("usage"));
+    }
+
+    fn contained(&mut self, container: Option<&Value>) {
+        let id = container.and_then(|container| word(container, "/id")).map(str::to_owned);
+        self.container = id.or(self.container.take());
     }
 
     fn count(&mut self, usage: Option<&Value>) {
@@ -153,6 +168,7 @@ impl Decode for Decoder {
         match data.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
                 self.begun = true;
+                self.contained(data.pointer("/message/container"));
                 self.count(data.pointer("/message/usage"));
             }
             "content_block_start" | "content_block_delta" | "message_delta" if !self.begun => {}
@@ -189,9 +205,8 @@ impl Decode for Decoder {
             self.start_block(Some(index as u64), block, sink)?;
         }
         self.begun = true;
-        self.message_delta(
-            &json!({"delta": {"stop_reason": body.get("stop_reason")}, "usage": body.get("usage")}),
-        );
+        let delta = json!({"stop_reason": body.get("stop_reason"), "container": body.get("container")});
+        self.message_delta(&json!({"delta": delta, "usage": body.get("usage")}));
         self.complete = true;
         Ok(())
     }
@@ -215,6 +230,10 @@ impl Decode for Decoder {
             {
                 set(opaque, "thinking", text.as_str().into());
             }
+        }
+        if let Some(id) = self.container.take() {
+            let opaque = Map::from_iter([("container".to_owned(), id.into())]);
+            self.assembly.pieces.insert(0, Piece::Own { text: String::new(), opaque });
         }
         let counts = &self.usage;
         let usage = &mut self.assembly.usage;
@@ -243,12 +262,13 @@ fn tell<'a>(text: &'a str, delta: fn(&'a str) -> ModelDelta<'a>, sink: DeltaSink
 
 fn stop(reason: &str) -> StopReason {
     match reason {
-        "end_turn" => StopReason::EndTurn,
-        "tool_use" => StopReason::ToolCalls,
-        "max_tokens" => StopReason::MaxTokens,
+        // Servers that stand for others let the words of other formats through.
+        "end_turn" | "stop" => StopReason::EndTurn,
+        "tool_use" | "tool_calls" => StopReason::ToolCalls,
+        "max_tokens" | "length" => StopReason::MaxTokens,
         "stop_sequence" => StopReason::StopSequence,
         "refusal" => StopReason::Refusal,
-        "pause_turn" => StopReason::Paused,
+        "pause_turn" | "compaction" => StopReason::Paused,
         "model_context_window_exceeded" => StopReason::ContextLength,
         _ => StopReason::Other,
     }

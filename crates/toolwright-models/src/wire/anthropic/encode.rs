@@ -1,11 +1,13 @@
 //! Requests of the Messages API.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 use toolwright_core::{Content, Media, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
 
 use super::super::content::{self, Inside};
 use super::super::names::Names;
-use super::super::turns::{Piece, Turn, pieces, turns};
+use super::super::turns::{Piece, Turn, kept_with, pieces, turns};
 use super::super::{Delivery, Target, Wire, arguments, object, tools};
 use crate::vendor::Vendor;
 
@@ -18,29 +20,51 @@ pub(crate) fn encode(
     let names = tools::names(vendor.wire, request);
     let mut system = Vec::new();
     let mut messages = Messages::default();
+    // The machine of the turn that goes on; one of an earlier turn may be gone by now.
+    let mut container = None;
+    // The sets of tools that calls named; their results name them too.
+    let mut toolsets: HashMap<String, Value> = HashMap::new();
     for turn in turns(request.messages) {
         match turn {
             // Instructions further down are accepted by some models only; at the top, by all.
             Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
             Turn::User(blocks) => {
+                container = None;
                 messages.add("user", blocks.iter().filter_map(|block| block_of(block, vendor)));
             }
             Turn::Assistant(message) => {
-                let blocks = pieces(message, vendor.name).into_iter().filter_map(|piece| match piece {
-                    Piece::Content(block) => block_of(block, vendor),
-                    Piece::Own { opaque, .. } => opaque.get("block").cloned(),
-                    Piece::Call(call) => Some(json!({
-                        "type": "tool_use",
-                        "id": vendor.quirks.ids.to_wire(&call.id),
-                        "name": names.to_wire(&call.name),
-                        "input": names.arguments_to_wire(&call.name, arguments::as_object(&call.arguments)),
-                    })),
+                container = None;
+                let blocks = pieces(&message, vendor.name).into_iter().filter_map(|piece| match piece {
+                    Piece::Content { block, kept } => {
+                        block_of(block, vendor).map(|block| kept_with(kept, block))
+                    }
+                    Piece::Own { opaque, .. } => {
+                        container = container.take().or_else(|| opaque.get("container").cloned());
+                        opaque.get("block").cloned()
+                    }
+                    Piece::Call { call, kept } => {
+                        let toolset = kept.and_then(|kept| kept.get("toolset_name"));
+                        toolsets.extend(toolset.map(|name| (call.id.to_string(), name.clone())));
+                        let input = arguments::as_object(&call.arguments);
+                        let call = json!({
+                            "type": "tool_use",
+                            "id": vendor.quirks.ids.to_wire(&call.id),
+                            "name": names.to_wire(&call.name),
+                            "input": names.arguments_to_wire(&call.name, input),
+                        });
+                        Some(kept_with(kept, call))
+                    }
                 });
                 messages.add("assistant", blocks);
             }
             Turn::Results(results) => {
                 let mut follow = Vec::new();
-                let results = results.iter().map(|result| tool_result(result, vendor, &names, &mut follow));
+                let results = results.iter().map(|result| {
+                    let mut block = tool_result(result, vendor, &names, &mut follow);
+                    let toolset = toolsets.remove(&*result.call_id);
+                    block.extend(toolset.map(|name| ("toolset_name".to_owned(), name)));
+                    Value::Object(block)
+                });
                 let mut blocks: Vec<Value> = results.collect();
                 // All results come first: anything before or between them is refused.
                 blocks.append(&mut follow);
@@ -55,6 +79,7 @@ pub(crate) fn encode(
     if !system.is_empty() {
         body.insert("system".to_owned(), system.into());
     }
+    body.extend(container.map(|id| ("container".to_owned(), id)));
     body.insert("messages".to_owned(), messages.0.into_iter().map(Value::Object).collect());
     if !request.tools.is_empty() {
         let tools = tools::definitions(target, request, &names);
@@ -152,7 +177,12 @@ fn document(media: &Media) -> Option<Value> {
     Some(Value::Object(block))
 }
 
-fn tool_result(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
+fn tool_result(
+    result: &ToolResult,
+    vendor: &Vendor,
+    names: &Names,
+    follow: &mut Vec<Value>,
+) -> Map<String, Value> {
     let sorted = content::sort(Wire::AnthropicMessages, result, |block| native(block, vendor).is_some());
     let mut blocks: Vec<Value> = sorted
         .inside
@@ -176,5 +206,5 @@ fn tool_result(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut
     if result.is_error() {
         block.insert("is_error".to_owned(), true.into());
     }
-    Value::Object(block)
+    block
 }

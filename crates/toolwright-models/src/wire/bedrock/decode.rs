@@ -47,7 +47,7 @@ impl Decoder {
         let word = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = word("name");
         sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
-        self.add(index, Piece::Call { id: word("toolUseId"), name, arguments })
+        self.add(index, Piece::Call { id: word("toolUseId"), name, arguments, kept: Map::new() })
     }
 
     fn delta(&mut self, index: Option<u64>, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
@@ -59,7 +59,7 @@ impl Decoder {
             }
             match place.and_then(|place| self.assembly.pieces.get_mut(place)) {
                 Some(Piece::Text { text, .. }) => text.push_str(more),
-                _ => self.add(index, Piece::Text { text: more.to_owned(), citations: Vec::new() })?,
+                _ => self.add(index, Piece::text(more))?,
             }
         } else if let Some(reasoning) = delta.get("reasoningContent") {
             self.reasoning(index, reasoning, sink)?;

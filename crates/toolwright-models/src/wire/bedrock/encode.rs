@@ -28,10 +28,10 @@ pub(crate) fn encode(
                 messages.add("user", accompanied(blocks));
             }
             Turn::Assistant(message) => {
-                let blocks = pieces(message, vendor.name).into_iter().filter_map(|piece| match piece {
-                    Piece::Content(block) => words(block),
+                let blocks = pieces(&message, vendor.name).into_iter().filter_map(|piece| match piece {
+                    Piece::Content { block, .. } => words(block),
                     Piece::Own { opaque, .. } => opaque.get("block").cloned(),
-                    Piece::Call(call) => Some(json!({"toolUse": {
+                    Piece::Call { call, .. } => Some(json!({"toolUse": {
                         "toolUseId": vendor.quirks.ids.to_wire(&call.id),
                         "name": names.to_wire(&call.name),
                         "input": names.arguments_to_wire(&call.name, arguments::as_object(&call.arguments)),

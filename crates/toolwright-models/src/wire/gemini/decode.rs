@@ -29,7 +29,8 @@ impl Decoder {
                 self.assembly.add(Piece::Own { text: String::new(), opaque })?;
             }
             let arguments = Arguments::Value(call.get("args").cloned().unwrap_or_default());
-            return self.assembly.add(Piece::Call { id: word("id"), name, arguments }).map(drop);
+            let (id, kept) = (word("id"), Map::new());
+            return self.assembly.add(Piece::Call { id, name, arguments, kept }).map(drop);
         }
         let Some(text) = part.get("text").and_then(Value::as_str) else {
             let opaque = own("part", part);

@@ -13,6 +13,9 @@ use crate::vendor::Vendor;
 const FETCHED: [&str; 3] =
     ["gs://", "https://generativelanguage.googleapis.com/", "https://www.youtube.com/watch"];
 
+/// What stands for the signature of a call that another model made. Without one, the newer models refuse the turn.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
 pub(crate) fn encode(
     target: Target<'_>,
     request: &ModelRequest<'_>,
@@ -28,7 +31,11 @@ pub(crate) fn encode(
                 contents.add("user", blocks.iter().filter_map(|block| part(block, vendor)).collect());
             }
             Turn::Assistant(message) => {
-                contents.add("model", model_parts(pieces(message, vendor.name), vendor, &names));
+                let mut parts = model_parts(pieces(&message, vendor.name), vendor, &names);
+                if wants_signatures(target.model) {
+                    sign_first_call(&mut parts);
+                }
+                contents.add("model", parts);
             }
             Turn::Results(results) => {
                 let mut follow = Vec::new();
@@ -72,13 +79,31 @@ pub(crate) fn encode(
     Ok(body)
 }
 
+/// Whether a model refuses calls without a signature: Gemini 3 and later do, and so does what is the latest.
+fn wants_signatures(model: &str) -> bool {
+    let Some((_, version)) = model.rsplit_once("gemini-") else { return false };
+    let number: String = version.chars().take_while(char::is_ascii_digit).collect();
+    match number.parse::<u32>() {
+        Ok(number) => number >= 3,
+        Err(_) => version.ends_with("-latest"),
+    }
+}
+
+/// Signs the first call of a turn, unless it is signed.
+fn sign_first_call(parts: &mut [Value]) {
+    let call = parts.iter_mut().find(|part| part.get("functionCall").is_some());
+    if let Some(call) = call.and_then(Value::as_object_mut) {
+        call.entry("thoughtSignature").or_insert_with(|| UNSIGNED.into());
+    }
+}
+
 /// The parts of a model's turn, each signature where it was: some models refuse a turn that lacks one.
 fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Value> {
     let mut parts: Vec<Value> = Vec::new();
     let mut call_signature = None;
     for piece in pieces {
         match piece {
-            Piece::Content(block) => parts.extend(part(block, vendor)),
+            Piece::Content { block, .. } => parts.extend(part(block, vendor)),
             Piece::Own { text, opaque } => {
                 if let Some(signature) = opaque.get("callSignature") {
                     call_signature = Some(signature.clone());
@@ -99,7 +124,7 @@ fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Va
                     parts.push(Value::Object(own));
                 }
             }
-            Piece::Call(call) => {
+            Piece::Call { call, .. } => {
                 let mut part = object(json!({"functionCall": {
                     "id": vendor.quirks.ids.to_wire(&call.id),
                     "name": names.to_wire(&call.name),

@@ -1,10 +1,10 @@
 //! Replies of the Chat Completions API. A whole reply is read as a stream of one chunk.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece};
-use super::super::{Decode, broken, tokens, word};
+use super::super::assemble::{Arguments, Assembly, Piece, kept};
+use super::super::{Decode, broken, merge, tokens, word};
 use crate::error;
 
 /// The fields in which servers put reasoning as text.
@@ -94,6 +94,10 @@ impl Decoder {
         for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.call(call, sink)?;
         }
+        // The one call of servers that know no lists of calls.
+        if let Some(function) = delta.get("function_call").filter(|function| function.is_object()) {
+            self.call(&json!({"index": u64::MAX, "function": function}), sink)?;
+        }
         Ok(())
     }
 
@@ -177,15 +181,15 @@ impl Decoder {
             None => {
                 sink(ModelDelta::Call { name: &self.assembly.native_name(given_name) });
                 let arguments = Arguments::Text(String::new());
-                let (id, name) = (given_id.to_owned(), String::new());
-                let place = self.assembly.add(Piece::Call { id, name, arguments })?;
+                let (id, name, kept) = (given_id.to_owned(), String::new(), Map::new());
+                let place = self.assembly.add(Piece::Call { id, name, arguments, kept })?;
                 self.calls.push((index, place));
                 place
             }
         };
-        let Some(Piece::Call { id, name, arguments }) = self.assembly.pieces.get_mut(place) else {
-            return Ok(());
-        };
+        let piece = self.assembly.pieces.get_mut(place);
+        let Some(Piece::Call { id, name, arguments, kept: known }) = piece else { return Ok(()) };
+        merge(known, &kept(call, &["index", "id", "type", "function"]));
         if id.is_empty() {
             given_id.clone_into(id);
         }

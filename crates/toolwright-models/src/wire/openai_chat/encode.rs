@@ -7,7 +7,7 @@ use toolwright_core::{
 
 use super::super::content::{self, Inside};
 use super::super::names::Names;
-use super::super::turns::{Piece, Turn, pieces, turns};
+use super::super::turns::{Piece, Turn, kept_with, pieces, turns};
 use super::super::{Delivery, Target, Wire, arguments, object, tools};
 use crate::vendor::{Any, Results, Vendor};
 
@@ -33,7 +33,7 @@ pub(crate) fn encode(
                 messages.user.extend(blocks.iter().filter_map(|block| part(block, vendor)));
             }
             Turn::Assistant(message) => {
-                if let Some(message) = assistant(message, vendor, &names) {
+                if let Some(message) = assistant(&message, vendor, &names) {
                     messages.add(message);
                 }
             }
@@ -116,16 +116,20 @@ fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &Names) -> Opti
     let (mut words, mut calls) = (Vec::new(), Vec::new());
     for piece in pieces(message, vendor.name) {
         match piece {
-            Piece::Content(block) => words.extend(content::in_words(block)),
+            Piece::Content { block, .. } => words.extend(content::in_words(block)),
             Piece::Own { opaque, .. } => {
                 let own = opaque.get("fields").and_then(Value::as_object);
                 fields.extend(own.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
             }
-            Piece::Call(call) => calls.push(json!({
-                "id": vendor.quirks.ids.to_wire(&call.id),
-                "type": "function",
-                "function": {"name": names.to_wire(&call.name), "arguments": arguments::as_text(&call.arguments)},
-            })),
+            Piece::Call { call, kept } => {
+                let (name, arguments) = (names.to_wire(&call.name), arguments::as_text(&call.arguments));
+                let call = json!({
+                    "id": vendor.quirks.ids.to_wire(&call.id),
+                    "type": "function",
+                    "function": {"name": name, "arguments": arguments},
+                });
+                calls.push(kept_with(kept, call));
+            }
         }
     }
     if words.is_empty() && calls.is_empty() {

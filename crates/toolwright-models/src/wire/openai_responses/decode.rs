@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, MAX_PIECES, Piece, too_many};
+use super::super::assemble::{Arguments, Assembly, MAX_PIECES, Piece, kept, too_many};
 use super::super::{Decode, broken, tokens, word};
 use crate::error;
 
@@ -57,6 +57,7 @@ impl Decoder {
                 id: word("call_id"),
                 name: word("name"),
                 arguments: Arguments::Value(item.get("arguments").cloned().unwrap_or_default()),
+                kept: kept(&item, &["type", "id", "call_id", "name", "arguments", "status"]),
             },
             _ => {
                 let texts = |key: &str| {
@@ -84,7 +85,8 @@ impl Decoder {
             let word = |key: &str| note.get(key).and_then(Value::as_str).map(str::to_owned);
             Some(Citation { url: word("url")?, title: word("title"), quote: None })
         });
-        self.assembly.add(Piece::Text { text: text.to_owned(), citations: citations.collect() }).map(drop)
+        let (text, citations, kept) = (text.to_owned(), citations.collect(), Map::new());
+        self.assembly.add(Piece::Text { text, citations, kept }).map(drop)
     }
 
     /// The end of a reply: its items, and what it came to; `usual` is the status of one that does not say.

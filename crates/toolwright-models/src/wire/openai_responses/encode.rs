@@ -1,12 +1,14 @@
 //! Requests of the Responses API. Nothing is kept on the server: each request brings the whole conversation, with the
 //! model's reasoning as it came.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 use toolwright_core::{Content, Detail, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
 
 use super::super::content::{self, Inside};
 use super::super::names::Names;
-use super::super::turns::{Piece, Turn, pieces, turns};
+use super::super::turns::{Piece, Turn, kept_with, pieces, turns};
 use super::super::{Delivery, Target, Wire, arguments, object, tools};
 use crate::error;
 use crate::vendor::Vendor;
@@ -26,6 +28,8 @@ pub(crate) fn encode(
     }
     let names = Names::new(request);
     let mut input = Vec::new();
+    // What calls say of who called and where the tool is; their results say it too.
+    let mut origins: HashMap<String, Map<String, Value>> = HashMap::new();
     for turn in turns(request.messages) {
         match turn {
             Turn::System(blocks) => {
@@ -38,9 +42,9 @@ pub(crate) fn encode(
             }
             Turn::Assistant(message) => {
                 let mut phase = None;
-                for piece in pieces(message, vendor.name) {
+                for piece in pieces(&message, vendor.name) {
                     input.extend(match piece {
-                        Piece::Content(block) => content::in_words(block).map(|words| {
+                        Piece::Content { block, .. } => content::in_words(block).map(|words| {
                             let said = json!({"type": "message", "role": "assistant", "content": words});
                             let mut said = object(said);
                             said.extend(phase.clone().map(|phase| ("phase".to_owned(), phase)));
@@ -51,16 +55,27 @@ pub(crate) fn encode(
                             None
                         }
                         Piece::Own { opaque, .. } => opaque.get("item").cloned(),
-                        Piece::Call(call) => Some(json!({
-                            "type": "function_call",
-                            "call_id": vendor.quirks.ids.to_wire(&call.id),
-                            "name": names.to_wire(&call.name),
-                            "arguments": arguments::as_text(&call.arguments),
-                        })),
+                        Piece::Call { call, kept } => {
+                            if let Some(kept) = kept {
+                                let known = ["caller", "namespace"].into_iter();
+                                let origin =
+                                    known.filter_map(|key| Some((key.to_owned(), kept.get(key)?.clone())));
+                                origins.insert(call.id.to_string(), origin.collect());
+                            }
+                            let call = json!({
+                                "type": "function_call",
+                                "call_id": vendor.quirks.ids.to_wire(&call.id),
+                                "name": names.to_wire(&call.name),
+                                "arguments": arguments::as_text(&call.arguments),
+                            });
+                            Some(kept_with(kept, call))
+                        }
                     });
                 }
             }
-            Turn::Results(results) => input.extend(results.iter().map(|result| output(result, vendor))),
+            Turn::Results(results) => input.extend(
+                results.iter().map(|result| kept_with(origins.get(&*result.call_id), output(result, vendor))),
+            ),
         }
     }
     let mut body = object(json!({"model": model, "input": input, "store": false}));
