@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, DeltaSink, Message, Model, ModelDelta, ModelError, ModelOptions,
-    ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolResult, ToolSpec, Usage,
+    AssistantMessage, BoxFuture, Content, DeltaSink, ErrorKind, Message, Model, ModelDelta, ModelError,
+    ModelOptions, ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolResult, ToolSpec, Usage,
 };
 
 use crate::parse::{Reading, extract};
@@ -151,11 +151,16 @@ impl PromptFormat {
             messages.push(Message::system(self.instructions(request.tools, request.tool_choice)));
         }
         let mut results: Vec<Content> = Vec::new();
+        let mut mistakes = None;
         for message in request.messages {
             if let Message::Tool(result) = message {
-                self.result(result, &mut results);
+                match mistakes.and_then(|mistakes| reason(mistakes, result)) {
+                    Some(reason) => results.push(Content::text(self.mistake(reason))),
+                    None => self.result(result, &mut results),
+                }
                 continue;
             }
+            mistakes = written(message);
             if !results.is_empty() {
                 messages.push(Message::User { content: std::mem::take(&mut results) });
             }
@@ -202,6 +207,9 @@ impl PromptFormat {
 
     /// The model's own calls, as it wrote them.
     fn asked(self, said: &AssistantMessage) -> Message {
+        if let Some(text) = mark(said).and_then(|mark| mark.get("wrote")?.as_str()) {
+            return Message::assistant(text);
+        }
         let mut text = said.text();
         if !text.is_empty() {
             text.push('\n');
@@ -234,6 +242,16 @@ impl PromptFormat {
         Message::assistant(text)
     }
 
+    /// What the user says to something that was meant to be a call.
+    fn mistake(self, reason: &str) -> String {
+        match self {
+            PromptFormat::Xml => {
+                format!("<function_results>\n<system>\n{reason}\n</system>\n</function_results>")
+            }
+            PromptFormat::Json => format!("<tool_response>{}</tool_response>", json!({"error": reason})),
+        }
+    }
+
     /// A result as the user tells it; pictures and the like follow the text.
     fn result(self, result: &ToolResult, into: &mut Vec<Content>) {
         let text = result.to_text();
@@ -256,10 +274,16 @@ impl PromptFormat {
         }));
     }
 
-    /// Moves the calls from a reply's text to where calls belong. Text that only looks like a call stays text, and the
-    /// runtime is given what cannot be read, so that the model is told.
+    /// Moves the calls from a reply's text to where calls belong. Text that only looks like a call stays text. What was
+    /// meant as a call and is none becomes one that the runtime refuses; its message keeps what the model wrote and what
+    /// is wrong with it, and that is what the model reads.
     fn read(self, message: &mut AssistantMessage, turn: usize, tools: &[ToolSpec]) {
-        let text = message.text();
+        let mut text = message.text();
+        let (begun, ended) = (text.rfind(self.begin()), text.rfind(self.end()));
+        if self == PromptFormat::Xml && begun.is_some() && begun > ended {
+            // The stop text is not part of the reply.
+            text.push_str(self.end());
+        }
         let (before, calls) = match self {
             PromptFormat::Xml => xml_calls(&text, tools),
             PromptFormat::Json => json_calls(&text),
@@ -274,20 +298,64 @@ impl PromptFormat {
         }
         let calls = calls.into_iter().enumerate();
         message.calls_after.clear();
+        let mut mistakes = Map::new();
         message.tool_calls = calls
-            .map(|(at, (name, arguments))| ToolCall::new(format!("call_{turn}_{at}"), name, arguments))
+            .map(|(at, found)| {
+                let id = format!("call_{turn}_{at}");
+                match found {
+                    Found::Call(name, arguments) => ToolCall::new(id, name, arguments),
+                    Found::Mistake(name, reason) => {
+                        // Text that begins as an object and is none: no tool is called with it.
+                        let arguments = format!("{{{reason}}}");
+                        mistakes.insert(id.clone(), reason.into());
+                        ToolCall::new(id, name, arguments)
+                    }
+                }
+            })
             .collect();
+        if !mistakes.is_empty() {
+            let opaque = json!({"from": FROM, "wrote": text, "mistakes": mistakes});
+            message.content.push(Content::Reasoning { text: String::new(), opaque });
+        }
     }
 }
 
-type Calls = Vec<(String, Json)>;
+/// Who keeps what a model wrote.
+const FROM: &str = "prompted";
+
+/// What is kept of a message that holds a mistake: all the model wrote, and what is wrong, by the ids of its calls.
+fn mark(said: &AssistantMessage) -> Option<&Map<String, Json>> {
+    said.content.iter().find_map(|block| match block {
+        Content::Reasoning { opaque, .. } if opaque.get("from")?.as_str()? == FROM => opaque.as_object(),
+        _ => None,
+    })
+}
+
+fn written(message: &Message) -> Option<&Map<String, Json>> {
+    match message {
+        Message::Assistant(said) => mark(said)?.get("mistakes")?.as_object(),
+        _ => None,
+    }
+}
+
+/// What is wrong with the call this answers. When something else came in between, say a limit, that is told.
+fn reason<'a>(mistakes: &'a Map<String, Json>, result: &ToolResult) -> Option<&'a str> {
+    result.error.as_ref().filter(|error| error.kind == ErrorKind::Parsing)?;
+    mistakes.get(&*result.call_id)?.as_str()
+}
+
+/// What was found in a reply.
+enum Found {
+    /// A tool and its arguments.
+    Call(String, Json),
+    /// The tool that was meant, and what is wrong.
+    Mistake(String, String),
+}
+
+type Calls = Vec<Found>;
 
 fn xml_calls(text: &str, tools: &[ToolSpec]) -> (String, Calls) {
-    let begun = text.rfind("<function_calls>");
-    // The stop text is not part of the reply.
-    let open = begun.is_some() && begun > text.rfind("</function_calls>");
-    let whole = if open { format!("{text}</function_calls>") } else { text.to_owned() };
-    match extract(&whole) {
+    match extract(text) {
         Reading::Words => (String::new(), Vec::new()),
         Reading::Calls { prefix, invokes } => {
             let calls = invokes.into_iter().map(|invoke| {
@@ -298,16 +366,15 @@ fn xml_calls(text: &str, tools: &[ToolSpec]) -> (String, Calls) {
                     (parameter, value)
                 });
                 let arguments: Map<String, Json> = values.collect();
-                (name, Json::Object(arguments))
+                Found::Call(name, Json::Object(arguments))
             });
             (prefix, calls.collect())
         }
         // Only what was plainly meant as a call is treated as one.
-        Reading::Mistake(reason) if begun.is_some() => {
+        Reading::Mistake(reason) if text.contains("<function_calls>") => {
             let prefix = text.split("<function_calls>").next().unwrap_or_default().to_owned();
             let name = between(text, "<tool_name>", "</tool_name>").unwrap_or("function_calls").trim();
-            // Not an object, so that the runtime shows it to the model as what could not be read.
-            (prefix, vec![(name.to_owned(), Json::String(format!("{{{reason}}}")))])
+            (prefix, vec![Found::Mistake(name.to_owned(), reason)])
         }
         Reading::Mistake(_) => (String::new(), Vec::new()),
     }
@@ -337,18 +404,29 @@ fn json_calls(text: &str) -> (String, Calls) {
     let before = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let piece = piece.split("</tool_call>").next().unwrap_or_default().trim();
-        let call: Option<Map<String, Json>> = serde_json::from_str(piece).ok();
-        let name = call.as_ref().and_then(|call| call.get("name")).and_then(Json::as_str);
-        calls.push(match (name, &call) {
-            (Some(name), Some(call)) => {
-                let arguments = call.get("arguments").or_else(|| call.get("parameters")).cloned();
-                (name.to_owned(), arguments.unwrap_or_else(|| json!({})))
-            }
-            // The runtime says what is wrong with it.
-            _ => ("tool_call".to_owned(), Json::String(piece.to_owned())),
-        });
+        match serde_json::from_str(piece) {
+            // Some models write all calls between one pair of tags.
+            Ok(Json::Array(list)) if !list.is_empty() => calls.extend(list.into_iter().map(json_call)),
+            Ok(call) => calls.push(json_call(call)),
+            Err(problem) => calls.push(no_call(&format!("is not JSON ({problem})"))),
+        }
     }
     (before, calls)
+}
+
+fn json_call(call: Json) -> Found {
+    let Json::Object(mut call) = call else { return no_call("is no object") };
+    let arguments = call.shift_remove("arguments").or_else(|| call.shift_remove("parameters"));
+    match call.get("name").and_then(Json::as_str) {
+        Some(name) => Found::Call(name.to_owned(), arguments.unwrap_or_else(|| json!({}))),
+        None => no_call("has no `name`"),
+    }
+}
+
+fn no_call(problem: &str) -> Found {
+    let form = r#"{"name": "NAME", "arguments": {"PARAMETER": VALUE}}"#;
+    let reason = format!("What stands between <tool_call> and </tool_call> {problem}. Write {form}.");
+    Found::Mistake("tool_call".to_owned(), reason)
 }
 
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {

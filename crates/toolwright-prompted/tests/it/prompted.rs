@@ -137,9 +137,41 @@ async fn a_call_that_cannot_be_read_is_told_and_words_about_tags_are_words() {
         Reply::text("<function_calls><invoke><tool_name>repeat</tool_name></invoke>"),
         Reply::text("I cannot use <invoke> tags here.").expecting("Missing <parameters>"),
     ];
-    let (messages, _, _) = go(PromptFormat::Xml, replies, Loop::default()).await;
+    let (messages, asked, _) = go(PromptFormat::Xml, replies, Loop::default()).await;
     assert_eq!(messages.len(), 4);
     assert_eq!(messages[3].text(), "I cannot use <invoke> tags here.");
+    // The model reads what it wrote, and then what is wrong with it.
+    let texts: Vec<String> = asked.lock().unwrap()[1].iter().skip(2).map(Message::text).collect();
+    assert_eq!(
+        texts,
+        [
+            "<function_calls><invoke><tool_name>repeat</tool_name></invoke></function_calls>",
+            "<function_results>\n<system>\nMissing <parameters></paraeters> tags inside of <invoke></invoke> tags.\n\
+             </system>\n</function_results>",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_list_of_calls_is_calls_and_what_is_none_is_told() {
+    let list = r#"Now. <tool_call>[{"name": "fail"}, {"name": "repeat", "arguments": {"text": "x", "times": 2}}, 3]</tool_call>"#;
+    let bad = "Again. <tool_call>{'name': 'fail'}</tool_call>";
+    let replies = vec![
+        Reply::text(list),
+        Reply::text(bad).expecting("is no object. Write {"),
+        Reply::text("Done.").expecting("is not JSON (key must be a string"),
+    ];
+    let (messages, asked, _) = go(PromptFormat::Json, replies, Loop::default()).await;
+    assert_eq!(messages.len(), 8);
+    let asked = asked.lock().unwrap();
+    let told = asked[1][3].text();
+    assert!(told.contains("no luck") && told.contains("xx"), "the calls beside it are made: {told}");
+    assert_eq!((asked[1][2].text(), asked[2][4].text()), (list.to_owned(), bad.to_owned()), "its own words");
+    assert!(
+        asked[2][5].text().starts_with(r#"<tool_response>{"error":"What stands"#),
+        "{}",
+        asked[2][5].text()
+    );
 }
 
 #[tokio::test]
