@@ -99,7 +99,11 @@ impl std::fmt::Display for LimitReached {
             LimitKind::ToolCalls => write!(f, "the limit of {max} tool calls is used up"),
             LimitKind::Repeats => write!(f, "the same calls were asked for more than {max} times in a row"),
             LimitKind::Tokens => write!(f, "the limit of {max} tokens is used up ({} spent)", self.value),
-            LimitKind::Cost => write!(f, "the cost limit of ${max:.2} is used up (${:.4} spent)", self.value),
+            LimitKind::Cost => {
+                let cents = format!("{max:.2}");
+                let max = if cents.parse() == Ok(max) { cents } else { max.to_string() };
+                write!(f, "the cost limit of ${max} is used up (${:.4} spent)", self.value)
+            }
             LimitKind::WallTime => write!(f, "the wall_time limit of {max} s is used up"),
             LimitKind::WorkingTime => write!(f, "the working_time limit of {max} s is used up"),
         }
@@ -437,7 +441,8 @@ impl Scope {
         ] {
             let Some(max) = max.filter(|_| kinds.contains(&kind)) else { continue };
             let left = seconds(max).saturating_sub(used);
-            let limit = reached(kind, max, used.as_secs_f64());
+            // Whoever is stopped by it is stopped when all of it is used.
+            let limit = reached(kind, max, used.as_secs_f64().max(max));
             if left.is_zero() {
                 return Err(limit);
             }
@@ -568,7 +573,15 @@ mod tests {
         let permit = limits.admit_call(None).unwrap();
         let (deadline, limit) = permit.deadline.unwrap();
         assert_eq!((deadline - Instant::now()).as_secs(), 3);
-        assert_eq!(limit.unwrap().limit, LimitKind::WorkingTime);
+        // By the time it stops the call, all of it is used.
+        assert_eq!(limit.unwrap(), reached(LimitKind::WorkingTime, 10.0, 10.0));
+    }
+
+    #[test]
+    fn a_limit_of_money_is_told_to_the_last_digit() {
+        let told = |max| reached(LimitKind::Cost, max, 0.0123).to_string();
+        assert_eq!(told(0.001), "the cost limit of $0.001 is used up ($0.0123 spent)");
+        assert_eq!(told(0.5), "the cost limit of $0.50 is used up ($0.0123 spent)");
     }
 
     #[tokio::test(start_paused = true)]

@@ -32,11 +32,12 @@ fn from_text(given: &str, tool: Option<&ToolSpec>) -> Result<Value, ToolError> {
     if text.starts_with('{') {
         return from_object_text(text, given);
     }
-    let first = tool.and_then(|tool| tool.parameter_names().next().map(|name| (tool, name)));
-    let Some((tool, first)) = first else { return Ok(Value::Object(Map::new())) };
-    if text.is_empty() {
+    // The JSON of nothing, which some models write for a call without arguments.
+    if text.is_empty() || text == "null" {
         return Ok(Value::Object(Map::new()));
     }
+    let first = tool.and_then(|tool| tool.parameter_names().next().map(|name| (tool, name)));
+    let Some((tool, first)) = first else { return Ok(Value::Object(Map::new())) };
     let value = bare(text, &kinds(tool, first));
     if depth(&value) >= MAX_DEPTH {
         return Err(too_deep());
@@ -232,9 +233,11 @@ mod tests {
             json!({"oneOf": [{"type": "null"}, {"$ref": "#/$defs/t"}]}),
             json!({"$ref": "#/$defs/t"}),
         ] {
-            for text in ["1.10", "null", "true", "[1]", "a: 1"] {
+            for text in ["1.10", "true", "[1]", "a: 1"] {
                 check_with(&with(schema.clone()), text, Ok(json!({"p": text})));
             }
+            check_with(&with(schema.clone()), " null\n", Ok(json!({})));
+            check_with(&with(schema.clone()), "\"null\"", Ok(json!({"p": "null"})));
             check_with(&with(schema), "\"hi\"", Ok(json!({"p": "hi"})));
         }
         let either = with(json!({"anyOf": [{"type": "string"}, {"type": "array"}]}));

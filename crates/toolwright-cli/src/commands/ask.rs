@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::tools::AtHand;
 use toolwright::{
-    CallNote, Conversation, Event, EventKind, Limits, Loop, Message, Model, ModelDelta, Policy, Run,
+    CallNote, Content, Conversation, Event, EventKind, Limits, Loop, Message, Model, ModelDelta, Policy, Run,
     RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, Toolset, call_text, completion,
     text,
 };
@@ -75,9 +75,15 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
         Ok(end) => {
             let end = end.unwrap_or(RunEnd::Done);
             let nothing = completion(conversation.messages()).trim().is_empty();
-            run.finish(match warning.filter(|_| nothing && end == RunEnd::Done) {
-                Some(warning) => RunEnd::Failed { message: format!("the model gave no answer: {warning}") },
-                None => end,
+            let silent = !conversation.messages().iter().any(says_something);
+            run.finish(match warning {
+                Some(warning) if nothing && end == RunEnd::Done => {
+                    RunEnd::Failed { message: format!("the model gave no answer: {warning}") }
+                }
+                None if silent && end == RunEnd::Done => {
+                    RunEnd::Failed { message: "the model gave no answer".to_owned() }
+                }
+                _ => end,
             })?
         }
         Err(error) => {
@@ -224,6 +230,16 @@ impl Screen {
             calls.show(event);
         }
     }
+}
+
+/// Whether a model says something here; what it thinks is not said.
+fn says_something(message: &Message) -> bool {
+    let said = |block: &Content| match block {
+        Content::Text { text, .. } => !text.trim().is_empty(),
+        Content::Reasoning { .. } => false,
+        _ => true,
+    };
+    matches!(message, Message::Assistant(answer) if answer.content.iter().any(said))
 }
 
 /// The calls under way: how deep each is, and its tool.

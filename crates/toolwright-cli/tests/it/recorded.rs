@@ -48,6 +48,7 @@ fn calm(folder: &Path, shown: &str) -> String {
 fn why_an_answer_ended_is_told_and_kept() {
     for (stop, text, exit, warning) in [
         ("end_turn", "Half", 0, None),
+        ("end_turn", "", 1, Some("the model gave no answer")),
         ("max_tokens", "Half", 0, Some("warning: the answer was cut off at the token limit")),
         (
             "refusal",
