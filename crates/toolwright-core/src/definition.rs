@@ -1,6 +1,7 @@
 //! [`ToolDef`]: a tool as one value. Closures become tools here, and existing tools are copied with changes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -42,6 +43,8 @@ pub struct ToolDef {
 
 #[derive(Clone)]
 struct Inner {
+    /// The number of the code: copies have the same one.
+    identity: u64,
     spec: ToolSpec,
     settings: ToolSettings,
     body: Body,
@@ -108,14 +111,34 @@ impl ToolDef {
             + Sync
             + 'static,
     {
-        let inner = Inner { spec, settings: ToolSettings::default(), body: Body::Code(Arc::new(code)) };
+        let (identity, settings) = (new_identity(), ToolSettings::default());
+        let inner = Inner { identity, spec, settings, body: Body::Code(Arc::new(code)) };
         ToolDef { inner: Arc::new(inner) }
     }
 
     /// The definition of an existing tool; calls go to that tool.
     pub fn of(tool: impl Tool + 'static) -> Self {
         let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
-        ToolDef { inner: Arc::new(Inner { spec, settings, body: Body::Tool(Arc::new(tool)) }) }
+        let identity = Self::identity_of(&tool);
+        ToolDef { inner: Arc::new(Inner { identity, spec, settings, body: Body::Tool(Arc::new(tool)) }) }
+    }
+
+    /// Tells tools apart, whatever they are called: copies have the same number.
+    pub(crate) fn identity(&self) -> u64 {
+        self.inner.identity
+    }
+
+    /// The number of a tool that has one already, else a new one.
+    pub(crate) fn identity_of<T: Tool + 'static>(tool: &T) -> u64 {
+        let def = (tool as &dyn std::any::Any).downcast_ref::<ToolDef>();
+        def.map_or_else(new_identity, ToolDef::identity)
+    }
+
+    /// A copy that counts as the tool of that number.
+    pub(crate) fn with_identity(self, identity: u64) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.inner);
+        inner.identity = identity;
+        ToolDef { inner: Arc::new(inner) }
     }
 
     /// What a model is told.
@@ -288,6 +311,12 @@ impl std::fmt::Debug for ToolDef {
             .field("settings", &self.inner.settings)
             .finish_non_exhaustive()
     }
+}
+
+/// A number that no other tool has.
+pub(crate) fn new_identity() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Runs code that blocks on the threads kept for it. A panic there becomes a fatal error.

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::ToolError;
+use crate::wrap::Cache;
 
 /// What can be kept in a [`Store`]: any default-constructible value that serialises.
 pub trait StoreState: Serialize + DeserializeOwned + Default + Send + 'static {}
@@ -30,6 +31,8 @@ struct Inner {
     entries: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
     /// Why a restored value could not be used.
     unreadable: OnceLock<String>,
+    /// Results that tools keep for the run; they are not saved with it.
+    cache: Cache,
 }
 
 /// A value in use, one that nobody asked for yet, or one that was restored and not asked for yet.
@@ -93,7 +96,12 @@ impl Store {
             (key, Arc::new(Mutex::new(slot)))
         };
         let entries = Mutex::new(saved.into_iter().map(slot).collect());
-        Store { inner: Arc::new(Inner { entries, unreadable: OnceLock::new() }) }
+        Store { inner: Arc::new(Inner { entries, ..Inner::default() }) }
+    }
+
+    /// The results that tools keep for the run.
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.inner.cache
     }
 
     /// A fatal error when a restored value was asked for and does not fit its type. The value stays as it was saved, and

@@ -19,20 +19,36 @@ use crate::tool::{Tool, canonical_json};
 /// How many results a cache keeps unless told otherwise.
 const DEFAULT_CAPACITY: usize = 1024;
 
-/// Results by tool and canonical arguments. Clones share it, so several tools can use one.
+/// Results by tool and canonical arguments, for every run that uses it. Clones share it, so several tools can use one.
 ///
-/// Only successful results are kept. When the cache is full, what expires first makes room.
+/// A call is answered with the result of an earlier one of the same tool with equal arguments, whoever made that. The
+/// cache does not look at the run's `State`, sandbox or store, nor at who asks: a tool whose result depends on them is
+/// cached for each run alone, with [`cached`](super::ToolExt::cached). Copies of one [`ToolDef`] are one tool, also under
+/// other names; two tools of one name are not.
+///
+/// Only successful results are kept. When the cache is full, what is oldest makes room.
 #[derive(Debug, Clone)]
 pub struct Cache {
     ttl: Duration,
     capacity: usize,
-    entries: Arc<Mutex<HashMap<String, Arc<Slot>>>>,
+    entries: Arc<Mutex<HashMap<Key, Arc<Slot>>>>,
 }
+
+/// Which tool, and its arguments in one spelling.
+type Key = (u64, String);
 
 #[derive(Debug)]
 struct Slot {
     made: Instant,
+    until: Option<Instant>,
     result: OnceCell<ToolOutput>,
+}
+
+impl Slot {
+    /// A result is fresh until its time has come; one whose time cannot be told stays.
+    fn is_fresh(&self, now: Instant) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
 }
 
 impl Cache {
@@ -64,29 +80,29 @@ impl Cache {
     }
 
     /// The slot for a key: the fresh one that is there, or a new empty one.
-    fn slot(&self, key: &str) -> Arc<Slot> {
+    fn slot(&self, key: &Key, ttl: Duration) -> Arc<Slot> {
         let now = Instant::now();
         let mut entries = lock(&self.entries);
         if let Some(slot) = entries.get(key)
-            && now.saturating_duration_since(slot.made) < self.ttl
+            && slot.is_fresh(now)
         {
             return slot.clone();
         }
         if entries.len() >= self.capacity {
-            entries.retain(|_, slot| now.saturating_duration_since(slot.made) < self.ttl);
+            entries.retain(|_, slot| slot.is_fresh(now));
         }
         if entries.len() >= self.capacity
             && let Some(oldest) = entries.iter().min_by_key(|(_, slot)| slot.made).map(|(key, _)| key.clone())
         {
             entries.remove(&oldest);
         }
-        let slot = Arc::new(Slot { made: now, result: OnceCell::new() });
-        entries.insert(key.to_owned(), slot.clone());
+        let slot = Arc::new(Slot { made: now, until: now.checked_add(ttl), result: OnceCell::new() });
+        entries.insert(key.clone(), slot.clone());
         slot
     }
 
     /// Takes an empty slot away, so that a failure is not remembered.
-    fn forget(&self, key: &str, slot: &Arc<Slot>) {
+    fn forget(&self, key: &Key, slot: &Arc<Slot>) {
         let mut entries = lock(&self.entries);
         if entries.get(key).is_some_and(|current| Arc::ptr_eq(current, slot)) {
             entries.remove(key);
@@ -95,12 +111,13 @@ impl Cache {
 
     async fn call(
         &self,
-        tool: &impl Tool,
+        ttl: Duration,
+        tool: &ToolDef,
         context: &ToolContext,
         arguments: Value,
     ) -> Result<ToolOutput, ToolError> {
-        let key = format!("{}\0{}", tool.spec().name, canonical_json(&arguments));
-        let slot = self.slot(&key);
+        let key = (tool.identity(), canonical_json(&arguments));
+        let slot = self.slot(&key, ttl);
         let mut hit = true;
         let made = slot.result.get_or_try_init(|| {
             hit = false;
@@ -122,10 +139,25 @@ impl Cache {
     }
 }
 
-pub(super) fn wrap(tool: impl Tool + 'static, cache: Cache) -> ToolDef {
-    around(tool, move |tool, context, arguments| {
+impl Default for Cache {
+    /// The cache of one run, whose tools say how long their results are kept.
+    fn default() -> Self {
+        Cache::new(Duration::ZERO)
+    }
+}
+
+/// Keeps results in a cache that others may share.
+pub(super) fn shared(tool: impl Tool + 'static, cache: Cache) -> ToolDef {
+    around(ToolDef::of(tool), move |tool, context, arguments| {
         let cache = cache.clone();
-        Box::pin(async move { cache.call(&tool, context, arguments).await })
+        Box::pin(async move { cache.call(cache.ttl, &tool, context, arguments).await })
+    })
+}
+
+/// Keeps results for as long as the run that they were made in.
+pub(super) fn of_run(tool: impl Tool + 'static, ttl: Duration) -> ToolDef {
+    around(ToolDef::of(tool), move |tool, context, arguments| {
+        Box::pin(async move { context.scope().store.cache().call(ttl, &tool, context, arguments).await })
     })
 }
 
@@ -179,6 +211,41 @@ mod tests {
         tokio::time::advance(Duration::from_secs(61)).await;
         assert_eq!(tool.call(&context, json!({"x": 1})).await.unwrap().to_text(), "run 3");
         assert_eq!(count.load(Ordering::SeqCst), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_cache_of_its_own_a_tool_keeps_results_for_each_run_alone() {
+        let mail = ToolDef::dynamic(ToolSpec::new("mail", "Mail."), |context, _| async move {
+            context.state::<String>().map(|user| format!("mail of {user}"))
+        });
+        let mail = mail.cached(Duration::from_secs(60));
+        for user in ["alice", "bob"] {
+            let scope = crate::RunScope::default().with_state(user.to_owned());
+            let context = ToolContext::detached_in(scope);
+            let first = mail.call(&context, json!({})).await.unwrap();
+            assert_eq!(first.to_text(), format!("mail of {user}"));
+            let one = context.scope().store.cache().len();
+            assert_eq!((mail.call(&context, json!({})).await.unwrap(), one), (first, 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn tools_of_one_name_do_not_answer_for_each_other_and_copies_of_one_do() {
+        let cache = Cache::new(Duration::from_secs(60));
+        let search = |what: &'static str| {
+            ToolDef::dynamic(ToolSpec::new("search", "Searches."), move |_, _| async move { what })
+        };
+        let (a, b) = (search("from a"), search("from b"));
+        let context = ToolContext::detached();
+        for (tool, says, kept) in [
+            (a.clone().cached_in(&cache), "from a", 1),
+            (b.cached_in(&cache), "from b", 2),
+            (a.clone().with_name("other").retry(crate::Retry::times(2)).cached_in(&cache), "from a", 2),
+            (a.safe().cached_in(&cache), r#"{"success":true,"result":"from a"}"#, 3),
+        ] {
+            let said = tool.call(&context, json!({})).await.unwrap().to_text();
+            assert_eq!((said.as_str(), cache.len()), (says, kept));
+        }
     }
 
     #[tokio::test(start_paused = true)]

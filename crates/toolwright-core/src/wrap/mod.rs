@@ -53,14 +53,16 @@ pub trait ToolExt: Tool + Sized + 'static {
         rate::wrap(self, limit.clone())
     }
 
-    /// Keeps successful results for `ttl`; equal arguments, in whatever order, share one.
+    /// Keeps successful results for `ttl`; equal arguments, in whatever order, share one. Every run has results of its own,
+    /// and forgets them when it is over.
     fn cached(self, ttl: Duration) -> ToolDef {
-        self.cached_in(&Cache::new(ttl))
+        cache::of_run(self, ttl)
     }
 
-    /// Keeps successful results in a cache that other tools may share.
+    /// Keeps successful results in a cache that other tools and other runs may share; see [`Cache`] for what it does not
+    /// look at.
     fn cached_in(self, cache: &Cache) -> ToolDef {
-        cache::wrap(self, cache.clone())
+        cache::shared(self, cache.clone())
     }
 
     /// Tries again when the work fails.
@@ -76,7 +78,7 @@ pub trait ToolExt: Tool + Sized + 'static {
 
 impl<T: Tool + Sized + 'static> ToolExt for T {}
 
-/// A tool with the definition and settings of another, and code around its calls.
+/// A tool with the definition and settings of another, and code around its calls. It counts as the same tool.
 fn around<T, F>(tool: T, code: F) -> ToolDef
 where
     T: Tool + 'static,
@@ -87,8 +89,9 @@ where
 {
     let tool = Arc::new(tool);
     let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
+    let identity = ToolDef::identity_of(&*tool);
     let def = ToolDef::from_fn(spec, move |context, arguments| code(tool.clone(), context, arguments));
-    def.edit(|_, own| *own = settings)
+    def.edit(|_, own| *own = settings).with_identity(identity)
 }
 
 /// Locks, also after a panic elsewhere: what is behind these locks is valid at every step.

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use toolwright_core::{Annotations, CallView, Tool, ToolCall, ToolContext, ToolDef, ToolError, tool};
+use toolwright_core::{
+    Annotations, CallView, RunScope, State, Tool, ToolCall, ToolContext, ToolDef, ToolError, tool,
+};
 
 use crate::value;
 
@@ -159,13 +161,30 @@ async fn cached(
 
 #[tokio::test(start_paused = true)]
 async fn a_cache_answers_again_without_taking_a_turn() {
-    let start = tokio::time::Instant::now();
-    assert_eq!(value(&cached(), json!({"key": "a"})).await, json!(0));
-    assert_eq!(value(&cached(), json!({"key": "a"})).await, json!(0));
+    let (start, run) = (tokio::time::Instant::now(), ToolContext::detached());
+    let ask = async |key: &str| cached().call(&run, json!({"key": key})).await.unwrap().value();
+    assert_eq!((ask("a").await, ask("a").await), (json!(0), json!(0)));
     assert_eq!(start.elapsed().as_secs(), 0);
-    assert_eq!(value(&cached(), json!({"key": "b"})).await, json!(1));
+    assert_eq!(ask("b").await, json!(1));
     assert_eq!(start.elapsed().as_secs(), 3600);
-    assert_eq!(value(&cached(), json!({"key": "a"})).await, json!(2));
+    assert_eq!(ask("a").await, json!(2));
+}
+
+struct User(&'static str);
+
+/// Shows the mail of the user.
+#[tool(cache = "5m")]
+async fn mail(user: State<User>) -> String {
+    format!("mail of {}", user.0.0)
+}
+
+#[tokio::test]
+async fn a_cache_does_not_answer_one_run_with_the_result_of_another() {
+    for user in ["alice", "bob"] {
+        let run = ToolContext::detached_in(RunScope::default().with_state(User(user)));
+        let said = mail().call(&run, json!({})).await.unwrap().to_text();
+        assert_eq!(said, format!("mail of {user}"));
+    }
 }
 
 mod renamed {
