@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::around;
-use crate::definition::ToolDef;
+use crate::definition::{ToolDef, new_identity};
 use crate::error::{ErrorKind, ToolError};
 use crate::output::ToolOutput;
 use crate::tool::Tool;
@@ -12,7 +12,8 @@ pub(super) fn wrap(tool: impl Tool + 'static) -> ToolDef {
     let def = around(tool, |tool, context, arguments| {
         Box::pin(async move { outcome(tool.call(context, arguments).await) })
     });
-    def.edit(|spec, _| spec.output_schema = None)
+    // Its results are others, so a cache must not take it for the tool inside.
+    def.edit(|spec, _| spec.output_schema = None).with_identity(new_identity())
 }
 
 fn outcome(result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
@@ -23,6 +24,7 @@ fn outcome(result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolErro
             let mut wrapped = ToolOutput::json(json!({"success": true, "result": output.value()}));
             wrapped.content.extend(media);
             wrapped.metadata = output.metadata;
+            wrapped.confidential = output.confidential;
             Ok(wrapped)
         }
         Err(error) if error.is_fatal() => Err(error),
@@ -32,11 +34,12 @@ fn outcome(result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolErro
                 ErrorKind::Timeout => "Operation timed out: ",
                 _ => "Unexpected error: ",
             };
-            Ok(ToolOutput::json(json!({
+            let told = ToolOutput::json(json!({
                 "success": false,
                 "error": format!("{prefix}{}", error.message()),
                 "error_type": error.kind(),
-            })))
+            }));
+            Ok(ToolOutput { confidential: error.is_confidential(), ..told })
         }
     }
 }
@@ -64,5 +67,34 @@ mod tests {
         );
         assert_eq!(call(|| Err(ToolError::new("k"))).await.unwrap()["error"], json!("Unexpected error: k"));
         assert!(call(|| Err(ToolError::fatal("broken"))).await.unwrap_err().is_fatal());
+    }
+
+    /// With every wrapper, and behind all of them.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_confidential_stays_so_in_every_wrapping() {
+        type Outcome = Result<ToolOutput, ToolError>;
+        let secret = || Ok(ToolOutput { confidential: true, ..ToolOutput::text("s") });
+        let failure = || Err(ToolError::new("s").in_confidence());
+        for outcome in [secret as fn() -> Outcome, failure] {
+            let tool = ToolDef::dynamic(ToolSpec::new("t", "T."), move |_, _| async move { outcome() });
+            let minute = std::time::Duration::from_secs(60);
+            let cache = crate::Cache::new(minute);
+            for wrapped in [
+                tool.clone().safe(),
+                tool.clone().cached(minute).safe(),
+                tool.clone().safe().cached_in(&cache),
+                tool.clone().retry(crate::Retry::times(2)),
+                tool.clone().cached(minute),
+                tool.clone().rate_limited(9, minute),
+                tool.clone().with_timeout(minute),
+                ToolDef::of(tool.clone()).with_name("u"),
+            ] {
+                for _ in 0..2 {
+                    let said = wrapped.call(&ToolContext::detached(), json!({})).await;
+                    let kept = said.map_or_else(|error| error.is_confidential(), |output| output.confidential);
+                    assert!(kept, "{wrapped:?}");
+                }
+            }
+        }
     }
 }
