@@ -182,6 +182,6 @@ impl<T> NoSchema for ReturnType<T> {
 }
 
 fn object_schema<T: schemars::JsonSchema>() -> Option<Value> {
-    let schema = crate::schema::schema_of::<T>();
+    let schema = crate::schema::output_schema_of::<T>();
     (schema.get("type").and_then(Value::as_str) == Some("object")).then_some(schema)
 }

@@ -60,7 +60,8 @@ enum Body {
 }
 
 impl ToolDef {
-    /// A tool whose arguments are a type: the schema comes from the type, and unknown arguments are refused.
+    /// A tool whose arguments are a type: the schema comes from the type, and unknown arguments are refused. The schema has
+    /// no `#[serde(alias)]`: other names are given with [`with_alias`](Self::with_alias).
     pub fn typed<A, F, Fut, R>(name: impl Into<Arc<str>>, description: impl Into<String>, code: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,

@@ -263,14 +263,28 @@ pub fn parameters_of<A: JsonSchema>() -> Value {
         map.entry("type").or_insert_with(|| "object".into());
         map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         map.entry("required").or_insert_with(|| Value::Array(Vec::new()));
-        map.entry("additionalProperties").or_insert(Value::Bool(false));
+        // `additionalProperties` knows only the properties beside it, not those of the variants of an enum.
+        let elsewhere = ["oneOf", "anyOf", "allOf", "$ref"].iter().any(|keyword| map.contains_key(*keyword));
+        let others = if elsewhere { "unevaluatedProperties" } else { "additionalProperties" };
+        if !map.contains_key("additionalProperties") {
+            map.entry(others).or_insert(Value::Bool(false));
+        }
     }
     schema
 }
 
-/// The schema of a type.
+/// The schema of a type as it is read.
 pub fn schema_of<A: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
+    root_schema::<A>(SchemaSettings::draft2020_12())
+}
+
+/// The schema of a type as it is written, which may have other fields than are read.
+pub fn output_schema_of<A: JsonSchema>() -> Value {
+    root_schema::<A>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+fn root_schema<A: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| settings.meta_schema = None);
     let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     strip_number_formats(&mut schema);
     schema
@@ -359,6 +373,46 @@ mod tests {
         check(set, json!({"x": ["b", "a", "a"]}), Ok(json!({"x": ["b", "a"]})));
         check(object(json!({"x": {"type": "boolean"}})), json!({"x": "True"}), Ok(json!({"x": true})));
         check(object(json!({"x": {"type": "string"}})), json!({"x": 5}), Ok(json!({"x": "5"})));
+    }
+
+    #[test]
+    fn an_enum_and_a_struct_with_one_in_it_are_parameters_too() {
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[serde(tag = "op", rename_all = "snake_case")]
+        #[expect(dead_code, reason = "only read")]
+        enum Op {
+            Add { x: i64, y: i64 },
+            Nop,
+        }
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only read")]
+        struct Numbered {
+            n: i64,
+            #[serde(flatten)]
+            op: Op,
+        }
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only read")]
+        enum Outside {
+            Add { x: i64 },
+        }
+        let add = json!({"op": "add", "x": 1, "y": 2});
+        let mut numbered = add.clone();
+        numbered["n"] = json!(1);
+        for (schema, mut good) in [
+            (parameters_of::<Op>(), add.clone()),
+            (parameters_of::<Op>(), json!({"op": "nop"})),
+            (parameters_of::<Numbered>(), numbered),
+            (parameters_of::<Outside>(), json!({"Add": {"x": 1}})),
+        ] {
+            let schema = Schema::compile(&schema).unwrap();
+            for strictness in [Strictness::Strict, Strictness::Lenient] {
+                assert_eq!(schema.validate(good.clone(), strictness).unwrap(), good);
+            }
+            good["other"] = json!(1);
+            let error = schema.validate(good, Strictness::Strict).unwrap_err();
+            assert!(error.message().contains("other"), "{}", error.message());
+        }
     }
 
     #[test]

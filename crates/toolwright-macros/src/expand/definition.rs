@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{Expr, ExprLit, Ident, Lit, LitBool, LitStr, Path, Type};
 
@@ -318,6 +319,14 @@ impl Definition<'_> {
                 changes.push(quote! { __settings.#name = #flag; });
             }
         }
+        for parameter in self.parameters() {
+            let (name, aliases) = parameter.aliases();
+            changes.extend(aliases.into_iter().map(|alias| {
+                quote! {
+                    __settings.aliases.push((::std::sync::Arc::from(#alias), ::std::sync::Arc::from(#name)));
+                }
+            }));
+        }
         if let Some(viewer) = &options.viewer {
             let view = quote_spanned! { viewer.span() => #viewer(__call) };
             changes.push(quote! {
@@ -376,6 +385,7 @@ fn stated_default(parameter: &Parameter) -> Option<&DefaultValue> {
 }
 
 fn default_name(parameter: &Ident) -> Ident {
+    let parameter = parameter.unraw();
     format_ident!("__toolwright_default_{parameter}")
 }
 

@@ -10,8 +10,8 @@ use proc_macro2::TokenStream;
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{
-    Attribute, Block, FnArg, GenericArgument, Ident, ImplItem, ItemFn, ItemImpl, Pat, PathArguments,
-    ReturnType, Signature, Type, TypeParamBound, Visibility,
+    Attribute, Block, Expr, ExprLit, FnArg, GenericArgument, Ident, ImplItem, ItemFn, ItemImpl, Lit, LitStr,
+    Pat, PathArguments, ReturnType, Signature, Type, TypeParamBound, Visibility,
 };
 
 use self::docs::Docs;
@@ -74,6 +74,30 @@ impl Parameter {
             Some(name) => name.value(),
             None => self.ident.unraw().to_string(),
         }
+    }
+
+    /// Its name in the schema, and the other names that serde reads it by.
+    pub(crate) fn aliases(&self) -> (String, Vec<LitStr>) {
+        let (mut name, mut aliases) = (self.name(), Vec::new());
+        for attribute in self.passed_on.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+            // A list that does not parse is reported by serde itself.
+            let _ = attribute.parse_nested_meta(|meta| {
+                if meta.input.peek(syn::Token![=]) {
+                    let value: Expr = meta.value()?.parse()?;
+                    if let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value {
+                        if meta.path.is_ident("alias") {
+                            aliases.push(text);
+                        } else if meta.path.is_ident("rename") {
+                            name = text.value();
+                        }
+                    }
+                } else if meta.input.peek(syn::token::Paren) {
+                    meta.input.parse::<proc_macro2::Group>()?;
+                }
+                Ok(())
+            });
+        }
+        (name, aliases)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    BoxFuture, ErrorKind, ExecRequest, ExecResult, RunScope, Sandbox, State, ToolContext, ToolDef, ToolError,
-    tool,
+    BoxFuture, ErrorKind, ExecRequest, ExecResult, RunScope, Sandbox, State, Tool, ToolContext, ToolDef,
+    ToolError, tool, toolset,
 };
 
 use crate::{call, call_in, failure, value};
@@ -92,6 +92,48 @@ async fn defaults_are_told_to_the_model_and_used() {
         value(&tool, json!({"count": 1, "mode": "fast", "nothing": true})).await,
         json!([1, "hello", "maybe", "fast", "fast", [1, 2], true, 0])
     );
+}
+
+/// Has names that Rust keeps for itself, and other names for one of them.
+#[tool]
+async fn raw(
+    /// Of what kind.
+    #[tool(default = "plain")]
+    r#type: String,
+    /// What to look for.
+    #[serde(alias = "q", alias = "search")]
+    query: String,
+) -> Vec<String> {
+    vec![r#type, query]
+}
+
+struct Raw;
+
+#[toolset]
+impl Raw {
+    /// Has a name that Rust keeps for itself.
+    #[tool]
+    async fn r#move(
+        &self,
+        /// Where to.
+        #[tool(default = 7)]
+        r#in: i64,
+    ) -> i64 {
+        r#in
+    }
+}
+
+#[tokio::test]
+async fn raw_names_and_other_names_are_taken() {
+    let tool = raw();
+    assert_eq!(tool.spec().parameter_names().collect::<Vec<_>>(), ["type", "query"]);
+    for name in ["query", "q", "search"] {
+        let arguments = tool.settings().with_real_names(json!({name: "x"}));
+        assert_eq!(value(&tool, arguments).await, json!(["plain", "x"]));
+    }
+    let set = Raw.into_tools().unwrap();
+    let tool = ToolDef::of(set.get("move").unwrap().tool.clone());
+    assert_eq!(value(&tool, json!({})).await, json!(7));
 }
 
 const MOST: i64 = 10;

@@ -46,6 +46,36 @@ async fn map() -> BTreeMap<String, i64> {
     BTreeMap::from([("a".to_owned(), 1)])
 }
 
+#[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Job {
+    #[serde(rename(serialize = "number", deserialize = "id"))]
+    id: u32,
+    #[serde(skip_deserializing)]
+    age: u32,
+    #[serde(skip_serializing, default)]
+    secret: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<String>,
+}
+
+/// Returns what is read otherwise than it is written.
+#[tool]
+async fn job() -> Result<Job, ToolError> {
+    Ok(Job { id: 1, age: 5, secret: "s".to_owned(), errors: Vec::new() })
+}
+
+#[tokio::test]
+async fn the_schema_of_a_result_is_that_of_what_is_written() {
+    let schema = output_schema(&job()).unwrap();
+    let written = value(&job(), json!({})).await;
+    assert_eq!(written, json!({"number": 1, "age": 5}));
+    let names: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!((names, &schema["required"]), (vec!["number", "age", "errors"], &json!(["number", "age"])));
+    let checked = toolwright_core::schema::Schema::compile(&schema).unwrap();
+    checked.validate(written, toolwright_core::schema::Strictness::Strict).unwrap();
+}
+
 fn output_schema(tool: &ToolDef) -> Option<Value> {
     tool.spec().output_schema.clone()
 }
