@@ -43,13 +43,13 @@ enum Slot {
 }
 
 trait Live: Any + Send {
-    fn save(&self) -> Value;
+    fn save(&self) -> serde_json::Result<Value>;
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 impl<T: StoreState> Live for T {
-    fn save(&self) -> Value {
-        serde_json::to_value(self).unwrap_or(Value::Null)
+    fn save(&self) -> serde_json::Result<Value> {
+        serde_json::to_value(self)
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
@@ -69,24 +69,26 @@ impl Store {
         Stored { slot, store: self.inner.clone(), kind: PhantomData }
     }
 
-    /// Everything in the store, as data.
-    pub fn save(&self) -> Map<String, Value> {
+    /// Everything in the store, as data. An error when a value cannot be written as JSON, such as a map whose keys are not
+    /// text: a run that goes on from what was saved would begin without it.
+    pub fn save(&self) -> Result<Map<String, Value>, ToolError> {
         // A tool that holds one value may ask for another, so no two locks are held here.
         let entries: Vec<_> =
             lock(&self.inner.entries).iter().map(|(key, slot)| (key.clone(), slot.clone())).collect();
-        let mut saved: Vec<_> = entries
-            .into_iter()
-            .map(|(key, slot)| {
-                let value = match &*lock(&slot) {
-                    Slot::Live(live) => live.save(),
-                    Slot::Fresh => Value::Null,
-                    Slot::Saved { value, .. } => value.clone(),
-                };
-                (key, value)
-            })
-            .collect();
+        let mut saved = Vec::with_capacity(entries.len());
+        for (key, slot) in entries {
+            let value = match &*lock(&slot) {
+                Slot::Live(live) => live.save().map_err(|error| {
+                    ToolError::fatal(format!("the state `{key}` cannot be saved as JSON: {error}"))
+                        .hint("keep only what serialises to JSON: the keys of a map must be text or numbers")
+                })?,
+                Slot::Fresh => Value::Null,
+                Slot::Saved { value, .. } => value.clone(),
+            };
+            saved.push((key, value));
+        }
         saved.sort_by(|a, b| a.0.cmp(&b.0));
-        saved.into_iter().collect()
+        Ok(saved.into_iter().collect())
     }
 
     /// A store with what [`save`](Store::save) gave.
@@ -118,7 +120,10 @@ impl Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Store").field(&self.save()).finish()
+        match self.save() {
+            Ok(saved) => f.debug_tuple("Store").field(&saved).finish(),
+            Err(error) => f.debug_tuple("Store").field(&error.message()).finish(),
+        }
     }
 }
 
@@ -220,23 +225,33 @@ mod tests {
     fn a_saved_store_comes_back() {
         let store = Store::default();
         store.of::<Notes>(Some("x")).set(Notes { items: vec!["kept".into()] });
-        let restored = Store::restore(store.save());
-        assert_eq!(restored.save(), store.save());
+        let restored = Store::restore(store.save().unwrap());
+        assert_eq!(restored.save().unwrap(), store.save().unwrap());
         assert_eq!(restored.of::<Notes>(Some("x")).get().items, ["kept"]);
         assert!(restored.check().is_ok());
+    }
+
+    #[test]
+    fn state_that_is_no_json_is_told_and_not_lost() {
+        type Board = HashMap<(u8, u8), String>;
+        let store = Store::default();
+        store.of::<Board>(None).set(Board::from([((1, 2), "o".to_owned())]));
+        let error = store.save().unwrap_err();
+        assert!(error.is_fatal() && error.message().contains("HashMap<(u8, u8)"), "{}", error.message());
+        assert_eq!(store.of::<Board>(None).get().len(), 1, "the run itself goes on with it");
     }
 
     #[test]
     fn saved_state_that_does_not_fit_is_kept_and_told() {
         let store = Store::default();
         store.of::<Notes>(None).set(Notes { items: vec!["kept".into()] });
-        let mut saved = store.save();
+        let mut saved = store.save().unwrap();
         for value in saved.values_mut() {
             *value = serde_json::json!({"items": "kept"});
         }
         let restored = Store::restore(saved.clone());
         restored.of::<Notes>(None).update(|notes| notes.items.push("lost".into()));
-        assert_eq!(restored.save(), saved);
+        assert_eq!(restored.save().unwrap(), saved);
         let error = restored.check().unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Fatal);
         assert!(error.message().contains("Notes` does not fit"), "{}", error.message());

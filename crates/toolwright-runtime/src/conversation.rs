@@ -124,8 +124,9 @@ impl Conversation {
         self.stopper.clone()
     }
 
-    /// The conversation as one value, for another process to take up.
-    pub fn state(&self) -> RunState {
+    /// The conversation as one value, for another process to take up. An error when what a tool keeps in the store is no
+    /// JSON.
+    pub fn state(&self) -> Result<RunState, ToolError> {
         self.run.state(self.said.messages.clone(), self.pending())
     }
 

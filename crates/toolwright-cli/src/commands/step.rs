@@ -89,7 +89,7 @@ async fn native(
         }
     };
     if let Some(path) = &what.state {
-        save(path, &conversation.state())?;
+        save(path, &conversation.state()?)?;
     }
     let mut out = std::io::stdout().lock();
     for message in conversation.messages().iter().skip(before) {

@@ -26,7 +26,7 @@ use crate::{batch, call, guard};
 
 pub use builder::RunBuilder;
 
-/// How deep tools may call tools, unless the run says otherwise.
+/// How deep tools and agents may call one another or hand over, unless the run says otherwise.
 pub const DEFAULT_MAX_DEPTH: u32 = 16;
 
 /// How many calls of one message run at the same time, unless the run says otherwise.
@@ -90,6 +90,9 @@ pub(crate) struct Outer {
     pub(crate) call_id: Option<Arc<str>>,
     /// How deep its calls are.
     pub(crate) depth: u32,
+    /// How many agents around it, itself included, were handed the conversation: each works inside the loop of the one
+    /// that had it.
+    pub(crate) handoffs: u32,
     /// Who asked for that call.
     pub(crate) asker: Asker,
     /// Who follows it.
@@ -170,7 +173,10 @@ impl Run {
 
     /// The run that makes the call of `context`, for tools that work with a run of their own inside it.
     pub(crate) fn of(context: &ToolContext) -> Result<Run, ToolError> {
-        let handle = context.state::<Handle>()?;
+        let handle = context.state::<Handle>().map_err(|_| {
+            ToolError::fatal("the call belongs to no run, so no agent can work in it")
+                .hint("make the call through a `Run`; a context from `ToolContext::detached` has none")
+        })?;
         let inner = handle.0.upgrade().ok_or_else(|| ToolError::fatal("the run is gone"))?;
         Ok(Run { inner })
     }
@@ -192,9 +198,9 @@ impl Run {
         let Part { agent, tools, sources, limits } = part;
         let outer = &self.inner;
         let cancel = cancel.child_token();
-        let depth = context
-            .map_or(outer.outer.as_ref().map_or(0, |outer| outer.depth), |context| context.depth() + 1);
         let around = outer.outer.as_ref();
+        let depth = context.map_or(around.map_or(0, |around| around.depth), |context| context.depth() + 1);
+        let handoffs = around.map_or(0, |around| around.handoffs) + u32::from(!heard);
         let inner = Arc::new_cyclic(|me: &Weak<RunInner>| RunInner {
             me: me.clone(),
             scope: outer.scope.clone().with_state(Handle(me.clone())),
@@ -224,6 +230,7 @@ impl Run {
                     None => around.and_then(|around| around.call_id.clone()),
                 },
                 depth,
+                handoffs,
                 asker: match context {
                     Some(context) => context.asker().clone(),
                     None => around.map(|around| around.asker.clone()).unwrap_or_default(),
@@ -299,16 +306,16 @@ impl Run {
         Ok(end)
     }
 
-    /// The run as one value, for another process to take up.
-    pub fn state(&self, messages: Vec<Message>, pending: Vec<ToolCall>) -> RunState {
-        RunState {
+    /// The run as one value, for another process to take up. An error when what a tool keeps in the store is no JSON.
+    pub fn state(&self, messages: Vec<Message>, pending: Vec<ToolCall>) -> Result<RunState, ToolError> {
+        Ok(RunState {
             version: STATE_VERSION,
             run_id: self.id().to_string(),
             messages,
             pending,
             spent: self.spent(),
-            store: self.inner.scope.store.save(),
-        }
+            store: self.inner.scope.store.save()?,
+        })
     }
 
     /// Puts a message on record.
@@ -398,17 +405,11 @@ impl RunInner {
         work: impl Future<Output = T>,
     ) -> Result<T, ToolError> {
         let (end, limit) = deadline.map_or((None, None), |(end, limit)| (Some(end), limit));
-        let time_is_up = async {
-            match end {
-                Some(end) => tokio::time::sleep_until(end).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             done = work => Ok(done),
             () = cancel.cancelled() => Err(guard::cancelled()),
-            () = time_is_up => Err(match limit {
+            () = guard::at(end) => Err(match limit {
                 Some(limit) => {
                     call::limit_reached(self, &limit);
                     limit.into()

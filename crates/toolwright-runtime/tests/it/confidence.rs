@@ -102,7 +102,7 @@ async fn results_that_a_program_or_a_tool_gives_a_model_itself_are_masked() {
     assert_eq!(results[0].to_text(), "PIN-1234");
     results.into_iter().for_each(|result| chat.push(Message::Tool(result)));
     // The mark goes with the message, also through JSON.
-    let state = serde_json::from_str(&serde_json::to_string(&chat.state()).unwrap()).unwrap();
+    let state = serde_json::from_str(&serde_json::to_string(&chat.state().unwrap()).unwrap()).unwrap();
     let mut chat = Conversation::resume(&run, &state);
     chat.answer(&model).await.unwrap();
     assert!(

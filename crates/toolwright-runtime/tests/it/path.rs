@@ -247,7 +247,7 @@ async fn injected_state_and_the_store_reach_tools() {
     let one = Run::builder(tools([counts.clone()])).state(Db("pg")).build().unwrap();
     one.call(bare("counts")).await.unwrap();
     assert_eq!(one.call(bare("counts")).await.unwrap().to_text(), "pg 2");
-    let state = one.state(Vec::new(), Vec::new());
+    let state = one.state(Vec::new(), Vec::new()).unwrap();
     let text = serde_json::to_string(&state).unwrap();
     let resumed = serde_json::from_str(&text).unwrap();
     let two = Run::builder(tools([counts.clone()])).state(Db("pg")).resume(&resumed).build().unwrap();
@@ -258,7 +258,7 @@ async fn injected_state_and_the_store_reach_tools() {
     let odd = Run::builder(tools([counts.clone()])).state(Db("pg")).resume(&other).build().unwrap();
     let error = odd.call(bare("counts")).await.unwrap_err();
     assert!(error.message().contains("Count` does not fit"), "{error}");
-    assert_eq!(odd.state(Vec::new(), Vec::new()).store, other.store);
+    assert_eq!(odd.state(Vec::new(), Vec::new()).unwrap().store, other.store);
     let fresh = Run::builder(tools([counts])).state(Db("pg")).build().unwrap();
     assert_eq!(fresh.call(bare("counts")).await.unwrap().to_text(), "pg 1");
 }

@@ -164,7 +164,7 @@ async fn pending_calls_travel_in_the_state_and_are_made_by_whoever_takes_it_up()
     assert_eq!(chat.say(&model, "1 + 2?").await.unwrap(), None);
     assert_eq!(chat.pending().len(), 1);
     assert_eq!(chat.answer(&model).await.unwrap(), None, "asking again changes nothing");
-    let text = serde_json::to_string(&chat.state()).unwrap();
+    let text = serde_json::to_string(&chat.state().unwrap()).unwrap();
 
     let state: RunState = serde_json::from_str(&text).unwrap();
     let run = Run::builder(tools([add()])).resume(&state).build().unwrap();
@@ -183,7 +183,7 @@ async fn a_state_with_arguments_nested_very_deep_can_be_read_again() {
     let run = Run::builder(tools([add()])).build().unwrap();
     let mut chat = Conversation::new(&run).going(manual);
     chat.say(&model, "1 + 2?").await.unwrap();
-    let text = serde_json::to_string(&chat.state()).unwrap();
+    let text = serde_json::to_string(&chat.state().unwrap()).unwrap();
     let state: RunState = serde_json::from_str(&text).unwrap();
     let mut chat = Conversation::resume(&run, &state);
     assert_eq!(chat.answer(&model).await.unwrap(), Some(RunEnd::Done));
