@@ -22,6 +22,14 @@ pub struct Exchange {
     pub reply: ModelReply,
 }
 
+impl Exchange {
+    fn asks(&self, request: &ModelRequest<'_>) -> bool {
+        self.messages == request.messages
+            && self.tools == request.tools
+            && self.tool_choice == *request.tool_choice
+    }
+}
+
 /// Passes requests on to a model and keeps what was said.
 pub struct Recorder<M> {
     model: M,
@@ -68,18 +76,20 @@ impl<M: Model> Model for Recorder<M> {
     }
 }
 
-/// Answers as recorded. A request that differs from the recorded one is an error, so a change in what is sent to a
-/// model cannot go unnoticed.
+/// Answers as recorded. A request that differs from every recorded one is an error, so a change in what is sent to a
+/// model cannot go unnoticed. Agents that worked at the same time may ask in another order than they did.
 #[derive(Debug, Clone)]
 pub struct Player {
     exchanges: Arc<Vec<Exchange>>,
-    next: Arc<Mutex<usize>>,
+    /// Which exchanges were not played yet, in order.
+    left: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Player {
-    /// Plays these exchanges in order.
+    /// Plays these exchanges, each once; of equal requests the first recorded comes first.
     pub fn new(exchanges: Vec<Exchange>) -> Self {
-        Player { exchanges: Arc::new(exchanges), next: Arc::default() }
+        let left = Arc::new(Mutex::new((0..exchanges.len()).collect()));
+        Player { exchanges: Arc::new(exchanges), left }
     }
 
     /// Plays the exchanges of a file that [`Recorder::save`] wrote.
@@ -89,18 +99,25 @@ impl Player {
     }
 
     fn answer(&self, request: &ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = |number: usize| self.exchanges.get(number);
+        let meant = left.iter().position(|number| at(*number).is_some_and(|exchange| exchange.asks(request)));
+        if let Some(exchange) = meant.and_then(|place| at(left.remove(place))) {
+            return Ok(exchange.reply.clone());
+        }
         let script = |text: String| ModelError::new(ModelErrorKind::Script, text);
-        let exchange = self.exchanges.get(*next).ok_or_else(|| {
-            script(format!(
-                "there are {} recorded exchanges, and one more was asked for",
-                self.exchanges.len()
-            ))
-        })?;
+        let Some((number, exchange)) = left.first().and_then(|number| Some((*number, at(*number)?))) else {
+            let count = self.exchanges.len();
+            return Err(script(format!("there are {count} recorded exchanges, and one more was asked for")));
+        };
         let differs = |what: &str, recorded: String, sent: String| {
+            let number = number + 1;
+            let others = match left.len() {
+                1 => String::new(),
+                count => format!(" (and so do {} more)", count - 1),
+            };
             script(format!(
-                "exchange {}: {what} differ\n  recorded: {recorded}\n  sent:     {sent}",
-                *next + 1
+                "exchange {number}: {what} differ{others}\n  recorded: {recorded}\n  sent:     {sent}"
             ))
         };
         if exchange.messages != request.messages {
@@ -109,11 +126,7 @@ impl Player {
         if exchange.tools != request.tools {
             return Err(differs("the tools", json(&exchange.tools), json(request.tools)));
         }
-        if exchange.tool_choice != *request.tool_choice {
-            return Err(differs("the tool choices", json(&exchange.tool_choice), json(request.tool_choice)));
-        }
-        *next += 1;
-        Ok(exchange.reply.clone())
+        Err(differs("the tool choices", json(&exchange.tool_choice), json(request.tool_choice)))
     }
 }
 

@@ -195,6 +195,63 @@ async fn a_recorded_conversation_plays_again_and_notices_a_difference() {
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("the messages differ"));
 }
 
+/// Asks two helpers at once; of these the first is `slow`.
+struct Asks {
+    /// Whom to keep waiting: the helper whose question this is.
+    slow: &'static str,
+    /// Set once the other helper was answered.
+    answered: tokio::sync::Notify,
+}
+
+impl toolwright_core::Model for Asks {
+    fn name(&self) -> &str {
+        "test/asks"
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: toolwright_core::ModelRequest<'a>,
+    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
+    {
+        use toolwright_core::{AssistantMessage, Content, ToolCall};
+        Box::pin(async move {
+            let last = request.messages.last().map(Message::text).unwrap_or_default();
+            if request.messages.len() == 1 && !request.tools.is_empty() {
+                let ask = |id, about| ToolCall::new(id, "helper", json!({"input": about}));
+                return Ok(AssistantMessage::calls([ask("1", "one"), ask("2", "two")]).into());
+            }
+            match request.tools.is_empty() {
+                true if last == self.slow => self.answered.notified().await,
+                true => self.answered.notify_one(),
+                false => {}
+            }
+            let content = vec![Content::text(format!("done: {last}"))];
+            Ok(AssistantMessage { content, ..AssistantMessage::default() }.into())
+        })
+    }
+}
+
+#[tokio::test]
+async fn agents_that_worked_at_the_same_time_are_played_again_in_any_order() {
+    async fn work(model: std::sync::Arc<dyn toolwright_core::Model>) -> Result<String, RunError> {
+        let helper = toolwright_runtime::Agent::new("helper", "Helps.").as_tool();
+        let run = Run::builder(tools([helper])).model(model.clone()).build().unwrap();
+        Ok(run.generate_loop(&*model, go(), &Loop::default()).await?.completion())
+    }
+    for slow in ["one", "two"] {
+        let recorder =
+            std::sync::Arc::new(Recorder::new(Asks { slow, answered: tokio::sync::Notify::default() }));
+        let first = work(recorder.clone()).await.unwrap();
+        let recorded = recorder.exchanges();
+        assert_eq!(recorded.len(), 4);
+        let mut turned = recorded.clone();
+        turned.swap(1, 2);
+        for exchanges in [recorded, turned] {
+            assert_eq!(work(std::sync::Arc::new(Player::new(exchanges))).await.unwrap(), first);
+        }
+    }
+}
+
 /// Thinks for ever.
 struct Thinker;
 
