@@ -2,6 +2,8 @@
 //!
 //! Policies, which pick an approver for a call, live in `toolwright-runtime`.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,6 +19,21 @@ pub trait Approver: Send + Sync {
     /// Decides about one call. The arguments have passed the schema.
     fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision>;
 }
+
+macro_rules! approver_behind {
+    ($($pointer:ident)*) => {$(
+        impl<A: Approver + ?Sized> Approver for $pointer<A> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+
+            fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+                (**self).decide(request)
+            }
+        }
+    )*};
+}
+approver_behind!(Arc Box);
 
 /// A call that waits for a decision.
 #[derive(Debug)]

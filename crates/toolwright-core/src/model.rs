@@ -3,6 +3,8 @@
 //! Vendors' formats and HTTP live in `toolwright-models`; the loop that alternates between model and tools in
 //! `toolwright-runtime`.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -46,27 +48,32 @@ pub trait Model: Send + Sync {
     }
 }
 
-impl<M: Model + ?Sized> Model for Box<M> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
+macro_rules! model_behind {
+    ($($pointer:ident)*) => {$(
+        impl<M: Model + ?Sized> Model for $pointer<M> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
 
-    fn cost(&self, usage: &Usage) -> Option<f64> {
-        (**self).cost(usage)
-    }
+            fn cost(&self, usage: &Usage) -> Option<f64> {
+                (**self).cost(usage)
+            }
 
-    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        (**self).generate(request)
-    }
+            fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+                (**self).generate(request)
+            }
 
-    fn generate_streaming<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-        sink: DeltaSink<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        (**self).generate_streaming(request, sink)
-    }
+            fn generate_streaming<'a>(
+                &'a self,
+                request: ModelRequest<'a>,
+                sink: DeltaSink<'a>,
+            ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+                (**self).generate_streaming(request, sink)
+            }
+        }
+    )*};
 }
+model_behind!(Arc Box);
 
 /// Who listens while a model answers.
 pub type DeltaSink<'a> = &'a mut (dyn FnMut(ModelDelta<'_>) + Send);

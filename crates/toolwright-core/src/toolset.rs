@@ -277,6 +277,21 @@ pub trait ToolSource: Send + Sync {
     fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>>;
 }
 
+macro_rules! source_behind {
+    ($($pointer:ident)*) => {$(
+        impl<S: ToolSource + ?Sized> ToolSource for $pointer<S> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+
+            fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
+                (**self).tools()
+            }
+        }
+    )*};
+}
+source_behind!(Arc Box);
+
 impl ToolSource for Toolset {
     fn name(&self) -> &str {
         "toolset"

@@ -56,7 +56,7 @@
 //! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
 //! | `sandbox` | sandboxes for them (Linux) |
 //! | `chrono`, `jiff` | their dates and times as parameters |
-//! | `testkit` | conformance suites and recorded exchanges for your own tests |
+//! | `testkit` | conformance suites and recorded exchanges for your own tests; with `sandbox`, the suite for sandboxes too |
 
 // Writing tools.
 #[doc(inline)]
@@ -122,8 +122,8 @@ pub use toolwright_runtime::{
 #[cfg(feature = "runtime")]
 #[doc(inline)]
 pub use toolwright_runtime::{
-    LimitKind, LimitReached, LimitScope, Limits, Match, Policy, PolicyError, Rule, RuleDecision, Spent,
-    call_text,
+    Examples, LimitKind, LimitReached, LimitScope, Limits, Match, Policy, PolicyError, Rule, RuleDecision,
+    Spent, call_text,
 };
 // What happened.
 #[cfg(feature = "runtime")]

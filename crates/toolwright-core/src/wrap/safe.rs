@@ -91,7 +91,8 @@ mod tests {
             ] {
                 for _ in 0..2 {
                     let said = wrapped.call(&ToolContext::detached(), json!({})).await;
-                    let kept = said.map_or_else(|error| error.is_confidential(), |output| output.confidential);
+                    let kept =
+                        said.map_or_else(|error| error.is_confidential(), |output| output.confidential);
                     assert!(kept, "{wrapped:?}");
                 }
             }

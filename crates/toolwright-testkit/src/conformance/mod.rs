@@ -6,7 +6,7 @@ mod tool;
 
 pub use executor::{executor, tools as executor_tools};
 pub use model::model;
-pub use tool::tool;
+pub use tool::{tool, tool_in};
 
 /// What a suite found: one line per check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

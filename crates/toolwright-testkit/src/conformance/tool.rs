@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolwright_core::schema::Schema;
 use toolwright_core::{Tool, ToolCall, ToolSpec, Toolset};
-use toolwright_runtime::Run;
+use toolwright_runtime::{Run, RunBuilder};
 
 use super::{Report, ensure};
 
@@ -13,6 +13,15 @@ use super::{Report, ensure};
 ///
 /// The tool is really called, so give arguments that do no harm.
 pub async fn tool(tool: impl Tool + 'static, arguments: Value) -> Report {
+    tool_in(tool, arguments, |run| run).await
+}
+
+/// Like [`tool`], in a run that has what the tool needs: state, a sandbox, a model.
+pub async fn tool_in(
+    tool: impl Tool + 'static,
+    arguments: Value,
+    prepare: impl FnOnce(RunBuilder) -> RunBuilder,
+) -> Report {
     let mut report = Report::default();
     let spec = tool.spec().clone();
     check_spec(&mut report, &spec);
@@ -24,7 +33,7 @@ pub async fn tool(tool: impl Tool + 'static, arguments: Value) -> Report {
         }
     };
     report.check("it can be put into a set", Ok(()));
-    let run = match Run::builder(tools).build() {
+    let run = match prepare(Run::builder(tools)).build() {
         Ok(run) => run,
         Err(error) => {
             report.check("a run can be built", Err(error.to_string()));
