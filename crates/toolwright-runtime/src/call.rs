@@ -154,10 +154,17 @@ async fn attempt(
         Some(RunEnd::Limit { limit }) => return Err(ToolError::from(limit)),
         _ => {}
     }
-    if depth > run.max_depth {
+    let handoffs = run.outer.as_ref().map_or(0, |outer| outer.handoffs);
+    if depth.saturating_add(handoffs) > run.max_depth {
+        let most = run.max_depth;
         return Err(ToolError::of(
             ErrorKind::Limit,
-            format!("tools may call tools {} deep, and this call would be one deeper", run.max_depth),
+            match handoffs {
+                0 => format!("tools may call tools {most} deep, and this call would be one deeper"),
+                _ => format!(
+                    "tools and agents may call one another and hand over {most} deep, and this call would be one deeper"
+                ),
+            },
         ));
     }
     let found = tools.find(&call.name);

@@ -1,7 +1,8 @@
 //! Holding one piece of work to its bounds: it ends on time, on cancel, and a panic in it stays in it.
 //!
 //! Work without a deadline is polled where the caller is, and costs nothing extra when it is ready at once. Work with a
-//! deadline gets a task of its own, so that code which never yields cannot hold up the clock. Either way, and whether it
+//! deadline gets a task of its own, so that code which never yields cannot hold up the clock; so does every call that is
+//! [`LEVELS_PER_TASK`] deeper than the last such, so that calls inside calls do not fill up a stack. Either way, and whether it
 //! is late or cancelled, the work is told to stop through its context, has [`GRACE`] to hand over what it has, and is then
 //! dropped. So a call that ends late has also what the calls inside it had.
 
@@ -27,6 +28,10 @@ const GRACE_INSIDE: Duration = Duration::from_millis(250);
 /// For how many levels at most: what is deeper has had its chance by then.
 const MAX_LEVELS: u32 = 4;
 
+/// How many calls inside one another are polled on one stack. A level with an agent takes about 120 KiB of it in a debug
+/// build, and a worker of Tokio has 2 MiB.
+const LEVELS_PER_TASK: u32 = 4;
+
 type Outcome = Result<ToolOutput, ToolError>;
 
 /// Runs a call under its permit.
@@ -41,7 +46,9 @@ pub(crate) async fn run(
     if context.is_cancelled() {
         return Err(cancelled());
     }
-    let Some(mut deadline) = permit.deadline else {
+    let mut deadline = permit.deadline;
+    let deep = context.depth() % LEVELS_PER_TASK == LEVELS_PER_TASK - 1;
+    if deadline.is_none() && !deep {
         // Code may break before there is anything to wait for.
         let start = AssertUnwindSafe(|| run.executor.execute(tools, envelope, context));
         let work = catch_unwind(start).map_err(|payload| panic_error(&*payload))?;
@@ -50,30 +57,38 @@ pub(crate) async fn run(
             Some(outcome) => outcome,
             None => Err(handed_over(cancelled(), &mut watched.work, grace(run, context)).await),
         };
-    };
+    }
     let task = {
         let (executor, tools, context) = (run.executor.clone(), tools.clone(), context.clone());
-        let work = async move { Catch(executor.execute(&tools, envelope, &context)).await };
-        OwnTask(tokio::spawn(work))
+        OwnTask::new(async move { Catch(executor.execute(&tools, envelope, &context)).await })
     };
     let mut watched = Watched { work: task, context, cancelled: None };
-    loop {
+    let limit = loop {
+        let end = deadline.as_ref().map(|(end, _)| *end);
         tokio::select! {
             biased;
             outcome = &mut watched => return match outcome {
                 Some(outcome) => outcome,
                 None => Err(handed_over(cancelled(), &mut watched.work, grace(run, context)).await),
             },
-            () = tokio::time::sleep_until(deadline.0) => {}
+            () = at(end) => {}
         }
         // Time spent waiting, say for a rate limit, is not working time: the end may have moved.
         match run.limits.deadline(permit.own_end) {
-            Ok(Some(later)) if later.0 > Instant::now() => deadline = later,
-            _ => break,
+            Ok(Some(later)) if later.0 > Instant::now() => deadline = Some(later),
+            _ => break deadline.and_then(|(_, limit)| limit),
         }
-    }
+    };
     context.stop();
-    Err(handed_over(overdue(timeout, deadline.1), &mut watched.work, grace(run, context)).await)
+    Err(handed_over(overdue(timeout, limit), &mut watched.work, grace(run, context)).await)
+}
+
+/// Waits until then, or for ever.
+pub(crate) async fn at(end: Option<Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// How long a call that was told to stop has: longer when calls inside it, which were told with it, are still under way.
@@ -144,12 +159,12 @@ pub(crate) fn cancelled() -> ToolError {
 }
 
 /// Work in which a panic becomes a fatal error.
-struct Catch<'a>(BoxFuture<'a, Outcome>);
+pub(crate) struct Catch<'a, T>(pub(crate) BoxFuture<'a, Result<T, ToolError>>);
 
-impl Future for Catch<'_> {
-    type Output = Outcome;
+impl<T> Future for Catch<'_, T> {
+    type Output = Result<T, ToolError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // After a panic the future is dropped and never polled again, so its state cannot be seen half changed.
         match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
             Ok(poll) => poll,
@@ -158,13 +173,19 @@ impl Future for Catch<'_> {
     }
 }
 
-/// A task that is aborted when nobody waits for it any more.
-struct OwnTask(tokio::task::JoinHandle<Outcome>);
+/// Work on a task of its own, which is aborted when nobody waits for it any more.
+pub(crate) struct OwnTask<T>(tokio::task::JoinHandle<Result<T, ToolError>>);
 
-impl Future for OwnTask {
-    type Output = Outcome;
+impl<T: Send + 'static> OwnTask<T> {
+    pub(crate) fn new(work: impl Future<Output = Result<T, ToolError>> + Send + 'static) -> Self {
+        OwnTask(tokio::spawn(work))
+    }
+}
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+impl<T> Future for OwnTask<T> {
+    type Output = Result<T, ToolError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.0).poll(cx).map(|joined| {
             joined.unwrap_or_else(|error| match error.try_into_panic() {
                 Ok(payload) => Err(panic_error(&*payload)),
@@ -174,7 +195,7 @@ impl Future for OwnTask {
     }
 }
 
-impl Drop for OwnTask {
+impl<T> Drop for OwnTask<T> {
     fn drop(&mut self) {
         self.0.abort();
     }

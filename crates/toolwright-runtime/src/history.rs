@@ -5,21 +5,23 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use toolwright_core::{Content, Message, ModelInput, Toolset};
+use toolwright_core::{Content, Message, ModelInput, ToolError, Toolset, panic_error};
 
 use crate::direct;
 
 /// What is left when the middle of a conversation is left out, of the messages after the first question.
 const KEPT: f64 = 0.5;
 
-/// The messages as the model is sent them; `left_out` is the part that no longer fits.
+/// The messages as the model is sent them; `left_out` is the part that no longer fits. A fatal error when a tool's code for
+/// that panics.
 pub(crate) fn for_model<'a>(
     messages: &'a [Message],
     tools: &Toolset,
     left_out: Range<usize>,
-) -> Cow<'a, [Message]> {
+) -> Result<Cow<'a, [Message]>, ToolError> {
     let mut sent = match direct::masked(messages) {
         Some(masked) => Cow::Owned(masked),
         None => Cow::Borrowed(messages),
@@ -32,13 +34,14 @@ pub(crate) fn for_model<'a>(
         })
         .collect();
     if !rewriters.is_empty() {
-        rewrite(sent.to_mut(), &rewriters);
+        let rewritten = AssertUnwindSafe(|| rewrite(sent.to_mut(), &rewriters));
+        catch_unwind(rewritten).map_err(|payload| panic_error(&*payload))?;
     }
     if !left_out.is_empty() {
         let note = Message::user(format!("[… {} earlier messages left out …]", left_out.len()));
         sent.to_mut().splice(left_out, [note]);
     }
-    sent
+    Ok(sent)
 }
 
 /// Lets tools rewrite their results: each is told which of its own results it is, counted from 0, and how many of its own
@@ -109,12 +112,12 @@ mod tests {
         });
         let tools = Toolset::new().with(look).unwrap();
         let messages = talk(3);
-        let sent = for_model(&messages, &tools, 0..0);
+        let sent = for_model(&messages, &tools, 0..0).unwrap();
         let texts: Vec<String> =
             sent.iter().skip(2).map(Message::text).filter(|text| !text.is_empty()).collect();
         assert_eq!(texts, ["(old)", "(old)", "seen 2"]);
         assert_eq!(messages, talk(3));
-        assert!(matches!(for_model(&messages, &Toolset::new(), 0..0), Cow::Borrowed(_)));
+        assert!(matches!(for_model(&messages, &Toolset::new(), 0..0).unwrap(), Cow::Borrowed(_)));
     }
 
     #[test]
@@ -122,7 +125,7 @@ mod tests {
         let messages = talk(10);
         let left_out = middle(&messages, &(0..0));
         assert_eq!(left_out, 2..12);
-        let sent = for_model(&messages, &Toolset::new(), left_out.clone());
+        let sent = for_model(&messages, &Toolset::new(), left_out.clone()).unwrap();
         assert_eq!(sent[2].text(), "[… 10 earlier messages left out …]");
         assert!(matches!(sent[3], Message::Assistant(_)));
         let more = middle(&messages, &left_out);

@@ -280,8 +280,7 @@ impl Talk<'_> {
             if self.stopped() {
                 return Ok(false);
             }
-            let taken = Box::pin(handoff.take_over(self.run, &self.said.messages, self.stop));
-            let (added, outcome) = taken.await;
+            let (added, outcome) = handoff.take_over(self.run, &self.said.messages, self.stop).await;
             for message in added {
                 self.add(message)?;
             }
@@ -295,7 +294,7 @@ impl Talk<'_> {
         ask::check_price(self.run.limits(), self.model).map_err(RunError::Model)?;
         let set = self.run.tools().await?;
         let (tools, choice) = self.choice.resolve(set.specs());
-        let sent = history::for_model(&self.said.messages, &set, self.left_out.clone());
+        let sent = history::for_model(&self.said.messages, &set, self.left_out.clone())?;
         let request =
             ModelRequest { messages: &sent, tools: &tools, tool_choice: &choice, options: &self.how.options };
         let inner = &self.run.inner;

@@ -54,6 +54,7 @@ struct Job {
     #[serde(skip_deserializing)]
     age: u32,
     #[serde(skip_serializing, default)]
+    #[expect(dead_code, reason = "it is not written")]
     secret: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<String>,

@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
-use toolwright_core::{AssistantMessage, CancelToken, Content, Message, ToolDef, ToolSettings, ToolSpec};
+use toolwright_core::{
+    AssistantMessage, BoxFuture, CancelToken, Content, Message, ToolDef, ToolSettings, ToolSpec, Toolset,
+};
 
 use super::Agent;
+use crate::approval::call_text;
 use crate::conversation::Conversation;
+use crate::guard::OwnTask;
+use crate::history;
 use crate::run::{Run, RunEnd};
 use crate::turn::RunError;
 
@@ -17,6 +22,9 @@ pub(super) const PROMPT: &str = "You work together with other agents. A tool nam
 pub(crate) struct Handoff {
     agent: Agent,
 }
+
+/// What an agent added to a conversation, and whether it broke.
+type Taken = (Vec<Message>, Result<(), RunError>);
 
 impl Handoff {
     pub(super) fn tool(agent: Agent) -> ToolDef {
@@ -37,27 +45,43 @@ impl Handoff {
     }
 
     /// Lets the agent go on with a conversation until `stop` fires: gives what it adds, and whether it broke. It sees what
-    /// was said, without the instructions and the calls of others that are not answered.
-    pub(crate) async fn take_over(
-        &self,
+    /// was said and done, without the instructions of others.
+    pub(crate) fn take_over(
+        self: Arc<Self>,
         run: &Run,
         messages: &[Message],
         stop: &CancelToken,
-    ) -> (Vec<Message>, Result<(), RunError>) {
+    ) -> BoxFuture<'static, Taken> {
+        let tools = run.inner.current_tools();
+        let messages = history::for_model(messages, &tools, 0..0);
+        let seen = messages
+            .map(|messages| messages.iter().filter_map(|message| seen(message, &tools)).collect::<Vec<_>>());
+        let (run, stop) = (run.clone(), stop.clone());
+        Box::pin(async move {
+            let seen = match seen {
+                Ok(seen) => seen,
+                Err(error) => return (Vec::new(), Err(error.into())),
+            };
+            // On a task of its own: agents that hand over to one another must not fill up a stack.
+            let work = OwnTask::new(async move { Ok(self.go_on(&run, seen, &stop).await) });
+            work.await.unwrap_or_else(|error| (Vec::new(), Err(error.into())))
+        })
+    }
+
+    async fn go_on(&self, run: &Run, seen: Vec<Message>, stop: &CancelToken) -> Taken {
         let agent = &self.agent;
         let part = match agent.part() {
             Ok(part) => part,
             Err(error) => return (Vec::new(), Err(error.into())),
         };
-        let seen: Vec<Message> = messages.iter().filter_map(seen).collect();
         let before = seen.len() + usize::from(agent.system_text().is_some());
         let run = run.nested_unheard(part, stop);
         let mut conversation = Conversation::new(&run).going(agent.how.clone());
         let outcome = agent.work_in(&mut conversation, seen).await;
         let name = &agent.name;
         let said = agent.said(conversation);
-        let mut added: Vec<Message> =
-            said.iter().skip(before).filter_map(|message| signed(message, name)).collect();
+        let (tools, new) = (run.inner.current_tools(), said.iter().skip(before));
+        let mut added: Vec<Message> = new.filter_map(|message| signed(message, name, &tools)).collect();
         added.push(Message::user(match &outcome {
             Ok((_, RunEnd::Limit { limit })) => format!("The agent {name} was stopped: {limit}."),
             Ok((_, RunEnd::Cancelled)) => format!("The agent {name} was stopped."),
@@ -68,32 +92,55 @@ impl Handoff {
     }
 }
 
-/// A message as the other agent sees it: words, not instructions, calls or results.
-fn seen(message: &Message) -> Option<Message> {
+/// A message as another agent sees it, who has neither the instructions nor the tools that it is about: calls and their
+/// results are words. That the conversation was handed over goes without saying.
+fn seen(message: &Message, tools: &Toolset) -> Option<Message> {
+    let hands_over =
+        |name: &str| tools.get(name).is_some_and(|entry| Handoff::of(entry.tool.settings()).is_some());
     match message {
-        Message::System { .. } | Message::Tool(_) => None,
+        Message::System { .. } => None,
         Message::User { .. } => Some(message.clone()),
-        Message::Assistant(said) => words(said).map(Message::Assistant),
+        Message::Assistant(said) => {
+            let mut content: Vec<Content> = shown(&said.content);
+            let calls = said.tool_calls.iter().filter(|call| !hands_over(&call.name)).map(call_text);
+            let calls = calls.collect::<Vec<_>>().join("\n");
+            if !calls.is_empty() {
+                content.push(Content::text(calls));
+            }
+            let confidential = said.confidential;
+            let said = AssistantMessage { content, confidential, ..AssistantMessage::default() };
+            (!said.content.is_empty()).then_some(Message::Assistant(said))
+        }
+        Message::Tool(result) if hands_over(&result.name) && !result.is_error() => None,
+        Message::Tool(result) => {
+            let mut result = result.clone();
+            result.conceal();
+            let mut content =
+                vec![Content::text(format!("Result of {}:\n{}", result.name, result.to_text()))];
+            content.extend(shown(&result.content).into_iter().filter(|block| block.as_text().is_none()));
+            Some(Message::User { content })
+        }
     }
 }
 
-/// What the agent said, under its name.
-fn signed(message: &Message, name: &str) -> Option<Message> {
-    let Message::Assistant(said) = message else { return None };
-    let mut said = words(said)?;
-    if let Some(Content::Text { text, .. }) = said.content.first_mut() {
+/// What the agent said and did, under its name.
+fn signed(message: &Message, name: &str, tools: &Toolset) -> Option<Message> {
+    let mut message = match message {
+        // What it was told on the way was not said by the user of the conversation.
+        Message::User { .. } => return None,
+        message => seen(message, tools)?,
+    };
+    let (Message::Assistant(AssistantMessage { content, .. }) | Message::User { content }) = &mut message
+    else {
+        return None;
+    };
+    if let Some(Content::Text { text, .. }) = content.first_mut() {
         *text = format!("[{name}] {text}");
     }
-    Some(Message::Assistant(said))
+    Some(message)
 }
 
-fn words(said: &AssistantMessage) -> Option<AssistantMessage> {
-    let content: Vec<Content> = said
-        .content
-        .iter()
-        .filter(|block| matches!(block, Content::Text { .. } | Content::Image(_)))
-        .cloned()
-        .collect();
-    let confidential = said.confidential;
-    (!content.is_empty()).then(|| AssistantMessage { content, confidential, ..AssistantMessage::default() })
+fn shown(content: &[Content]) -> Vec<Content> {
+    let shown = content.iter().filter(|block| matches!(block, Content::Text { .. } | Content::Image(_)));
+    shown.cloned().collect()
 }

@@ -213,12 +213,10 @@ impl Agent {
         }
     }
 
-    /// Its limits; one that works until it is done gets a limit in any case.
+    /// Its limits; one that works until it is done has a limit of turns in any case.
     fn own_limits(&self) -> Limits {
-        match self.limits == Limits::default() && self.react.is_some() {
-            true => Limits { turns: Some(react::DEFAULT_TURNS), ..Limits::default() },
-            false => self.limits.clone(),
-        }
+        let turns = self.limits.turns.or_else(|| self.react.as_ref().map(|_| react::DEFAULT_TURNS));
+        Limits { turns, ..self.limits.clone() }
     }
 
     /// What a run for this agent is made of.

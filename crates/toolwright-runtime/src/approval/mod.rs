@@ -13,6 +13,7 @@ mod policy;
 mod rule;
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -23,12 +24,13 @@ use toolwright_core::{
 
 use crate::call::{Active, Standing, validate};
 use crate::events::EventKind;
+use crate::guard;
 use crate::run::RunInner;
 
 pub use call_text::call_text;
 pub use matching::Match;
 pub use policy::{Policy, PolicyError};
-pub use rule::{Rule, RuleDecision};
+pub use rule::{Examples, Rule, RuleDecision};
 
 use policy::Ruling;
 
@@ -161,13 +163,17 @@ impl Approvals {
         };
         let view = match &entry.tool.settings().viewer {
             None => CallView::default(),
-            Some(viewer) => match viewer(call) {
-                Ok(view) => view.substitute(&call.arguments),
-                Err(error) => {
-                    let reason = format!("the call could not be shown for approval: {}", error.message());
-                    return Ok(Some(("policy", Decision::reject(reason), None)));
+            Some(viewer) => {
+                let shown = catch_unwind(AssertUnwindSafe(|| viewer(call)));
+                let shown = shown.unwrap_or_else(|_| Err(ToolError::new("its viewer panicked")));
+                match shown {
+                    Ok(view) => view.substitute(&call.arguments),
+                    Err(error) => {
+                        let reason = format!("the call could not be shown for approval: {}", error.message());
+                        return Ok(Some(("policy", Decision::reject(reason), None)));
+                    }
                 }
-            },
+            }
         };
         let &Standing { span, depth, cancel, ref asker } = standing;
         let annotations = &entry.tool.spec().annotations;
@@ -188,8 +194,11 @@ impl Approvals {
         let _asking = run.limits.wait(None);
         for approver in &self.approvers {
             let deadline = run.limits.waiting_deadline()?;
-            let deciding = approver.decide(&request);
-            let decision = run.unless_stopped(waiting.cancel_token(), deadline, deciding).await?;
+            let deciding = guard::Catch(Box::pin(async { Ok(approver.decide(&request).await) }));
+            let decided = run.unless_stopped(waiting.cancel_token(), deadline, deciding).await?;
+            let decision = decided.unwrap_or_else(|_| {
+                Decision::reject("whoever decides about this call could not: the approver panicked")
+            });
             // What the policy does not offer lets no call run, whoever answers it.
             let runs = match decision {
                 Decision::Approve => Some(Choice::Approve),

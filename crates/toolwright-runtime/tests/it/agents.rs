@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use toolwright_core::{
-    BoxFuture, Content, ErrorKind, Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest,
-    StopReason, ToolChoice, ToolDef, ToolSpec, Toolset,
+    AssistantMessage, BoxFuture, Content, ErrorKind, Message, Model, ModelError, ModelErrorKind, ModelReply,
+    ModelRequest, StopReason, ToolChoice, ToolDef, ToolError, ToolOutput, ToolSource, ToolSpec, Toolset,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
     Agent, EventKind, LimitKind, Limits, Loop, Overflow, Policy, React, Run, RunEnd, StopWhen, ToolCalls,
 };
+use toolwright_testkit::exchange::Recorder;
 
 use crate::support::{Ears, add, call, plain, tools};
 
@@ -199,6 +200,8 @@ async fn a_conversation_is_handed_over_and_comes_back() {
             "1 + 2, in French",
             "One moment.",
             "Transferred to french.",
+            "[french] add(x=1, y=2)",
+            "[french] Result of add:\n3",
             "[french] Trois.",
             "The agent french has done its part.",
             "There you are."
@@ -207,7 +210,62 @@ async fn a_conversation_is_handed_over_and_comes_back() {
     ears.check();
     let added =
         ears.events().iter().filter(|event| matches!(event.kind, EventKind::MessageAdded { .. })).count();
-    assert_eq!(added, 7, "each message is recorded once");
+    assert_eq!(added, 9, "each message is recorded once");
+}
+
+#[tokio::test]
+async fn whoever_goes_on_with_a_conversation_knows_what_was_found_out_in_it() {
+    let found = |name: &str, what: &'static str| plain(name, move |_| async move { Ok(what.to_owned()) });
+    let secret = |output| async move { Ok::<_, ToolError>(ToolOutput { confidential: true, ..output }) };
+    let secret = ToolDef::dynamic(ToolSpec::new("secret", "Knows."), move |_, _| {
+        secret(ToolOutput::text("the PIN is 1234"))
+    });
+    let writers = Arc::new(Recorder::new(ScriptedModel::new([
+        Reply::call("lookup2", json!({})),
+        Reply::call("nothing", json!({})),
+        Reply::text("Here is the letter."),
+    ])));
+    let writer = Agent::new("writer", "Writes letters.")
+        .tools(tools([found("lookup2", "CODE-88")]))
+        .model(writers.clone())
+        .handoff();
+    let run = Run::builder(tools([found("lookup", "CODE-77"), secret, writer])).build().unwrap();
+    let host = Recorder::new(ScriptedModel::new([
+        Reply::call("lookup", json!({})),
+        Reply::call("transfer_to_writer", json!({})),
+        Reply::text("done"),
+    ]));
+    let asked = vec![
+        Message::user("What is my PIN?"),
+        Message::Assistant(AssistantMessage::calls([bare_call("0", "secret")])),
+    ];
+    let mut chat = toolwright_runtime::Conversation::new(&run);
+    asked.into_iter().for_each(|message| chat.push(message));
+    chat.make_pending().await.unwrap();
+    chat.say(&host, "Write a letter with the code.").await.unwrap();
+    let texts = |messages: &[Message]| messages.iter().map(Message::text).collect::<Vec<_>>();
+    let shown = texts(&writers.exchanges()[0].messages);
+    assert_eq!(
+        shown,
+        [
+            "What is my PIN?",
+            "secret()",
+            "Result of secret:\n[CONFIDENTIAL]",
+            "Write a letter with the code.",
+            "lookup()",
+            "Result of lookup:\nCODE-77",
+        ]
+    );
+    let last = texts(&host.exchanges().last().unwrap().messages);
+    let (known, after) = last.split_at(last.len() - 6);
+    assert!(known.last().unwrap().contains("Transferred to writer."), "{last:?}");
+    assert_eq!(after[..2], ["[writer] lookup2()", "[writer] Result of lookup2:\nCODE-88"]);
+    assert!(after[3].starts_with("[writer] Result of nothing:") && after[3].contains("parsing"), "{after:?}");
+    assert_eq!(after[4..], ["[writer] Here is the letter.", "The agent writer has done its part."]);
+}
+
+fn bare_call(id: &'static str, name: &'static str) -> toolwright_core::ToolCall {
+    toolwright_core::ToolCall::new(id, name, json!({}))
 }
 
 #[tokio::test]
@@ -457,11 +515,146 @@ async fn an_agent_that_was_handed_the_conversation_stops_with_it_and_leaves_what
         }
         assert!(run.ended().is_none(), "the run goes on");
         let texts: Vec<String> = chat.messages().iter().map(Message::text).collect();
-        assert!(texts.contains(&"[adder] I add.".to_owned()), "{texts:?}");
-        let recorded = ears.events().into_iter().filter_map(|event| match event.kind {
+        assert!(texts.iter().any(|text| text.starts_with("[adder] I add.")), "{texts:?}");
+        let mut recorded = ears.events().into_iter().filter_map(|event| match event.kind {
             EventKind::MessageAdded { message } => Some(message.text()),
             _ => None,
         });
-        assert!(recorded.collect::<Vec<_>>().contains(&"[adder] I add.".to_owned()));
+        assert!(recorded.any(|text| text.starts_with("[adder] I add.")));
+    }
+}
+
+/// A helper who may ask the same team, and so on.
+#[derive(Clone)]
+struct Team {
+    hands_over: bool,
+}
+
+impl ToolSource for Team {
+    fn name(&self) -> &str {
+        "team"
+    }
+
+    fn tools(&self) -> BoxFuture<'_, Result<Toolset, ToolError>> {
+        let helper = Agent::new("helper", "Helps.").source(self.clone());
+        let helper = if self.hands_over { helper.handoff() } else { helper.as_tool() };
+        Box::pin(async move { Ok(Toolset::new().with(helper)?) })
+    }
+}
+
+/// Always passes the work on; remembers what it was told last, by how much had been said.
+#[derive(Default)]
+struct Lazy {
+    refused: Mutex<Vec<String>>,
+}
+
+impl Model for Lazy {
+    fn name(&self) -> &str {
+        "test/lazy"
+    }
+
+    fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(async move {
+            let refused = request.messages.iter().find_map(|message| match message {
+                Message::Tool(result) if result.is_error() => Some(result.to_text()),
+                _ => None,
+            });
+            if let Some(text) = refused {
+                self.refused.lock().unwrap().push(text);
+                return Ok(ModelReply::from(AssistantMessage {
+                    content: vec![Content::text("I give up.")],
+                    ..AssistantMessage::default()
+                }));
+            }
+            let handed_back = request.messages.iter().any(|message| message.text().contains("done its part"));
+            let tool = &request.tools[0].name;
+            let arguments = match &**tool {
+                "helper" if request.messages.len() > 2 => return Ok(text_reply()),
+                "helper" => json!({"input": "you do it"}),
+                _ if handed_back => return Ok(text_reply()),
+                _ => json!({}),
+            };
+            Ok(AssistantMessage::calls([toolwright_core::ToolCall::new("1", tool.clone(), arguments)]).into())
+        })
+    }
+}
+
+fn text_reply() -> ModelReply {
+    AssistantMessage { content: vec![Content::text("Fine.")], ..AssistantMessage::default() }.into()
+}
+
+/// On a thread with the stack of a worker, whatever the test harness gives its own.
+#[test]
+fn agents_that_pass_the_work_on_for_ever_meet_a_limit_and_not_the_end_of_the_stack() {
+    for (hands_over, max_depth) in [(false, 16), (true, 16), (false, 200), (true, 200)] {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(1).thread_stack_size(2 << 20).enable_all().build().unwrap();
+        let lazy = Arc::new(Lazy::default());
+        let model = lazy.clone();
+        let work = async move {
+            let run = Run::builder(Toolset::new())
+                .source(Team { hands_over })
+                .model(model.clone())
+                .max_depth(max_depth)
+                .build()
+                .unwrap();
+            let outcome = run.generate_loop(&*model, go(), &Loop::default()).await.unwrap();
+            (outcome.end, run.spent().turns)
+        };
+        let (end, turns) = runtime.block_on(async { tokio::spawn(work).await.unwrap() });
+        assert_eq!(end, Some(RunEnd::Done));
+        // Each level of agents takes two turns, and there is one more around them all.
+        assert_eq!(turns, 2 * (u64::from(max_depth) + 2), "handing over: {hands_over}");
+        let refused = lazy.refused.lock().unwrap();
+        assert!(refused[0].contains(&format!("{max_depth} deep")), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_submits_ends_some_day_whatever_else_bounds_it() {
+    let agent = |limits: Limits| {
+        let model = Arc::new(ScriptedModel::repeating([Reply::text("Hm.").with_usage(1, 1)]));
+        Agent::new("a", "b").model(model).react(React::default()).limits(limits)
+    };
+    let spent = Limits { tokens: Some(1_000_000), ..Limits::default() };
+    for (limits, turns) in [(spent, 100.0), (Limits { turns: Some(7), ..Limits::default() }, 7.0)] {
+        let end = agent(limits).run(&bare_run(), go()).await.unwrap().end;
+        let RunEnd::Limit { limit } = end else { panic!("{end:?}") };
+        assert_eq!((limit.limit, limit.max), (LimitKind::Turns, turns));
+    }
+}
+
+#[tokio::test]
+async fn an_agent_outside_any_run_is_told_so() {
+    let agent = Agent::new("a", "b").model(script([Reply::text("Hm.")]));
+    let error = agent.run_within(&toolwright_core::ToolContext::detached(), go()).await.unwrap_err();
+    assert!(error.message().contains("belongs to no run") && !error.message().contains("Handle"), "{error}");
+}
+
+#[tokio::test]
+async fn models_sources_and_approvers_are_taken_behind_pointers() {
+    let model: Arc<dyn Model> = script([asks_for_add(), Reply::text("3")]);
+    let recorder = Recorder::new(model);
+    let source: Box<dyn ToolSource> = Box::new(tools([add()]));
+    let approver: Box<dyn toolwright_core::Approver> = Box::new(Arc::new(Nods));
+    let run = Run::builder(Toolset::new()).source(Arc::new(source)).approver(approver).build().unwrap();
+    let outcome = run.generate_loop(&recorder, go(), &Loop::default()).await.unwrap();
+    assert_eq!((outcome.completion().as_str(), recorder.exchanges().len()), ("3", 2));
+    assert_eq!(outcome.messages[2].text(), "3");
+}
+
+/// Allows everything.
+struct Nods;
+
+impl toolwright_core::Approver for Nods {
+    fn name(&self) -> &str {
+        "nods"
+    }
+
+    fn decide<'a>(
+        &'a self,
+        _: &'a toolwright_core::ApprovalRequest<'a>,
+    ) -> BoxFuture<'a, toolwright_core::Decision> {
+        Box::pin(async { toolwright_core::Decision::Approve })
     }
 }

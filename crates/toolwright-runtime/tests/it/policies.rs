@@ -259,6 +259,59 @@ async fn viewers_show_the_call_and_a_broken_one_refuses_it_under_a_policy_only()
     assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
 }
 
+/// Breaks, at once or a moment later.
+struct Panics {
+    at_once: bool,
+}
+
+impl Approver for Panics {
+    fn name(&self) -> &str {
+        "panics"
+    }
+
+    #[expect(clippy::panic, reason = "that is what it is for")]
+    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        if self.at_once {
+            panic!("at once")
+        }
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            panic!("later")
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_who_shows_or_decides_refuses_the_call_and_nothing_else() {
+    let shows = add().with_viewer(|_| panic!("viewer"));
+    let yes = || Person::who_says(Decision::Approve);
+    let ears = Ears::default();
+    let runs = [
+        ears.on(Run::builder(tools([shows])).approver(yes())),
+        Run::builder(tools([add()])).approver(Panics { at_once: true }).approver(yes()),
+        Run::builder(tools([add()])).approver(Panics { at_once: false }).approver(yes()),
+    ];
+    for run in runs {
+        let run = run.build().unwrap();
+        for _ in 0..2 {
+            let error = run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().error.unwrap();
+            assert!(error.kind == ErrorKind::Approval && error.message.contains("panicked"), "{error:?}");
+        }
+        assert!(run.ended().is_none());
+    }
+    ears.check();
+    let rewrites = add().with_model_input(|_, _, _| panic!("model input"));
+    let run = Run::builder(tools([rewrites])).build().unwrap();
+    let model = toolwright_models::ScriptedModel::new([
+        toolwright_models::Reply::call("add", json!({"x": 1, "y": 2})),
+        toolwright_models::Reply::text("3"),
+    ]);
+    let go = vec![toolwright_core::Message::user("go")];
+    let error = run.generate_loop(&model, go, &toolwright_runtime::Loop::default()).await.unwrap_err();
+    let told = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    assert!(format!("{error} {told}").contains("panicked: model input"), "{error} {told}");
+}
+
 #[tokio::test]
 async fn the_cautious_policy_lets_harmless_tools_pass() {
     let reads: ToolDef = plain("reads", |_| async { Ok("read".into()) });
