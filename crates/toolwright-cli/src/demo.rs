@@ -9,6 +9,7 @@ use toolwright::{
     Reply, ScriptedModel, ToolContext, ToolDef, ToolError, ToolOutput, Toolset, ToolsetError, tool,
 };
 
+use crate::args::RecordArgs;
 use crate::runs;
 use crate::runs::record::make;
 use crate::saved::{self, Readers};
@@ -126,8 +127,11 @@ pub const NAME: &str = "scripted/demo";
 
 /// Makes the folder the demo works in, with its draft and its file of tools as they are at the beginning, and goes
 /// there. Gives the file of tools. The folder stays, so that the run can be looked at and replayed; the next demo uses it
-/// again.
-pub fn stage() -> anyhow::Result<PathBuf> {
+/// again. A record that was asked for stays where the person is.
+pub fn stage(record: &mut RecordArgs) -> anyhow::Result<PathBuf> {
+    if let Some(path) = &mut record.transcript {
+        *path = std::path::absolute(&path)?;
+    }
     let own = runs::data().map(|data| data.join("demo")).filter(|folder| make(folder).is_ok());
     let folder = match own {
         Some(folder) => folder,

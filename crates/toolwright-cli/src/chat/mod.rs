@@ -80,7 +80,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let (session, mut file) = sources(&mut what)?;
     let demo = file.is_none() && models::demo_answers(what.model.as_deref());
     if demo {
-        file = Some(demo::stage()?);
+        file = Some(demo::stage(&mut what.record)?);
         what.model = Some(demo::NAME.to_owned());
         what.sandbox.write.push(".".into());
     }

@@ -32,6 +32,9 @@ fn a_local_server_is_found_and_its_first_model_answers() {
     let before = model.asked.lock().unwrap().len();
     let demo = show_with(folder.path(), &["ask", "hello", "--no-record", "--model", "demo"], "", &variables);
     assert!(demo.contains("I am a script"), "{demo}");
+    let args = ["ask", "hello", "--transcript", "t.jsonl", "--model", "demo"];
+    let demo = show_with(folder.path(), &args, "", &variables);
+    assert!(folder.path().join("t.jsonl").is_file(), "{demo}");
     assert_eq!(model.asked.lock().unwrap().len(), before);
 }
 
