@@ -1,0 +1,268 @@
+//! The questions that are open while the model works: an approval, or a form of a tool. They are shown below the
+//! conversation and answered by keys, or by whole lines where there are no keys.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use toolwright::Decision;
+
+use super::Ui;
+use crate::chat::approval::{KEYS, Question};
+use crate::chat::editor::{Done, Editor};
+use crate::chat::form::Form;
+use crate::lines::{BOLD, DIM, Line, PLAIN, YELLOW, cut};
+
+/// What a question has come to.
+pub(super) enum Asking {
+    Choice,
+    Editing(Editor, Option<String>),
+    Reason(Editor),
+}
+
+impl Ui {
+    /// The rows of a question or a form, and where the cursor is in them.
+    pub(super) fn asking_rows(&self, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+        if self.questions.is_empty() {
+            let form = self.forms.front().map(|form| form.rows(width));
+            return form.map_or_else(Default::default, |(rows, cursor)| (rows, Some(cursor)));
+        }
+        let (mut rows, (lines, (row, column))) = match &self.asking {
+            Asking::Choice => {
+                let offered: Vec<_> = KEYS.iter().filter(|key| self.offers(key.0)).map(|key| key.2).collect();
+                return (Line::new(BOLD, "Allow it? ").and(PLAIN, offered.join("  ")).wrap(width), None);
+            }
+            Asking::Editing(editor, problem) => {
+                let mut rows = Vec::new();
+                rows.extend(problem.as_ref().map(|problem| Line::new(YELLOW, cut(problem, width))));
+                let keys = "Enter takes them, Alt+Enter is a new line, Esc goes back";
+                rows.push(Line::new(DIM, cut(keys, width)));
+                (rows, editor.rows("arguments: ", width))
+            }
+            Asking::Reason(editor) => {
+                (Vec::new(), editor.rows("why not (Enter for no reason, Esc to go back): ", width))
+            }
+        };
+        let cursor = (rows.len() + row, column);
+        rows.extend(lines);
+        (rows, Some(cursor))
+    }
+
+    pub(super) fn form_key(&mut self, key: KeyEvent) {
+        if let Some(word) = self.forms.front_mut().and_then(|form| form.key(key)) {
+            self.forms.pop_front();
+            self.say(DIM, format!("  {word}"));
+            self.show_form();
+        }
+    }
+
+    /// An answer as a line of its own. A choice is its letter or its word, and nothing else: a sentence is no consent.
+    pub(super) fn typed_answer(&mut self, line: &str) {
+        let press = |code| KeyEvent::new(code, KeyModifiers::NONE);
+        let line = line.trim();
+        if self.questions.is_empty() {
+            line.chars().for_each(|c| self.form_key(press(KeyCode::Char(c))));
+            self.form_key(press(KeyCode::Enter));
+        } else if let Asking::Editing(editor, _) | Asking::Reason(editor) = &mut self.asking {
+            // An empty line takes the arguments as they are.
+            if !line.is_empty() {
+                editor.prefill(line);
+            }
+            self.question_key(press(KeyCode::Enter));
+        } else {
+            let line = line.to_lowercase();
+            let meant = KEYS.iter().find(|(key, word, ..)| line == *word || line.chars().eq([*key]));
+            if let Some((key, ..)) = meant {
+                self.question_key(press(KeyCode::Char(*key)));
+            }
+        }
+        self.ask_plainly();
+    }
+
+    /// Asks where no rows are drawn below the conversation.
+    pub(super) fn ask_plainly(&mut self) {
+        if self.interactive {
+            return;
+        }
+        let (rows, _) = self.asking_rows(usize::MAX / 2);
+        rows.iter().for_each(|row| eprintln!("{}", row.text()));
+    }
+
+    /// True when a person's answer is waited for.
+    pub fn is_asking(&self) -> bool {
+        !self.questions.is_empty() || !self.forms.is_empty()
+    }
+
+    /// True when this key is an answer to the open question.
+    fn offers(&self, key: char) -> bool {
+        self.questions.front().is_some_and(|question| question.keys.contains(&key))
+    }
+
+    /// True when the question was answered with "always" before, and may be again.
+    pub(super) fn is_always(&self, question: &Question) -> bool {
+        question.keys.contains(&'a') && self.always.contains(&question.what)
+    }
+
+    pub(super) fn question_key(&mut self, key: KeyEvent) {
+        let none = |_: &str| None;
+        let choice = match key.code {
+            KeyCode::Char(c) => Some(c.to_ascii_lowercase()).filter(|key| self.offers(*key)),
+            _ => None,
+        };
+        if key.code == KeyCode::Esc {
+            self.asking = Asking::Choice;
+            return;
+        }
+        match &mut self.asking {
+            Asking::Choice => match choice {
+                Some('y') => self.decide(Decision::Approve, "yes"),
+                Some('a') => {
+                    let what = self.questions.front().map(|question| question.what.clone());
+                    self.always.extend(what);
+                    self.decide(Decision::Approve, "always");
+                }
+                Some('e') => {
+                    let mut editor = Editor::default();
+                    let arguments = self.questions.front().map(|question| &question.arguments);
+                    editor.prefill(&serde_json::to_string_pretty(&arguments).unwrap_or_default());
+                    self.asking = Asking::Editing(editor, None);
+                }
+                Some('n') => self.asking = Asking::Reason(Editor::default()),
+                Some('p') => self.decide(Decision::Escalate, "passed on"),
+                Some('q') => {
+                    let reason = "the user ended the run".to_owned();
+                    self.decide(Decision::Terminate { reason }, "quit");
+                }
+                _ => {}
+            },
+            Asking::Editing(editor, problem) => match editor.key(key, &none) {
+                Done::Submit(text) => match serde_json::from_str::<serde_json::Value>(&text) {
+                    Ok(arguments) if arguments.is_object() => {
+                        self.decide(Decision::Modify { arguments }, "edited")
+                    }
+                    Ok(_) => {
+                        *problem = Some("the arguments are an object".to_owned());
+                        editor.prefill(&text);
+                    }
+                    Err(error) => {
+                        *problem = Some(format!("this is not JSON: {error}"));
+                        editor.prefill(&text);
+                    }
+                },
+                Done::Interrupt | Done::Leave => self.asking = Asking::Choice,
+                Done::No | Done::Redraw | Done::Suspend => {}
+            },
+            Asking::Reason(editor) => match editor.key(key, &none) {
+                Done::Submit(text) => {
+                    let reason = match text.trim() {
+                        "" => "the user said no".to_owned(),
+                        reason => format!("the user said no: {reason}"),
+                    };
+                    self.decide(Decision::reject(reason), "no");
+                }
+                Done::Interrupt | Done::Leave => self.asking = Asking::Choice,
+                Done::No | Done::Redraw | Done::Suspend => {}
+            },
+        }
+    }
+
+    /// Takes away the forms nobody waits for any more: their calls were stopped, or took too long.
+    pub(super) fn drop_forms(&mut self) {
+        let asked = self.forms.front().is_some_and(Form::is_over);
+        self.forms.retain(|form| !form.is_over());
+        if asked {
+            self.say(DIM, "  no longer asked");
+            self.show_form();
+        }
+    }
+
+    pub(super) fn show_form(&mut self) {
+        let Some(form) = self.forms.front() else { return };
+        let mut lines = vec![Line::new(BOLD, form.heading.as_str())];
+        lines.extend(form.message.lines().map(|line| Line::new(YELLOW, format!("    {line}")).hanging(4)));
+        self.screen.commit(&lines);
+    }
+
+    pub(super) fn show_question(&mut self) {
+        let Some(question) = self.questions.front() else { return };
+        let mut lines = vec![Line::new(BOLD, "The model wants to call:")];
+        lines.extend(question.shown.lines().map(|line| Line::new(YELLOW, format!("    {line}")).hanging(6)));
+        lines.extend(
+            question.reason.as_ref().map(|reason| Line::new(DIM, format!("    ({reason})")).hanging(4)),
+        );
+        self.screen.commit(&lines);
+    }
+
+    fn decide(&mut self, decision: Decision, word: &str) {
+        let Some(question) = self.questions.pop_front() else { return };
+        self.asking = Asking::Choice;
+        self.say(DIM, format!("  {word}"));
+        // The call may have been stopped meanwhile.
+        let _ = question.answer.send(decision);
+        // What is always allowed now may be asked about already.
+        while self.questions.front().is_some_and(|next| self.is_always(next)) {
+            let next = self.questions.pop_front();
+            let _ = next.map(|next| next.answer.send(Decision::Approve));
+        }
+        self.show_question();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::input::Input;
+    use crate::chat::ui::{News, Wish};
+    use tokio::sync::oneshot;
+
+    #[test]
+    fn a_line_answers_only_a_question_that_is_open_and_only_as_a_word() {
+        let mut ui = Ui::new(false, None);
+        assert_eq!(ui.key(Input::Line("yes".to_owned())), Wish::Nothing);
+        let (answer, mut decided) = oneshot::channel();
+        ui.news(News::Question(Question {
+            shown: "remember(note='one')".to_owned(),
+            reason: None,
+            what: "remember".to_owned(),
+            arguments: serde_json::json!({"note": "one"}),
+            keys: vec!['y', 'n'],
+            answer,
+        }));
+        for line in ["absolutely not", "you must be joking", "yes, but", "", "quit", "a", "e", "p"] {
+            ui.key(Input::Line(line.to_owned()));
+            assert!(decided.try_recv().is_err(), "`{line}` was taken for an answer");
+        }
+        ui.key(Input::Line(" Yes ".to_owned()));
+        assert!(matches!(decided.try_recv(), Ok(Decision::Approve)));
+        assert_eq!(ui.waiting, ["yes"]);
+    }
+
+    #[test]
+    fn only_what_is_offered_answers_a_question() {
+        let mut ui = Ui::new(false, None);
+        let ask = |ui: &mut Ui, keys: &[char]| {
+            let (answer, decided) = oneshot::channel();
+            let arguments = serde_json::json!({});
+            let (shown, what) = ("greet()".to_owned(), "greet {}".to_owned());
+            ui.news(News::Question(Question {
+                shown,
+                reason: None,
+                what,
+                arguments,
+                keys: keys.into(),
+                answer,
+            }));
+            decided
+        };
+        let offered = |ui: &Ui| ui.asking_rows(200).0.iter().map(Line::text).collect::<String>();
+        let mut decided = ask(&mut ui, &['n', 'p']);
+        assert_eq!(offered(&ui), "Allow it? [n]o  [p]ass it on");
+        for line in ["yes", "always", "edit", "quit", "pass"] {
+            assert!(decided.try_recv().is_err());
+            ui.key(Input::Line(line.to_owned()));
+        }
+        assert!(matches!(decided.try_recv(), Ok(Decision::Escalate)));
+        let mut decided = ask(&mut ui, &['y', 'a']);
+        ui.key(Input::Line("always".to_owned()));
+        assert!(matches!(decided.try_recv(), Ok(Decision::Approve)));
+        // What is always allowed is asked about where it cannot be allowed.
+        assert!(ask(&mut ui, &['n']).try_recv().is_err());
+    }
+}
