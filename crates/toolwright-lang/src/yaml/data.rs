@@ -25,7 +25,7 @@ pub fn read_data(name: &str, text: &str) -> Result<Value, LoadError> {
 }
 
 /// Data includes no other files.
-struct Nothing;
+pub(super) struct Nothing;
 
 impl Include for Nothing {
     fn include(

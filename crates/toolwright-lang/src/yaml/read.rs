@@ -429,27 +429,12 @@ fn from_scalar(scalar: Scalar, text: &str) -> Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct NoIncludes;
-
-    impl Include for NoIncludes {
-        fn include(
-            &mut self,
-            problems: &mut Problems,
-            _budget: &mut Budget,
-            _path: &str,
-            _required: bool,
-            place: Place,
-        ) -> Option<Data> {
-            problems.error(place, "no includes here");
-            None
-        }
-    }
+    use crate::yaml::data::Nothing;
 
     fn read(text: &str) -> Result<serde_json::Value, String> {
         let mut problems = Problems::default();
         let file = problems.sources.add("t.yaml", text);
-        let node = parse(&mut problems, &mut Budget::default(), &mut NoIncludes, file);
+        let node = parse(&mut problems, &mut Budget::default(), &mut Nothing, file);
         match (node, problems.found.all().first()) {
             (Some(node), None) => Ok(node.to_json()),
             (_, Some(problem)) => Err(format!("{}:{} {}", problem.line, problem.column, problem.message)),
