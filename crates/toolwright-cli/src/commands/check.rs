@@ -14,10 +14,10 @@ use crate::report::{self, Usage, counted};
 use crate::{demo, files, sandboxes, toolbox};
 
 pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
-    let default = Path::new(files::DEFAULT);
-    let named = what.file.as_deref().or(what.also_file.as_deref());
-    match named.or_else(|| default.exists().then_some(default)) {
-        Some(file) => check_file(file, what.policy.as_deref(), what.start_servers, json),
+    let named = what.file.clone().or_else(|| what.also_file.clone());
+    let here = || Path::new(files::DEFAULT).exists().then(|| files::found(files::DEFAULT.into()));
+    match named.or_else(here) {
+        Some(file) => check_file(&file, what.policy.as_deref(), what.start_servers, json),
         None => check_built_in(what.policy.as_deref(), json),
     }
 }

@@ -60,7 +60,7 @@ fn checking_a_file_starts_no_server_unless_told_to() {
     let folder = folder("/bin/sh", &["-c", &script], &text);
     insta::assert_snapshot!(show(folder.path(), &["check"]));
     assert!(!started.exists());
-    insta::assert_snapshot!(show(folder.path(), &["check", "--start-servers"]));
+    insta::assert_snapshot!(show(folder.path(), &["check", "toolwright.yaml", "--start-servers"]));
     assert!(started.exists());
 }
 
@@ -123,8 +123,8 @@ fn a_tool_that_cannot_be_used_is_left_out_and_told_of() {
     insta::assert_snapshot!(show(folder.path(), &["tools", "toolwright.yaml"]));
     let called = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
     assert!(called.contains("--- stdout\nhi\n"), "{called}");
-    insta::assert_snapshot!(show(folder.path(), &["check", "--start-servers"]));
-    let checked = show(folder.path(), &["check", "--start-servers", "--json"]);
+    insta::assert_snapshot!(show(folder.path(), &["check", "toolwright.yaml", "--start-servers"]));
+    let checked = show(folder.path(), &["check", "toolwright.yaml", "--start-servers", "--json"]);
     assert!(checked.contains("`bad` of the MCP server `odd` is left out"), "{checked}");
 }
 
@@ -207,9 +207,13 @@ fn servers_of_a_file_that_was_only_found_are_not_started_where_nobody_can_be_ask
     let (folder, script) = strange();
     let started = folder.path().join("started");
     let ask = ["ask", "hi", "--model", "scripted/replies.yaml", "--no-record"];
-    for args in
-        [&["tools"][..], &ask, &["call", "nothing_built_in"], &["chat", "--model", "scripted/replies.yaml"]]
-    {
+    for args in [
+        &["tools"][..],
+        &ask,
+        &["call", "nothing_built_in"],
+        &["chat", "--model", "scripted/replies.yaml"],
+        &["check", "--start-servers"],
+    ] {
         let shown = show_in(folder.path(), args, "");
         assert!(shown.ends_with("--- exit 2\n"), "{shown}");
         // The exact command, as a shell would read it.
@@ -268,9 +272,11 @@ fn a_person_allows_the_servers_of_a_found_file_once() {
 fn what_a_server_of_a_file_wrote_before_it_ended_is_told() {
     let script = "echo 'no database at /srv/db' >&2; exit 3";
     let folder = folder("/bin/sh", &["-c", script], "tools: [{import_tools: 'mcp:demo', prefix: ''}]\n");
-    for args in
-        [&["tools", "toolwright.yaml"][..], &["check", "--start-servers"], &["serve", "toolwright.yaml"]]
-    {
+    for args in [
+        &["tools", "toolwright.yaml"][..],
+        &["check", "toolwright.yaml", "--start-servers"],
+        &["serve", "toolwright.yaml"],
+    ] {
         let shown = show(folder.path(), args);
         assert!(shown.contains("hint: what it wrote last:\n    no database at /srv/db"), "{shown}");
     }

@@ -10,7 +10,11 @@ pub(super) fn as_object(arguments: &Value) -> Map<String, Value> {
         Value::Object(map) => map.clone(),
         Value::Null => Map::new(),
         Value::String(text) if text.trim().is_empty() => Map::new(),
-        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| shown(text)),
+        Value::String(text) => match serde_json::from_str(text) {
+            Ok(Value::Object(map)) => map,
+            Ok(Value::Null) => Map::new(),
+            _ => shown(text),
+        },
         other => shown(&other.to_string()),
     }
 }

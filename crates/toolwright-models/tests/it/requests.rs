@@ -100,6 +100,7 @@ fn arguments_that_are_no_object_go_back_inside_one() {
         (json!("{\"a\": "), json!({"INVALID_JSON": "{\"a\": "})),
         (json!("look at this"), json!({"INVALID_JSON": "look at this"})),
         (json!("[1]"), json!({"INVALID_JSON": "[1]"})),
+        (json!("null"), json!({})),
         (json!([1]), json!({"INVALID_JSON": "[1]"})),
         (json!("{\"b\":1, \"a\": 2}"), json!({"b": 1, "a": 2})),
         (json!(" "), json!({})),
