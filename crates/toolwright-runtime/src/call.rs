@@ -142,31 +142,7 @@ async fn attempt(
             (Standing { span, depth, cancel, asker }, manner, watch, parent.deadline())
         }
     };
-    let (depth, cancel) = (standing.depth, standing.cancel);
-    if run.cancel.is_cancelled() || cancel.is_cancelled() {
-        return Err(guard::cancelled());
-    }
-    // Somebody may go on asking: a flow that catches everything, a client that does not know.
-    match run.ended() {
-        Some(RunEnd::Terminated { reason }) => {
-            return Err(ToolError::fatal(format!("the run was ended by an approver: {reason}")));
-        }
-        Some(RunEnd::Limit { limit }) => return Err(ToolError::from(limit)),
-        _ => {}
-    }
-    let handoffs = run.outer.as_ref().map_or(0, |outer| outer.handoffs);
-    if depth.saturating_add(handoffs) > run.max_depth {
-        let most = run.max_depth;
-        return Err(ToolError::of(
-            ErrorKind::Limit,
-            match handoffs {
-                0 => format!("tools may call tools {most} deep, and this call would be one deeper"),
-                _ => format!(
-                    "tools and agents may call one another and hand over {most} deep, and this call would be one deeper"
-                ),
-            },
-        ));
-    }
+    may_begin(run, &standing)?;
     let found = tools.find(&call.name);
     let arguments =
         parse::arguments(call.arguments.take(), found.as_ref().ok().map(|entry| entry.tool.spec()));
@@ -201,9 +177,9 @@ async fn attempt(
         call.id.clone(),
         entry.tool.spec().name.clone(),
         span,
-        depth,
+        standing.depth,
         deadline,
-        cancel.clone(),
+        standing.cancel.clone(),
     )
     .in_manner(manner)
     .asked_by(standing.asker, watch);
@@ -227,6 +203,32 @@ async fn attempt(
         limit_reached(run, limit);
     }
     if settings.confidential { in_confidence(outcome) } else { outcome }
+}
+
+/// Whether the run goes on, and how deep a call of it may be.
+fn may_begin(run: &RunInner, standing: &Standing<'_>) -> Result<(), ToolError> {
+    if run.cancel.is_cancelled() || standing.cancel.is_cancelled() {
+        return Err(guard::cancelled());
+    }
+    // Somebody may go on asking: a flow that catches everything, a client that does not know.
+    match run.ended() {
+        Some(RunEnd::Terminated { reason }) => {
+            return Err(ToolError::fatal(format!("the run was ended by an approver: {reason}")));
+        }
+        Some(RunEnd::Limit { limit }) => return Err(ToolError::from(limit)),
+        _ => {}
+    }
+    let handoffs = run.outer.as_ref().map_or(0, |outer| outer.handoffs);
+    let most = run.max_depth;
+    if standing.depth.saturating_add(handoffs) <= most {
+        return Ok(());
+    }
+    let may = if handoffs == 0 {
+        "tools may call tools"
+    } else {
+        "tools and agents may call one another and hand over"
+    };
+    Err(ToolError::of(ErrorKind::Limit, format!("{may} {most} deep, and this call would be one deeper")))
 }
 
 /// Marks what a confidential tool returned or said, wherever it goes from here. What was wrong with the call itself is

@@ -11,7 +11,7 @@ use crate::layer::guard::Guard;
 use crate::layer::identity::{HOME, INSIDE};
 use crate::layer::mounts::Mounts;
 use crate::layer::sockets;
-use crate::policy::{Network, Policy};
+use crate::policy::{Limits, Network, Policy};
 use crate::sys;
 
 /// The client's words. The workspace is a path of the host as well unless it is a private one.
@@ -46,28 +46,8 @@ pub(super) fn run(
         words.all(["--userns", "keep-id"]);
     }
 
-    let limits = &policy.limits;
-    for (name, limit) in
-        [("--memory", limits.memory), ("--memory-swap", limits.memory), ("--pids-limit", limits.processes)]
-    {
-        if let Some(limit) = limit {
-            words.pair(name, limit);
-        }
-    }
-    for (name, limit) in
-        [("cpu", limits.cpu_seconds), ("fsize", limits.file_size), ("nofile", limits.open_files)]
-    {
-        if let Some(limit) = limit {
-            words.pair("--ulimit", format!("{name}={limit}:{limit}"));
-        }
-    }
-    words.all(["--ulimit", "core=0:0"]);
-    if engine == Engine::Podman {
-        // Its own default is more than many a machine lets it ask for.
-        let most = sys::process::hard_limit(libc::RLIMIT_NPROC).unwrap_or(4096).min(32_768);
-        words.pair("--ulimit", format!("nproc={most}:{most}"));
-    }
-    words.pair("--shm-size", limits.scratch);
+    words.limits(engine, &policy.limits);
+    words.pair("--shm-size", policy.limits.scratch);
     let private: &[&str] = if policy.workspace.is_none() { &[super::PRIVATE_WORKSPACE] } else { &[] };
     for place in ["/tmp", HOME].iter().chain(private) {
         // An engine may give a folder the mode it has in the image; with Docker the owner can be said too.
@@ -75,45 +55,11 @@ pub(super) fn run(
             Engine::Docker => format!(",uid={},gid={}", owner.0, owner.1),
             Engine::Podman => String::new(),
         };
-        let size = limits.scratch;
+        let size = policy.limits.scratch;
         words.pair("--tmpfs", format!("{place}:rw,exec,nosuid,nodev,size={size},mode=1777{owned}"));
     }
 
-    let mut shown: Vec<(PathBuf, bool)> = Vec::new();
-    for (paths, writable) in [(&policy.read, false), (&policy.write, true)] {
-        for path in paths {
-            shown.push((super::super::shared::exists(path)?, writable));
-        }
-    }
-    shown.extend(policy.workspace.iter().map(|folder| (folder.clone(), !policy.read_only)));
-    shown.sort_by_key(|(path, _)| path.components().count());
-    for (path, writable) in &shown {
-        words.bind(path, path, *writable)?;
-    }
-    for guard in guards {
-        words.bind(&guard.path, &guard.path, guard.pin)?;
-    }
-    let folders: Vec<&Path> = shown.iter().map(|(path, _)| path.as_path()).collect();
-    let mounts = Mounts::read().map_err(|error| unavailable("mounts cannot be listed").with_source(error))?;
-    refuse_the_kernel(&folders, &mounts)?;
-    let sockets = sockets::of_the_host(&folders, &policy.mask, &mounts).map_err(unavailable)?;
-    for path in policy.mask.iter().chain(&sockets) {
-        let path = workspace.join(path);
-        // What the image itself has is no secret of this machine.
-        if !shown.iter().any(|(folder, _)| path.starts_with(folder)) {
-            continue;
-        }
-        match std::fs::symlink_metadata(&path) {
-            Ok(about) if about.is_dir() => {
-                words.pair("--tmpfs", format!("{}:ro,size=4096,mode=0555", plain(&path)?))
-            }
-            Ok(about) if about.is_symlink() => {
-                return Err(unavailable(format!("`{}` is a link and cannot be masked", path.display())));
-            }
-            Ok(_) => words.bind(Path::new("/dev/null"), &path, false)?,
-            Err(_) => {}
-        }
-    }
+    words.folders(policy, workspace, guards)?;
     words.all(["--entrypoint", "/bin/sh", image, "-c"]);
     words.0.push(format!("{SWEEP}\n{INIT}"));
     Ok(words.0)
@@ -149,6 +95,72 @@ impl Words {
         let readonly = if writable { "" } else { ",readonly" };
         let (source, target) = (plain(source)?, plain(target)?);
         self.pair("--mount", format!("type=bind,source={source},target={target}{readonly}"));
+        Ok(())
+    }
+
+    fn limits(&mut self, engine: Engine, limits: &Limits) {
+        for (name, limit) in [
+            ("--memory", limits.memory),
+            ("--memory-swap", limits.memory),
+            ("--pids-limit", limits.processes),
+        ] {
+            if let Some(limit) = limit {
+                self.pair(name, limit);
+            }
+        }
+        for (name, limit) in
+            [("cpu", limits.cpu_seconds), ("fsize", limits.file_size), ("nofile", limits.open_files)]
+        {
+            if let Some(limit) = limit {
+                self.pair("--ulimit", format!("{name}={limit}:{limit}"));
+            }
+        }
+        self.all(["--ulimit", "core=0:0"]);
+        if engine == Engine::Podman {
+            // Its own default is more than many a machine lets it ask for.
+            let most = sys::process::hard_limit(libc::RLIMIT_NPROC).unwrap_or(4096).min(32_768);
+            self.pair("--ulimit", format!("nproc={most}:{most}"));
+        }
+    }
+
+    /// What of the host is shown, and what of that is not.
+    fn folders(&mut self, policy: &Policy, workspace: &Path, guards: &[Guard]) -> Result<(), ToolError> {
+        let mut shown: Vec<(PathBuf, bool)> = Vec::new();
+        for (paths, writable) in [(&policy.read, false), (&policy.write, true)] {
+            for path in paths {
+                shown.push((super::super::shared::exists(path)?, writable));
+            }
+        }
+        shown.extend(policy.workspace.iter().map(|folder| (folder.clone(), !policy.read_only)));
+        shown.sort_by_key(|(path, _)| path.components().count());
+        for (path, writable) in &shown {
+            self.bind(path, path, *writable)?;
+        }
+        for guard in guards {
+            self.bind(&guard.path, &guard.path, guard.pin)?;
+        }
+        let folders: Vec<&Path> = shown.iter().map(|(path, _)| path.as_path()).collect();
+        let mounts =
+            Mounts::read().map_err(|error| unavailable("mounts cannot be listed").with_source(error))?;
+        refuse_the_kernel(&folders, &mounts)?;
+        let sockets = sockets::of_the_host(&folders, &policy.mask, &mounts).map_err(unavailable)?;
+        for path in policy.mask.iter().chain(&sockets) {
+            let path = workspace.join(path);
+            // What the image itself has is no secret of this machine.
+            if !shown.iter().any(|(folder, _)| path.starts_with(folder)) {
+                continue;
+            }
+            match std::fs::symlink_metadata(&path) {
+                Ok(about) if about.is_dir() => {
+                    self.pair("--tmpfs", format!("{}:ro,size=4096,mode=0555", plain(&path)?))
+                }
+                Ok(about) if about.is_symlink() => {
+                    return Err(unavailable(format!("`{}` is a link and cannot be masked", path.display())));
+                }
+                Ok(_) => self.bind(Path::new("/dev/null"), &path, false)?,
+                Err(_) => {}
+            }
+        }
         Ok(())
     }
 }
