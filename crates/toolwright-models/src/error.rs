@@ -32,11 +32,13 @@ pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> Model
         _ => ModelErrorKind::Request,
     };
     let said = String::from_utf8_lossy(body.get(..body.len().min(64 * 1024)).unwrap_or_default());
-    let said = match serde_json::from_slice::<Value>(body).ok().as_ref().and_then(message_in) {
+    let body = serde_json::from_slice::<Value>(body).ok();
+    let code = body.as_ref().and_then(code_in).unwrap_or_default();
+    let said = match body.as_ref().and_then(message_in) {
         Some(message) => message,
         None => said.into_owned(),
     };
-    let kind = if kind == ModelErrorKind::Request { or_overflow(kind, &said) } else { kind };
+    let kind = or_overflow(kind, &format!("{code} {said}"));
     let said = shown(&said, secrets);
     let text = if said.is_empty() {
         format!("the server answered {status}")
@@ -65,25 +67,73 @@ pub(crate) fn from_event(error: &Value) -> ModelError {
 
 /// The kind, unless the words say that the conversation is too long.
 pub(crate) fn or_overflow(kind: ModelErrorKind, said: &str) -> ModelErrorKind {
-    let vague = matches!(kind, ModelErrorKind::Request | ModelErrorKind::Unavailable);
-    if vague && is_overflow(said) { ModelErrorKind::ContextLength } else { kind }
+    let said = said.to_ascii_lowercase();
+    let overflow = match kind {
+        ModelErrorKind::Request | ModelErrorKind::Unavailable => {
+            OVERFLOW.iter().any(|words| words.split(" .. ").all(|part| said.contains(part)))
+        }
+        // Too much for any minute: waiting does not help.
+        ModelErrorKind::RateLimit => said.contains("request too large for"),
+        _ => false,
+    };
+    if overflow { ModelErrorKind::ContextLength } else { kind }
 }
 
-/// How vendors say that a conversation is too long: there is no common code for it.
-fn is_overflow(said: &str) -> bool {
-    let said = said.to_ascii_lowercase();
-    [
-        "context_length_exceeded",
-        "maximum context length",
-        "context window",
-        "prompt is too long",
-        "input is too long",
-        "exceeds the available context size",
-        "input token count",
-        "too many tokens in",
-    ]
-    .iter()
-    .any(|words| said.contains(words))
+/// How vendors say that a conversation is too long: there is no common code for it. ` .. ` stands for anything.
+const OVERFLOW: &[&str] = &[
+    // OpenAI, and most who speak its formats.
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "context_window",
+    "request too large for",
+    // Anthropic.
+    "prompt is too long",
+    "exceed context limit",
+    "prompt: length",
+    "request_too_large",
+    // Bedrock.
+    "input is too long",
+    "too many input tokens",
+    "expected maxlength:",
+    "prompt tokens .. exceed model maximum",
+    // Gemini.
+    "input token count",
+    "exceeds the maximum number of tokens",
+    "payload size exceeds the limit",
+    // Mistral, xAI, Groq.
+    "too many tokens in",
+    "input too large",
+    "input_too_large",
+    "maximum prompt length",
+    "reduce the length",
+    // vLLM, SGLang, llama.cpp, Ollama, LM Studio.
+    "longer than the maximum model length",
+    "longer than the model's context length",
+    "max_tokens must be at least 1",
+    "exceeds the available context size",
+    "exceed_context_size_error",
+    "exceeded max context length",
+    "exceeds the context length",
+    "when context the overflows",
+    // Together and others that serve many models.
+    "tokens + `max_new_tokens` must be",
+    "maximum context limit",
+    "input tokens exceed the configured limit",
+    "maximum input length .. token",
+    "too many tokens: ",
+    "current length is .. while limit is",
+    "exceeded model token limit",
+    "prompt exceeds max length",
+    "tokens_limit_reached",
+    "contextwindowexceeded",
+];
+
+/// The code in an error body. Some vendors say only there what is wrong.
+fn code_in(body: &Value) -> Option<String> {
+    let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
+    let inner = body.get("error").filter(|inner| inner.is_object()).unwrap_or(body);
+    inner.get("code").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// What the name of one of Amazon's exceptions means.
@@ -164,6 +214,149 @@ mod tests {
             ("", "the server answered 400"),
         ] {
             assert_eq!(from_status(400, body.as_bytes(), &[]).to_string(), wanted);
+        }
+    }
+
+    /// What vendors were seen to answer.
+    #[test]
+    fn a_conversation_that_is_too_long_is_known_in_every_vendors_words() {
+        let inner = |message: &str, code: &str| serde_json::json!({"error": {"message": message, "type": "invalid_request_error", "code": code}});
+        let message = |message: &str| inner(message, "");
+        let plain = |message: &str| serde_json::json!({"message": message});
+        for (who, status, body) in [
+            (
+                "openai",
+                400,
+                inner("Your input exceeds the context window of this model.", "context_length_exceeded"),
+            ),
+            (
+                "openai",
+                429,
+                inner(
+                    "Request too large for gpt-4.1 in organization org-x on tokens per min (TPM): Limit 30000, Requested 70000. \
+                 The input or output tokens must be reduced in order to run successfully.",
+                    "rate_limit_exceeded",
+                ),
+            ),
+            ("anthropic", 400, message("prompt is too long: 210000 tokens > 200000 maximum")),
+            (
+                "anthropic",
+                400,
+                message(
+                    "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000, decrease input length or `max_tokens` and try again",
+                ),
+            ),
+            (
+                "anthropic",
+                413,
+                serde_json::json!({"type": "error", "error":
+                {"type": "request_too_large", "message": "Request exceeds the maximum size"}}),
+            ),
+            (
+                "google",
+                400,
+                serde_json::json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
+                "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."}}),
+            ),
+            ("bedrock", 400, plain("Input is too long for requested model.")),
+            (
+                "bedrock",
+                400,
+                plain("Too many input tokens. Max input tokens: 8192, request input token count: 9000"),
+            ),
+            ("bedrock", 400, plain("prompt tokens (9000) exceed model maximum (8192)")),
+            (
+                "groq",
+                400,
+                inner("Please reduce the length of the messages or completion.", "context_length_exceeded"),
+            ),
+            ("groq", 400, inner("It does not fit.", "context_length_exceeded")),
+            (
+                "groq",
+                413,
+                inner(
+                    "Request too large for model `llama` on tokens per minute (TPM): Limit 6000, Requested 9000",
+                    "rate_limit_exceeded",
+                ),
+            ),
+            (
+                "xai",
+                400,
+                serde_json::json!({"code": "Client specified an invalid argument", "error":
+                "This model's maximum prompt length is 131072 but the request contains 537812 tokens."}),
+            ),
+            (
+                "mistral",
+                400,
+                plain(
+                    "Prompt contains 70000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+                ),
+            ),
+            (
+                "deepseek",
+                400,
+                message(
+                    "This model's maximum context length is 131072 tokens. However, you requested 150000 tokens",
+                ),
+            ),
+            (
+                "openrouter",
+                400,
+                message(
+                    "This endpoint's maximum context length is 32768 tokens. However, you requested about 40000 tokens",
+                ),
+            ),
+            (
+                "together",
+                422,
+                message(
+                    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens",
+                ),
+            ),
+            (
+                "vllm",
+                400,
+                serde_json::json!({"object": "error", "code": 400, "message":
+                "The decoder prompt (length 9000) is longer than the maximum model length of 4096."}),
+            ),
+            (
+                "llama.cpp",
+                400,
+                serde_json::json!({"error": {"code": 400, "type": "exceed_context_size_error", "message":
+                "the request exceeds the available context size, try increasing it", "n_ctx": 512}}),
+            ),
+            ("llama.cpp", 500, message("the request exceeds the available context size, try increasing it")),
+            (
+                "ollama",
+                400,
+                serde_json::json!({"error": "prompt too long; exceeded max context length by 12 tokens"}),
+            ),
+            ("a proxy", 400, message("litellm.ContextWindowExceededError: it is too much")),
+        ] {
+            let error = from_status(status, body.to_string().as_bytes(), &[]);
+            assert_eq!(error.kind(), ModelErrorKind::ContextLength, "{who}: {error}");
+        }
+        for (status, said, kind) in [
+            (
+                400,
+                "max_tokens: 9000 > 8192, which is the maximum allowed number of output tokens",
+                ModelErrorKind::Request,
+            ),
+            (
+                400,
+                "Invalid 'input[2].id': string too long. Expected a string with maximum length 64",
+                ModelErrorKind::Request,
+            ),
+            (
+                429,
+                "Rate limit reached for tokens per min (TPM): Limit 30000, Used 29000",
+                ModelErrorKind::RateLimit,
+            ),
+            (429, "Too many tokens, please wait before trying again.", ModelErrorKind::RateLimit),
+            (500, "internal error", ModelErrorKind::Unavailable),
+        ] {
+            let error = from_status(status, message(said).to_string().as_bytes(), &[]);
+            assert_eq!(error.kind(), kind, "{error}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
-use toolwright_core::{ModelError, Secret};
+use toolwright_core::{ModelError, ModelErrorKind, Secret};
 use toolwright_net::{Dial, Proxies, Reach};
 
 use crate::aws::Signer;
@@ -169,7 +169,9 @@ impl Http {
         let body = answer.head().await;
         let failed = error::from_status(status.as_u16(), &body, &self.secrets);
         let after = verdict.after.or_else(|| asked_in(&body));
-        Err(match (verdict.retry, after) {
+        // The same conversation is too long the next time too.
+        let retry = verdict.retry && failed.kind() != ModelErrorKind::ContextLength;
+        Err(match (retry, after) {
             (true, after) => Failure::Passing(failed, after),
             (false, Some(after)) if after >= 1.0 => Failure::Final(with_wait(&failed, after)),
             (false, _) => Failure::Final(failed),

@@ -85,6 +85,14 @@ impl Arguments {
         *self = Arguments::Text(if object { text } else { format!("{{{text}") });
     }
 
+    /// Whether these are surely all arguments of a call.
+    fn is_whole(&self) -> bool {
+        match self {
+            Arguments::Value(value) => value.is_object(),
+            Arguments::Text(text) => serde_json::from_str::<Map<String, Value>>(text).is_ok(),
+        }
+    }
+
     /// An object as it is, and text when it is an object in JSON. Other text stays text, because the runtime reads it
     /// leniently and never completes what was cut off.
     fn into_value(self) -> Value {
@@ -198,6 +206,15 @@ impl Assembly {
 
     pub(super) fn native_name(&self, wire: &str) -> String {
         self.names.to_native(wire)
+    }
+
+    /// Whether there are calls, and each of them is whole.
+    pub(super) fn has_whole_calls(&self) -> bool {
+        let mut calls = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Call { name, arguments, .. } => Some(!name.is_empty() && arguments.is_whole()),
+            _ => None,
+        });
+        calls.next().is_some_and(|first| first) && calls.all(|whole| whole)
     }
 
     pub(super) fn finish(self) -> ModelReply {

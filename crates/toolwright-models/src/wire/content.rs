@@ -109,8 +109,14 @@ pub fn rule(wire: Wire, kind: Kind) -> Rule {
 
         (Wire::Gemini, Kind::Text) => (Native, "`response.output`"),
         (Wire::Gemini, Kind::Json) => (Native, "`response.output`"),
-        (Wire::Gemini, Kind::Image) => (Native, "`parts` of the `functionResponse`"),
-        (Wire::Gemini, Kind::Document) => (Native, "`parts` of the `functionResponse`"),
+        (Wire::Gemini, Kind::Image) => (
+            Native,
+            "`parts` of the `functionResponse`, for Gemini 3 and later: JPEG, PNG, WebP; for other models, and other types, it follows",
+        ),
+        (Wire::Gemini, Kind::Document) => (
+            Native,
+            "`parts` of the `functionResponse`, for Gemini 3 and later: PDF and plain text; for other models, and other types, it follows",
+        ),
         (Wire::Gemini, Kind::Audio | Kind::Video) => (Follow, "`inlineData` or `fileData` part"),
         (Wire::Gemini, Kind::Error) => (Native, "`response.error`"),
         (Wire::Gemini, Kind::Metadata) => (Native, "`response.metadata`"),
@@ -159,19 +165,23 @@ pub(super) enum Inside<'a> {
 /// What a model reads of a result that holds nothing. Told nothing at all, small models make the call again.
 pub(super) const NOTHING: &str = "(done, no output)";
 
-/// Sorts the content of a result. `takes` says whether the API can carry a piece of media at all.
-pub(super) fn sort<'a>(wire: Wire, result: &'a ToolResult, takes: impl Fn(&Content) -> bool) -> Sorted<'a> {
+/// Sorts the content of a result. `takes` says whether the API can carry a piece of media at a place: what the result
+/// cannot hold may still follow it.
+pub(super) fn sort<'a>(
+    wire: Wire,
+    result: &'a ToolResult,
+    takes: impl Fn(&Content, Place) -> bool,
+) -> Sorted<'a> {
     let mut sorted = Sorted::default();
     for content in &result.content {
         let Some(kind) = kind(content) else { continue };
-        let fits = || takes(content);
         match (place(wire, kind, result), content) {
             (Place::Native, Content::Json { value }) => sorted.inside.push(Inside::Json(value)),
             (_, Content::Text { .. } | Content::Json { .. } | Content::ResourceLink { .. }) => {
                 sorted.inside.extend(in_words(content).map(Inside::Text));
             }
-            (Place::Native, _) if fits() => sorted.inside.push(Inside::Media(content)),
-            (Place::Follow, _) if fits() => {
+            (Place::Native, _) if takes(content, Place::Native) => sorted.inside.push(Inside::Media(content)),
+            (Place::Native | Place::Follow, _) if takes(content, Place::Follow) => {
                 let note = format!("[{}: included below]", label(content));
                 sorted.inside.push(Inside::Text(note.into()));
                 sorted.follow.push(content);

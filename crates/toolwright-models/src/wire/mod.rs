@@ -13,6 +13,7 @@ mod gemini;
 pub(crate) mod names;
 mod openai_chat;
 mod openai_responses;
+mod stop;
 mod tools;
 mod turns;
 

@@ -203,8 +203,13 @@ impl Alternating {
                 if said.is_empty() {
                     said.push(json!({"text": "(nothing was said)"}));
                 }
-                self.messages.push(json!({"role": role, (self.field): said}));
+                self.start(role, said);
             }
         }
+    }
+
+    /// Starts a message of its own, also when the last one has the same role.
+    pub(super) fn start(&mut self, role: &str, said: Vec<Value>) {
+        self.messages.push(json!({"role": role, (self.field): said}));
     }
 }

@@ -50,10 +50,7 @@ fn parts(name: &str, body: &Value) -> (Value, Value) {
         ),
         "openai-chat" => (body["messages"][2].clone(), body["messages"][3].clone()),
         "openai" => (body["input"][2].clone(), body["input"][3].clone()),
-        _ => (
-            body["contents"][2]["parts"][0].clone(),
-            body["contents"][2]["parts"].as_array().unwrap().iter().skip(1).cloned().collect(),
-        ),
+        _ => (body["contents"][2].clone(), body["contents"][3].clone()),
     }
 }
 
@@ -100,6 +97,45 @@ fn every_kind_goes_where_the_table_says() {
                 }
             }
         }
+    }
+}
+
+/// Gemini before 3 refuses a request whose results hold media, and so may a model whose name says nothing.
+#[test]
+fn media_follows_the_results_for_a_model_that_takes_none_inside() {
+    let encoded = |model: &str, content: Content| {
+        let call = ToolCall::new("c", "f", json!({}));
+        let conversation = Conversation::of([
+            Message::user("x"),
+            Message::Assistant(AssistantMessage::calls([call])),
+            Message::Tool(ToolResult { content: vec![content], ..result(Kind::Text) }),
+            Message::user("and?"),
+        ]);
+        let google = vendor("google");
+        let target = toolwright_models::wire::Target { vendor: google, model };
+        let body = google.wire.encode(target, &conversation.request(), Delivery::Whole).unwrap();
+        body["contents"].as_array().unwrap()[2..].to_vec()
+    };
+    let png = || Content::image("image/png", b"mark");
+    let pdf = || Content::document("application/pdf", "d.pdf", b"mark");
+    for (model, content, inside) in [
+        ("gemini-2.5-pro", png(), false),
+        ("models/gemini-2.0-flash", pdf(), false),
+        ("gemini-flash-latest", png(), false),
+        ("my-proxy-model", png(), false),
+        ("gemini-3-pro-preview", png(), true),
+        ("models/gemini-3.1-flash", pdf(), true),
+        ("gemini-3-pro-preview", Content::image("image/heic", b"mark"), false),
+        ("gemini-3-pro-preview", Content::document("text/csv", "d.csv", b"mark"), false),
+    ] {
+        let sent = encoded(model, content);
+        assert_eq!(sent.len(), 2, "{model}: what is said after results is a message of its own");
+        let response = &sent[0]["parts"][0]["functionResponse"];
+        assert_eq!(response.get("parts").is_some(), inside, "{model}: {response}");
+        assert_eq!(response.to_string().contains("included below"), !inside, "{model}: {response}");
+        let follows: Vec<&Value> = sent[1]["parts"].as_array().unwrap().iter().collect();
+        assert_eq!(follows.len(), if inside { 1 } else { 3 }, "{model}: {follows:?}");
+        assert_eq!(follows.iter().any(|part| part["inlineData"]["data"] == MARK), !inside, "{model}");
     }
 }
 

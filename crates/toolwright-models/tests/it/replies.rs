@@ -118,15 +118,62 @@ fn why_a_reply_ended_is_known() {
         ("anthropic", anthropic("max_tokens"), StopReason::MaxTokens),
         ("anthropic", anthropic("refusal"), StopReason::Refusal),
         ("google", google("MALFORMED_FUNCTION_CALL"), StopReason::MalformedCall),
+        ("google", google("UNEXPECTED_TOOL_CALL"), StopReason::MalformedCall),
+        ("google", google("TOO_MANY_TOOL_CALLS"), StopReason::MalformedCall),
         ("google", google("SAFETY"), StopReason::Refusal),
         ("google", json!({"promptFeedback": {"blockReason": "SAFETY"}}), StopReason::Refusal),
         ("bedrock", bedrock("malformed_tool_use"), StopReason::MalformedCall),
         ("bedrock", bedrock("guardrail_intervened"), StopReason::Refusal),
         ("openai-chat", chat("length"), StopReason::MaxTokens),
         ("openai-chat", chat("content_filter"), StopReason::Refusal),
+        ("openai-chat", chat("SAFETY"), StopReason::Refusal),
+        ("openai-chat", chat("eos_token"), StopReason::EndTurn),
+        ("openai-chat", chat("max_tokens"), StopReason::MaxTokens),
+        ("openai-chat", chat("abort"), StopReason::Other),
+        ("openai-chat", chat("whatever"), StopReason::Other),
     ] {
         assert_eq!(whole(name, &body).unwrap().stop, stop, "{name}: {body}");
     }
+}
+
+/// Servers that speak another's format have words of their own for the end of an answer.
+#[test]
+fn calls_are_made_under_every_word_for_an_answer_that_is_whole() {
+    let calls = |arguments: &str, stop: &str| {
+        let call = json!({"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}});
+        let other = json!({"id": "2", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+        json!({"choices": [{"message": {"content": null, "tool_calls": [call, other]}, "finish_reason": stop}]})
+    };
+    for word in ["stop", "STOP", "eos", "eos_token", "tool_call", "function_call", "COMPLETE", "halted"] {
+        assert_eq!(whole("openai-chat", &calls("{}", word)).unwrap().stop, StopReason::ToolCalls, "{word}");
+    }
+    for (arguments, word, stop) in [
+        ("{\"a\": 1", "halted", StopReason::Other),
+        ("", "halted", StopReason::Other),
+        ("{}", "abort", StopReason::Other),
+        ("{}", "insufficient_system_resource", StopReason::Other),
+        ("{}", "content_filter", StopReason::Refusal),
+        ("{}", "SAFETY", StopReason::Refusal),
+        ("{}", "sensitive", StopReason::Refusal),
+        ("{}", "MAX_TOKENS", StopReason::MaxTokens),
+    ] {
+        let reply = whole("openai-chat", &calls(arguments, word)).unwrap();
+        assert_eq!(reply.stop, stop, "{word}, {arguments:?}");
+    }
+}
+
+/// What stands in place of a call goes back to the model, and is not its answer.
+#[test]
+fn a_call_that_gemini_could_not_read_goes_back_as_it_was_written() {
+    let wrote = "Malformed function call: print(default_api.f(x=))";
+    let body = json!({"candidates": [{"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": wrote}]});
+    let reply = whole("google", &body).unwrap();
+    assert_eq!((reply.stop, reply.message.text().as_str()), (StopReason::MalformedCall, ""));
+    let said = [Message::user("x"), Message::Assistant(reply.message), Message::user("again")];
+    let conversation = Conversation::of(said);
+    let body =
+        vendor("google").wire.encode(target("google"), &conversation.request(), Delivery::Whole).unwrap();
+    assert_eq!(body["contents"][1], json!({"role": "model", "parts": [{"text": wrote}]}));
 }
 
 /// The model goes on where it was interrupted when it gets its own words back, and nothing else.

@@ -35,8 +35,12 @@ pub(crate) fn vendor(name: &str) -> &'static Vendor {
 }
 
 pub(crate) fn target(name: &str) -> Target<'static> {
-    // On Bedrock it depends on the model what may be sent; this one takes everything.
-    let model = if name == "bedrock" { "amazon.nova-2-omni-v1:0" } else { "m" };
+    // On Bedrock and with Gemini it depends on the model what may be sent; these take everything.
+    let model = match name {
+        "bedrock" => "amazon.nova-2-omni-v1:0",
+        "google" => "gemini-3-pro-preview",
+        _ => "m",
+    };
     Target { vendor: vendor(name), model }
 }
 

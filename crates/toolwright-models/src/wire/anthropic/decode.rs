@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
 use super::super::assemble::{Arguments, Assembly, Piece, Places, kept};
+use super::super::stop::stop;
 use super::super::{Decode, broken, never_started, object, tokens, word};
 use crate::error;
 
@@ -137,7 +138,7 @@ impl Decoder {
 
     fn message_delta(&mut self, data: &Value) {
         if let Some(reason) = word(data, "/delta/stop_reason") {
-            self.assembly.stop = Some(stop(reason));
+            self.assembly.stop = Some(stop(reason).unwrap_or(StopReason::Other));
             self.complete = true;
         }
         self.contained(data.pointer("/delta/container"));
@@ -257,20 +258,6 @@ fn set(opaque: &mut Map<String, Value>, key: &str, value: Value) {
 fn tell<'a>(text: &'a str, delta: fn(&'a str) -> ModelDelta<'a>, sink: DeltaSink<'_>) {
     if !text.is_empty() {
         sink(delta(text));
-    }
-}
-
-fn stop(reason: &str) -> StopReason {
-    match reason {
-        // Servers that stand for others let the words of other formats through.
-        "end_turn" | "stop" => StopReason::EndTurn,
-        "tool_use" | "tool_calls" => StopReason::ToolCalls,
-        "max_tokens" | "length" => StopReason::MaxTokens,
-        "stop_sequence" => StopReason::StopSequence,
-        "refusal" => StopReason::Refusal,
-        "pause_turn" | "compaction" => StopReason::Paused,
-        "model_context_window_exceeded" => StopReason::ContextLength,
-        _ => StopReason::Other,
     }
 }
 

@@ -183,7 +183,7 @@ fn tool_result(
     names: &Names,
     follow: &mut Vec<Value>,
 ) -> Map<String, Value> {
-    let sorted = content::sort(Wire::AnthropicMessages, result, |block| native(block, vendor).is_some());
+    let sorted = content::sort(Wire::AnthropicMessages, result, |block, _| native(block, vendor).is_some());
     let mut blocks: Vec<Value> = sorted
         .inside
         .into_iter()

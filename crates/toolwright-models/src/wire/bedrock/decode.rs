@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
 use super::super::assemble::{Arguments, Assembly, Piece, Places};
+use super::super::stop::stop;
 use super::super::{Decode, broken, never_started, tokens};
 use crate::error;
 
@@ -118,7 +119,9 @@ impl Decoder {
     }
 
     fn stopped(&mut self, reason: Option<&Value>) {
-        self.assembly.stop = Some(stop(reason.and_then(Value::as_str).unwrap_or_default()));
+        // Nothing said is no reason not known.
+        let reason = reason.and_then(Value::as_str).filter(|reason| !reason.is_empty());
+        self.assembly.stop = reason.map(|reason| stop(reason).unwrap_or(StopReason::Other));
         self.complete = true;
     }
 
@@ -193,19 +196,5 @@ impl Decode for Decoder {
             }
         }
         Ok(self.assembly.finish())
-    }
-}
-
-fn stop(reason: &str) -> StopReason {
-    match reason {
-        // Nothing said is no reason not known.
-        "end_turn" | "" => StopReason::EndTurn,
-        "tool_use" => StopReason::ToolCalls,
-        "max_tokens" => StopReason::MaxTokens,
-        "stop_sequence" => StopReason::StopSequence,
-        "guardrail_intervened" | "content_filtered" => StopReason::Refusal,
-        "model_context_window_exceeded" => StopReason::ContextLength,
-        "malformed_tool_use" => StopReason::MalformedCall,
-        _ => StopReason::Other,
     }
 }

@@ -209,7 +209,7 @@ fn document_name(media: &Media) -> String {
 }
 
 fn tool_result(result: &ToolResult, target: Target<'_>, names: &Names, follow: &mut Vec<Value>) -> Value {
-    let sorted = content::sort(Wire::BedrockConverse, result, |block| native(block, target).is_some());
+    let sorted = content::sort(Wire::BedrockConverse, result, |block, _| native(block, target).is_some());
     let text = |words: &str| (!words.trim().is_empty()).then(|| json!({"text": words}));
     let mut blocks: Vec<Value> = sorted
         .inside

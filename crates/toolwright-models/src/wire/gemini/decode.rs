@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
 use super::super::assemble::{Arguments, Assembly, Piece};
+use super::super::stop::stop;
 use super::super::{Decode, broken, tokens, word};
 use crate::error;
 
@@ -97,7 +98,14 @@ impl Decode for Decoder {
             self.part(part, sink)?;
         }
         if let Some(reason) = word(candidate, "/finishReason") {
-            self.assembly.stop = Some(stop(reason));
+            let stop = stop(reason).unwrap_or(StopReason::Other);
+            if let (StopReason::MalformedCall, Some(wrote)) = (stop, word(candidate, "/finishMessage")) {
+                // What stands there in place of a call. It is no answer, but the model has to see it to mend it.
+                sink(ModelDelta::Reasoning(wrote));
+                let opaque = Map::from_iter([("attempt".to_owned(), true.into())]);
+                self.assembly.add(Piece::Own { text: wrote.to_owned(), opaque })?;
+            }
+            self.assembly.stop = Some(stop);
             self.complete = true;
         }
         Ok(())
@@ -115,16 +123,5 @@ impl Decode for Decoder {
 
     fn finish(self: Box<Self>) -> Result<ModelReply, ModelError> {
         if self.complete { Ok(self.assembly.finish()) } else { Err(broken()) }
-    }
-}
-
-fn stop(reason: &str) -> StopReason {
-    match reason {
-        "STOP" => StopReason::EndTurn,
-        "MAX_TOKENS" => StopReason::MaxTokens,
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY"
-        | "LANGUAGE" => StopReason::Refusal,
-        "MALFORMED_FUNCTION_CALL" => StopReason::MalformedCall,
-        _ => StopReason::Other,
     }
 }

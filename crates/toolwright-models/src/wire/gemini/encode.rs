@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{Content, MediaSource, ModelError, ModelRequest, ToolChoice, ToolResult};
 
-use super::super::content::{self, Inside};
+use super::super::content::{self, Inside, Place};
 use super::super::names::Names;
 use super::super::turns::{Alternating, Piece, Turn, pieces, turns};
 use super::super::{Target, Wire, arguments, object, tools};
@@ -28,7 +28,7 @@ pub(crate) fn encode(
         match turn {
             Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
             Turn::User(blocks) => {
-                contents.add("user", blocks.iter().filter_map(|block| part(block, vendor)).collect());
+                told(&mut contents, blocks.iter().filter_map(|block| part(block, vendor)).collect());
             }
             Turn::Assistant(message) => {
                 let mut parts = model_parts(pieces(&message, vendor.name), vendor, &names);
@@ -39,10 +39,11 @@ pub(crate) fn encode(
             }
             Turn::Results(results) => {
                 let mut follow = Vec::new();
-                let parts = results.iter().map(|result| response(result, vendor, &names, &mut follow));
-                let mut parts: Vec<Value> = parts.collect();
-                parts.append(&mut follow);
-                contents.add("user", parts);
+                let parts = results.iter().map(|result| response(result, target, &names, &mut follow));
+                contents.add("user", parts.collect());
+                if !follow.is_empty() {
+                    told(&mut contents, follow);
+                }
             }
         }
     }
@@ -79,14 +80,36 @@ pub(crate) fn encode(
     Ok(body)
 }
 
+/// Adds what the user says. In one message with results, the API would take it for the model's own words.
+fn told(contents: &mut Alternating, parts: Vec<Value>) {
+    let results =
+        contents.messages.last().is_some_and(|last| last.pointer("/parts/0/functionResponse").is_some());
+    match results && !parts.is_empty() {
+        true => contents.start("user", parts),
+        false => contents.add("user", parts),
+    }
+}
+
 /// Whether a model refuses calls without a signature: Gemini 3 and later do, and so does what is the latest.
 fn wants_signatures(model: &str) -> bool {
-    let Some((_, version)) = model.rsplit_once("gemini-") else { return false };
+    let latest = || model.contains("gemini-") && model.ends_with("-latest");
+    generation(model).map_or_else(latest, |number| number >= 3)
+}
+
+/// Whether a model takes this media inside of a result. Gemini 3 and later do, for some types; the others refuse the
+/// whole request, and so may a model whose name says nothing.
+fn takes_inside(model: &str, block: &Content) -> bool {
+    let known = ["image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"];
+    let media = content::media(block);
+    generation(model).is_some_and(|number| number >= 3)
+        && media.is_some_and(|media| known.contains(&&*media.mime_type))
+}
+
+/// Which Gemini a model is.
+fn generation(model: &str) -> Option<u32> {
+    let (_, version) = model.rsplit_once("gemini-")?;
     let number: String = version.chars().take_while(char::is_ascii_digit).collect();
-    match number.parse::<u32>() {
-        Ok(number) => number >= 3,
-        Err(_) => version.ends_with("-latest"),
-    }
+    number.parse().ok()
 }
 
 /// Signs the first call of a turn, unless it is signed.
@@ -116,6 +139,8 @@ fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Va
                         Some(last) => drop(last.insert("thoughtSignature".to_owned(), signature.clone())),
                         None => parts.push(json!({"text": "", "thoughtSignature": signature})),
                     }
+                } else if opaque.contains_key("attempt") {
+                    parts.push(json!({"text": text}));
                 } else if let Some(Value::Object(own)) = opaque.get("part") {
                     let mut own = own.clone();
                     if own.contains_key("thought") {
@@ -138,8 +163,11 @@ fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Va
     parts
 }
 
-fn response(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Value>) -> Value {
-    let sorted = content::sort(Wire::Gemini, result, |block| media_part(block, vendor).is_some());
+fn response(result: &ToolResult, target: Target<'_>, names: &Names, follow: &mut Vec<Value>) -> Value {
+    let vendor = target.vendor;
+    let sorted = content::sort(Wire::Gemini, result, |block, place| {
+        media_part(block, vendor).is_some() && (place != Place::Native || takes_inside(target.model, block))
+    });
     let mut response = Map::new();
     let spoken: Vec<_> = sorted.inside.iter().filter(|part| !matches!(part, Inside::Media(_))).collect();
     let output = match spoken.as_slice() {

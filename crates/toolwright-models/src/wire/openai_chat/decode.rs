@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
 use super::super::assemble::{Arguments, Assembly, Piece, kept};
+use super::super::stop::stop;
 use super::super::{Decode, broken, merge, tokens, word};
 use crate::error;
 
@@ -17,6 +18,8 @@ pub(crate) struct Decoder {
     /// Reasoning so far, under the names of its fields.
     reasoning: Map<String, Value>,
     refused: bool,
+    /// It ended with a word that nobody knows.
+    unknown: bool,
     complete: bool,
     over: bool,
 }
@@ -28,6 +31,7 @@ impl Decoder {
             calls: Vec::new(),
             reasoning: Map::new(),
             refused: false,
+            unknown: false,
             complete: false,
             over: false,
         }
@@ -47,9 +51,12 @@ impl Decoder {
             }
             match word(choice, "/finish_reason") {
                 None => {}
-                Some("error") => return Err(error::from_event(choice.get("error").unwrap_or(choice))),
+                Some("error" | "network_error") => {
+                    return Err(error::from_event(choice.get("error").unwrap_or(choice)));
+                }
                 Some(reason) => {
-                    self.assembly.stop = Some(stop(reason));
+                    self.unknown = stop(reason).is_none();
+                    self.assembly.stop = Some(stop(reason).unwrap_or(StopReason::Other));
                     self.complete = true;
                 }
             }
@@ -253,6 +260,10 @@ impl Decode for Decoder {
         if !self.complete {
             return Err(broken());
         }
+        // Servers invent words for the end of an answer. Calls that are whole were meant to be made.
+        if self.unknown && self.assembly.has_whole_calls() {
+            self.assembly.stop = Some(StopReason::ToolCalls);
+        }
         if self.refused {
             self.assembly.stop = Some(StopReason::Refusal);
         }
@@ -284,16 +295,5 @@ fn append(fields: &mut Map<String, Value>, key: &str, more: &str) {
     match fields.get_mut(key) {
         Some(Value::String(text)) => text.push_str(more),
         _ => drop(fields.insert(key.to_owned(), more.into())),
-    }
-}
-
-fn stop(reason: &str) -> StopReason {
-    match reason {
-        "stop" | "eos" | "end_turn" => StopReason::EndTurn,
-        "tool_calls" | "function_call" | "tool_use" => StopReason::ToolCalls,
-        "length" => StopReason::MaxTokens,
-        "model_length" => StopReason::ContextLength,
-        "content_filter" => StopReason::Refusal,
-        _ => StopReason::Other,
     }
 }

@@ -149,7 +149,7 @@ fn tool(result: &ToolResult, vendor: &Vendor, names: &Names, follow: &mut Vec<Va
     if beside && vendor.quirks.results == Results::Text {
         return explained(result, vendor, names, follow);
     }
-    let sorted = content::sort(Wire::OpenAiChat, result, |block| media_part(block, vendor).is_some());
+    let sorted = content::sort(Wire::OpenAiChat, result, |block, _| media_part(block, vendor).is_some());
     let words = sorted.inside.into_iter().map(|part| match part {
         Inside::Text(text) => text.into_owned(),
         Inside::Json(value) => value.to_string(),

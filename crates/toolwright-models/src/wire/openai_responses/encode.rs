@@ -144,7 +144,7 @@ fn native(block: &Content, vendor: &Vendor) -> Option<Value> {
 }
 
 fn output(result: &ToolResult, vendor: &Vendor) -> Value {
-    let sorted = content::sort(Wire::OpenAiResponses, result, |block| native(block, vendor).is_some());
+    let sorted = content::sort(Wire::OpenAiResponses, result, |block, _| native(block, vendor).is_some());
     let has_media = sorted.inside.iter().any(|part| matches!(part, Inside::Media(_)));
     let words = |part: &Inside<'_>| match part {
         Inside::Text(text) => text.to_string(),
