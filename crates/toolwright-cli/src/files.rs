@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 use toolwright::data::DataTools;
 use toolwright::file::{self, Importer};
@@ -32,13 +32,19 @@ pub fn default() -> Option<PathBuf> {
     there.then(|| found(path))
 }
 
-/// True once the file that is used was found, and not named.
-static FOUND: AtomicBool = AtomicBool::new(false);
+/// The file that is used, once it was found and not named.
+static FOUND: OnceLock<PathBuf> = OnceLock::new();
 
-/// Notes that a file was not named by the person: a stranger may have put it there, so its servers wait for the person's word.
+/// Notes that a file was not named by the person: a stranger may have put it there, so what it opens waits for the person's
+/// word.
 pub fn found(path: PathBuf) -> PathBuf {
-    FOUND.store(true, Ordering::Relaxed);
+    FOUND.get_or_init(|| path.clone());
     path
+}
+
+/// The file that was found and not named, when one is used.
+pub fn only_found() -> Option<&'static Path> {
+    FOUND.get().map(PathBuf::as_path)
 }
 
 /// The default file, when there is one here that says something about a sandbox or limits: that holds for built-in tools too.
@@ -58,6 +64,7 @@ pub fn around() -> anyhow::Result<Option<Loaded>> {
     let says = ["sandbox", "limits"].iter().any(|section| loaded.section(section).is_some());
     if says {
         eprintln!("using the sandbox and the limits of {DEFAULT}, which is here");
+        found(path.to_path_buf());
     }
     Ok(says.then_some(loaded))
 }
@@ -204,12 +211,9 @@ pub fn wrong(error: ToolError) -> Usage {
 
 /// Finds what the file at `path` imports: other systems' names, tools that look things up, MCP servers as they were approved.
 fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
-    let importer = match FOUND.load(Ordering::Relaxed) {
-        false => Importer::new(),
-        true => {
-            let file = path.to_path_buf();
-            Importer::new().allow(move |name, server| trust::allowed(&file, name, server))
-        }
+    let importer = match only_found() {
+        None => Importer::new(),
+        Some(file) => Importer::new().allow(move |name, server| trust::server(file, name, server)),
     };
     importer
         .data(data)

@@ -13,7 +13,7 @@ use toolwright::{ConnectError, Model, ModelConfig, ScriptedModel, ToolError, off
 
 use crate::prompt::printable;
 use crate::report::Usage;
-use crate::{demo, files};
+use crate::{demo, files, trust};
 
 /// What is used of each vendor when only its key is there.
 const USUAL: &[(&str, &str)] = &[
@@ -228,6 +228,7 @@ pub fn listens(address: &str) -> Option<TcpStream> {
 /// The model of a name: one of the file's, or `vendor/model`.
 pub fn open(name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     if let Some(config) = named.get(name) {
+        trust::model(name, config).map_err(files::wrong)?;
         return connect(config);
     }
     if name == "demo" {
@@ -246,7 +247,8 @@ pub fn open(name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     Err(error.hint(hint).into())
 }
 
-fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
+/// The model as it is configured. Nobody is asked anything yet.
+pub fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
     let name = config.full_name();
     match name.split_once('/') {
         Some(("scripted", "demo")) => Ok(Box::new(demo::model())),

@@ -8,6 +8,7 @@ use toolwright::{ExecRequest, RunBuilder, Sandbox, ToolError};
 
 use crate::args::SandboxArgs;
 use crate::report::Usage;
+use crate::trust;
 
 /// What the command line asks for, with what the file says.
 pub fn of(args: &SandboxArgs, loaded: Option<&Loaded>) -> anyhow::Result<SandboxArgs> {
@@ -42,6 +43,7 @@ impl Opened {
 /// must be had; a tool that works in another is refused when that cannot.
 pub async fn open(args: &SandboxArgs) -> anyhow::Result<Opened> {
     check_named(args)?;
+    trust::sandboxes(&args.section, &args.named).map_err(refused)?;
     let default = args.all().open().await.map_err(refused)?;
     Ok(Opened { default, named: open_named(args).await? })
 }
@@ -68,6 +70,7 @@ pub async fn lend(
 pub async fn try_open(args: &SandboxArgs) -> anyhow::Result<Opened> {
     check(args)?;
     check_named(args)?;
+    trust::sandboxes(&args.section, &args.named).map_err(refused)?;
     let all = args.all();
     let default = all.open_bare().await.unwrap_or_else(|error| {
         eprintln!("no sandbox: {error:#}");

@@ -1,72 +1,156 @@
-//! Whether the MCP servers of a file may be started that nobody named.
+//! Whether a file that nobody named may do what a stranger should not: start MCP servers, open the sandbox, send keys elsewhere.
 //!
-//! A `toolwright.yaml` that happens to lie in a folder may be a stranger's, and a server is any command at all. So the person
-//! sees the exact command and is asked, once for each command and folder. Whoever names the file has said that they trust it.
+//! A `toolwright.yaml` that happens to lie in a folder may be a stranger's. So the person sees exactly what it wants and is
+//! asked, once for each wish and folder. Whoever names the file has said that they trust it.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use toolwright::file::{SandboxKind, SandboxSection};
 use toolwright::lang::Server;
+use toolwright::sandbox::{Layer, Network};
 use toolwright::text::visible;
-use toolwright::{ErrorKind, ToolError, is_secret_name};
+use toolwright::{ErrorKind, ModelConfig, ToolError, is_secret_name};
 
 use crate::prompt::{self, Terminal};
 use crate::saved::{self, Readers};
-use crate::{commands, keyboard, runs};
+use crate::{commands, files, keyboard, runs};
 
 /// What was allowed, in the user's data folder.
-const KEPT: &str = "allowed-servers.json";
+const KEPT: &str = "allowed.json";
 
 /// An error unless the person allows the server, now or earlier.
-pub fn allowed(file: &Path, name: &str, server: &Server) -> Result<(), ToolError> {
-    let refused = |why: String| ToolError::of(ErrorKind::Approval, why);
-    let folder = std::env::current_dir().map_err(|error| refused(error.to_string()))?;
-    let (folder, file) = (folder.display().to_string(), file.display().to_string());
-    let key = key(&folder, server);
-    let mut kept = kept();
-    if kept.contains_key(&key) {
-        return Ok(());
-    }
-    let shown = shown(server);
-    if Terminal::if_there().is_none() {
-        let why = format!("{file} was found and not named, and nobody is here to allow:\n    {shown}");
-        return Err(refused(why).hint(format!("-f {file} says that you trust the file")));
-    }
+pub fn server(file: &Path, name: &str, server: &Server) -> Result<(), ToolError> {
     let verb =
         if matches!(server, Server::Stdio { .. }) { "start this program" } else { "talk to this server" };
-    let question = format!(
-        "\n{}, which was found here, wants to {verb} for its MCP server `{}`:\n\n    {}\n\n",
-        visible(&file),
-        visible(name),
-        shown.replace('\n', "\n    ")
-    );
-    match ask(question) {
-        Some(true) => {
-            kept.insert(key, json!({"folder": folder, "server": shown}));
-            keep(kept);
-            Ok(())
+    let wish = format!("{verb} for its MCP server `{}`", visible(name));
+    Wish { wish, shown: shown(server), whole: whole(server) }.granted(file)
+}
+
+/// The same for what the sandboxes of a found file open.
+pub fn sandboxes(section: &SandboxSection, named: &[(String, SandboxSection)]) -> Result<(), ToolError> {
+    let Some(file) = files::only_found() else { return Ok(()) };
+    let named = named.iter().map(|(name, section)| (format!(" of the sandbox `{}`", visible(name)), section));
+    for (which, section) in std::iter::once((String::new(), section)).chain(named) {
+        let opens = opens(section);
+        if !opens.is_empty() {
+            let wish = format!("open more to the commands{which}");
+            Wish { wish, shown: opens.join("\n"), whole: json!(["sandbox", format!("{section:?}")]) }
+                .granted(file)?;
         }
-        Some(false) => Err(refused("you did not allow it".to_owned())),
-        None => Err(refused("nobody answered whether it may".to_owned())),
+    }
+    Ok(())
+}
+
+/// The same for a model of a found file that is not where its vendor is: it is sent the person's words, and a key.
+pub fn model(name: &str, config: &ModelConfig) -> Result<(), ToolError> {
+    let Some(file) = files::only_found() else { return Ok(()) };
+    let ModelConfig { base_url, key_env, proxy, .. } = config;
+    let elsewhere = [("", base_url), ("through the proxy ", proxy)];
+    let mut lines: Vec<String> = elsewhere
+        .iter()
+        .filter_map(|(how, url)| url.as_ref().map(|url| format!("{how}{}", quoted(url))))
+        .collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    lines.extend(key_env.as_ref().map(|name| format!("with the key in {}", quoted(name))));
+    let wish = format!("send what you say to the model `{}` here", visible(name));
+    Wish { wish, shown: lines.join("\n"), whole: json!(["model", base_url, key_env, proxy]) }.granted(file)
+}
+
+/// What a file wants to do.
+struct Wish {
+    /// What it is, after "wants to".
+    wish: String,
+    /// All of it, for a person.
+    shown: String,
+    /// All that makes it another wish.
+    whole: Value,
+}
+
+impl Wish {
+    fn granted(self, file: &Path) -> Result<(), ToolError> {
+        let refused = |why: String| ToolError::of(ErrorKind::Approval, why);
+        let folder = std::env::current_dir().map_err(|error| refused(error.to_string()))?;
+        let (folder, file) = (folder.display().to_string(), visible(&file.display().to_string()));
+        let Wish { wish, shown, whole } = self;
+        let hash = Sha256::digest(json!([folder, whole]).to_string().as_bytes());
+        let key: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut kept = kept();
+        if kept.contains_key(&key) {
+            return Ok(());
+        }
+        let shown = shown.replace('\n', "\n    ");
+        if Terminal::if_there().is_none() {
+            let why = format!(
+                "{file} was found and not named, and nobody is here to allow that it may {wish}:\n    {shown}"
+            );
+            return Err(refused(why).hint(format!("-f {file} says that you trust the file")));
+        }
+        let question = format!("\n{file}, which was found here, wants to {wish}:\n\n    {shown}\n\n");
+        match ask(question) {
+            Some(true) => {
+                kept.insert(key, json!({"folder": folder, "wish": wish, "what": shown}));
+                keep(kept);
+                Ok(())
+            }
+            Some(false) => Err(refused(format!("you did not allow {file} to {wish}"))),
+            None => Err(refused(format!("nobody answered whether {file} may {wish}"))),
+        }
     }
 }
 
+/// What a section gives to commands that they do not have by themselves. The folder it lies in is theirs anyway.
+fn opens(section: &SandboxSection) -> Vec<String> {
+    let here = std::fs::canonicalize(".").ok();
+    let outside = |path: &&PathBuf| {
+        let real = std::fs::canonicalize(path).ok();
+        !real.zip(here.as_ref()).is_some_and(|(real, here)| real.starts_with(here))
+    };
+    let path = |path: &Path| quoted(&path.to_string_lossy());
+    let mut lines = Vec::new();
+    match section.kind() {
+        SandboxKind::Local => {
+            lines.push("they run on this machine, in no sandbox at all".to_owned());
+            lines.extend(section.setup.as_ref().map(|script| format!("beginning with: {}", quoted(script))));
+            lines.extend(
+                section.files.keys().map(|name| format!("this file is written first: {}", quoted(name))),
+            );
+        }
+        SandboxKind::Engine(name) => lines.push(format!("they run in a container, {}", quoted(&name))),
+        SandboxKind::Process | SandboxKind::None => {}
+    }
+    lines.extend(section.read.iter().filter(outside).map(|at| format!("they may read {}", path(at))));
+    lines.extend(section.write.iter().filter(outside).map(|at| format!("they may write in {}", path(at))));
+    if let Network::Allow(hosts) = &section.network {
+        lines.extend(hosts.iter().map(|host| format!("they may reach {}", quoted(host))));
+    }
+    lines.extend(section.env.pass.iter().map(|name| format!("they see your variable {}", quoted(name))));
+    if section.protect.is_some() {
+        lines.push("they may write files that run programs outside, such as .git/hooks".to_owned());
+    }
+    if let Some(require) = &section.require {
+        let dropped = Layer::DEFAULT_REQUIRED.iter().filter(|layer| !require.contains(layer));
+        lines.extend(dropped.map(|layer| format!("they run also where there is no {layer}")));
+    }
+    lines
+}
+
 /// Everything that makes it another server. Of a value that may be secret only the hash is kept.
-fn key(folder: &str, server: &Server) -> String {
-    let what = match server {
+fn whole(server: &Server) -> Value {
+    match server {
         Server::Stdio { command, args, env, cwd, sandbox, trust } => {
             let env: Vec<_> = env.iter().collect();
-            json!([folder, command, args, env, cwd, sandbox, trust.sampling])
+            json!([command, args, env, cwd, sandbox, trust.sampling])
         }
         Server::Http { url, headers, trust, .. } => {
             let headers: Vec<_> = headers.iter().collect();
-            json!([folder, url, headers, trust.sampling])
+            json!([url, headers, trust.sampling])
         }
-    };
-    let hash = Sha256::digest(what.to_string().as_bytes());
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 /// The server as a person would write it, whole. The values of variables and headers with secret names are left out.

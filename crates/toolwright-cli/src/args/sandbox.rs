@@ -61,11 +61,11 @@ pub struct SandboxCommand {
 pub enum SandboxWhat {
     /// Print what tools would see and which protections would be on.
     Explain {
-        /// Take the `sandbox` section of this file into account.
+        /// Take the `sandbox` section of this file into account; of `toolwright.yaml` when there is one here.
         #[arg(short, long, value_name = "FILE")]
         file: Option<PathBuf>,
         /// Explain this one of the file's `sandboxes`.
-        #[arg(long, value_name = "NAME", requires = "file")]
+        #[arg(long, value_name = "NAME")]
         name: Option<String>,
         #[command(flatten)]
         sandbox: SandboxArgs,

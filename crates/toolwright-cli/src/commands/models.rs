@@ -24,7 +24,7 @@ pub fn run(what: Models, json: bool) -> anyhow::Result<()> {
     let named = models::named(loaded.as_ref())?;
     let mut found = Vec::new();
     for (name, config) in &named {
-        let problem = models::open(name, &named).err().map(|error| format!("{error:#}"));
+        let problem = models::connect(config).err().map(|error| format!("{error:#}"));
         let from = format!("the file: {}", config.full_name());
         found.push(Found { name: name.clone(), from, usable: problem.is_none(), problem });
     }

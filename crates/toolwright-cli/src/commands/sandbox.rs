@@ -12,6 +12,7 @@ use crate::{files, sandboxes};
 
 pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
     let SandboxWhat::Explain { file, name, sandbox } = &what.what;
+    let file = file.clone().or_else(files::default);
     let loaded = file.as_deref().map(files::open_sections).transpose()?;
     let mut asked = sandboxes::of(sandbox, loaded.as_ref())?;
     if let Some(name) = name {

@@ -140,3 +140,84 @@ fn models_are_listed_with_where_they_come_from() {
     let json = show_with(folder.path(), &["models", "--json"], "", &variables);
     assert!(json.contains(r#""default": "openai/gpt-5""#) && json.contains(r#""usable": false"#), "{json}");
 }
+
+/// What a `toolwright.yaml` says that a stranger may have put there, and what a person has to be shown of it.
+const OPENING: &[(&str, &str)] = &[
+    ("sandbox: {kind: local, setup: 'touch ran'}", "in no sandbox at all\n    beginning with: 'touch ran'"),
+    ("sandbox: local", "they run on this machine, in no sandbox at all"),
+    ("sandbox: {read: [/etc]}", "they may read /etc"),
+    ("sandbox: {write: [., ..]}", "they may write in .."),
+    ("sandbox: {network: [a.example]}", "they may reach a.example"),
+    ("sandbox: {env: {pass: [MY_KEY]}}", "they see your variable MY_KEY"),
+    ("sandbox: {write: [.], protect: []}", "they may write files that run programs outside"),
+    ("sandbox: {require: []}", "they run also where there is no seccomp"),
+    ("sandboxes: {b: local}\nsandbox: {write: [.]}", "of the sandbox `b`"),
+];
+
+#[test]
+fn a_file_that_was_only_found_does_not_open_the_sandbox() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("toolwright.yaml");
+    std::fs::write(folder.path().join("replies.yaml"), "- {text: Hi.}\n").unwrap();
+    for (section, told) in OPENING {
+        std::fs::write(&file, format!("{section}\ntools: [{{import_tool: bash}}]\n")).unwrap();
+        let call = ["call", "bash", "command=touch ran"];
+        let ask = ["ask", "hi", "--model", "scripted/replies.yaml", "--no-record"];
+        for args in [&call[..], &ask] {
+            let shown = show_in(folder.path(), args, "");
+            assert!(shown.ends_with("--- exit 2\n") && shown.contains(told), "{section}: {shown}");
+            assert!(shown.contains("-f toolwright.yaml says that you trust the file"), "{shown}");
+            assert!(!folder.path().join("ran").exists(), "{section}: {args:?} ran");
+        }
+    }
+    // What keeps to the folder, or closes more, needs nobody's word.
+    for section in [
+        "sandbox: {write: [.], mask: [secret], network: loopback}",
+        "sandbox: none",
+        "limits: {tool_calls: 3}",
+    ] {
+        std::fs::write(&file, format!("{section}\n")).unwrap();
+        let shown = show_in(folder.path(), &["call", "add", "x=1", "y=2"], "");
+        assert!(shown.ends_with("--- exit 0\n"), "{section}: {shown}");
+    }
+    // Who names the file has said that they trust it.
+    std::fs::write(&file, "sandbox: local\n").unwrap();
+    let shown = show_in(folder.path(), &["call", "bash", "command=touch ran", "-f", "toolwright.yaml"], "");
+    assert!(folder.path().join("ran").exists(), "{shown}");
+}
+
+#[test]
+fn a_person_allows_what_a_found_file_opens_once() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("toolwright.yaml"), "sandbox: local\n").unwrap();
+    let answer = |word: &str| {
+        let args = ["call", "bash", "command=touch ran"];
+        let mut terminal = Terminal::start(folder.path(), &args, 200, 30, &[]);
+        terminal.wait("in no sandbox at all");
+        terminal.wait("Allow it, here and from now on?");
+        terminal.send(&format!("{word}\r"));
+        (terminal.end(), folder.path().join("ran").exists())
+    };
+    assert_eq!(answer("n"), (2, false));
+    assert_eq!(answer("y"), (0, true));
+    let again = show_in(folder.path(), &["call", "bash", "command=echo again"], "");
+    assert!(again.contains("again\n") && again.ends_with("--- exit 0\n"), "{again}");
+}
+
+#[test]
+fn a_model_of_a_found_file_is_not_reached_elsewhere_unasked() {
+    let model = FakeModel::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = format!(
+        "models: {{default: {{model: anthropic/m, base_url: 'http://{}', key_env: MY_KEY}}}}\n",
+        model.address
+    );
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    let variables = [("MY_KEY", "sk-test")];
+    let shown = show_with(folder.path(), &["ask", "hello", "--no-record"], "", &variables);
+    assert!(shown.contains(&model.address) && shown.contains("with the key in MY_KEY"), "{shown}");
+    assert!(shown.ends_with("--- exit 2\n") && model.asked.lock().unwrap().is_empty(), "{shown}");
+    let args = ["ask", "hello", "--no-record", "-f", "toolwright.yaml"];
+    let shown = show_with(folder.path(), &args, "", &variables);
+    assert!(shown.contains(ANSWER) && shown.ends_with("--- exit 0\n"), "{shown}");
+}

@@ -249,7 +249,7 @@ fn a_person_allows_the_servers_of_a_found_file_once() {
     };
     assert_eq!((answer("n"), started.exists()), (2, false));
     assert_eq!((answer("y"), started.exists()), (0, true));
-    let kept = folder.path().join(".local/share/toolwright/allowed-servers.json");
+    let kept = folder.path().join(".local/share/toolwright/allowed.json");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

@@ -30,6 +30,8 @@ pub struct SandboxSection {
     pub network: Network,
     /// Shown empty, beside what always is.
     pub mask: Vec<PathBuf>,
+    /// What cannot be written although it lies in a folder that can; left out, the usual files that run programs.
+    pub protect: Option<Vec<PathBuf>>,
     /// The environment of programs.
     pub env: EnvPolicy,
     /// What programs may use up.
@@ -156,6 +158,9 @@ impl SandboxSection {
         }
         policy.network.clone_from(&self.network);
         policy.mask.extend(self.mask.iter().map(|path| folder.join(path)));
+        if let Some(protect) = &self.protect {
+            policy.protect.clone_from(protect);
+        }
         (policy.env, policy.limits) = (self.env.clone(), self.limits.clone());
         if let Some(require) = &self.require {
             policy.require.clone_from(require);
