@@ -130,6 +130,23 @@ pub fn tell_of_chat(loaded: &Loaded) {
     }
 }
 
+/// An error for a tool that only a section of the file has. A built-in one of the same name is another tool: the file may have put its own in
+/// its place to be asked first.
+pub fn not_of_a_section(loaded: &Loaded, name: &str, built_in: bool) -> Result<(), Usage> {
+    let of_chat = loaded.chat().is_some_and(|chat| chat.tools.get(name).is_some());
+    let of_cli = loaded.cli().is_some_and(|cli| cli.tools().get(name).is_some());
+    let (section, command) = match (of_chat, of_cli) {
+        _ if loaded.tools().get(name).is_some() => return Ok(()),
+        (true, _) => ("chat", "chat"),
+        (false, true) => ("cli", "run"),
+        (false, false) => return Ok(()),
+    };
+    let otherwise = if built_in { "; without the file, the built-in one is called" } else { "" };
+    let error =
+        Usage::new(format!("`{name}` of this file is for `toolwright {command}` alone (`{section}.tools`)"));
+    Err(error.hint(format!("define it under `tools` to call it from here{otherwise}")))
+}
+
 /// What the program lends to the file at `path`: the built-in tools under all their names, and the declared variables.
 pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let folder = std::env::current_dir()?;

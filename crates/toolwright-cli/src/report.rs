@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
+use toolwright::expr;
 use toolwright::lang::{Diagnostic, FAILED_AT, Severity};
 use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, ToolError, nearest, text};
 
@@ -68,6 +69,40 @@ impl std::fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
+/// An expression that does not compile (exit 2), or fails (exit 1).
+#[derive(Debug)]
+pub struct Unevaluated {
+    info: ErrorInfo,
+    kind: expr::ErrorKind,
+    span: Option<expr::Span>,
+    /// As a person reads it, the hint included.
+    shown: String,
+}
+
+impl Unevaluated {
+    /// `source` is the text of the expression, when the error has its place in it.
+    pub fn new(error: &expr::Error, source: Option<&str>) -> Self {
+        let kind = match error.kind() {
+            expr::ErrorKind::Syntax | expr::ErrorKind::Forbidden => ErrorKind::Parsing,
+            expr::ErrorKind::Limit => ErrorKind::Limit,
+            _ => ErrorKind::Unknown,
+        };
+        let message = error.message().to_owned();
+        let shown = source.map_or_else(|| message.clone(), |source| error.render(source));
+        let shown = shown.trim_end().trim_start_matches("error: ").to_owned();
+        let info = ErrorInfo { kind, message, hint: error.hint().map(str::to_owned) };
+        Unevaluated { info, kind: error.kind(), span: source.and(error.span()), shown }
+    }
+}
+
+impl std::fmt::Display for Unevaluated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl std::error::Error for Unevaluated {}
+
 /// Where the last call from outside failed, if that was in a flow.
 #[derive(Clone, Default)]
 pub struct Trail(Arc<Mutex<Steps>>);
@@ -116,6 +151,16 @@ impl std::fmt::Display for Place {
 }
 
 impl std::error::Error for Place {}
+
+/// The input that failed, for programs: a person was told before.
+#[derive(Debug)]
+pub struct OfInput(pub Value);
+
+impl std::fmt::Display for OfInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the input {} failed", self.0)
+    }
+}
 
 /// Prints one line of the answer. A reader that has gone away is an error here, not a panic.
 pub fn line(text: impl std::fmt::Display) -> std::io::Result<()> {
@@ -199,9 +244,17 @@ pub fn print(error: &anyhow::Error, json: bool) {
             if !problems.is_empty() {
                 told.insert("problems".to_owned(), problems.iter().map(problem).collect());
             }
+            if let Some(Unevaluated { kind, span, .. }) = error.downcast_ref() {
+                told.insert("kind".to_owned(), json!(kind.as_str()));
+                let span = span.map(|span| json!({"start": span.start, "end": span.end}));
+                told.insert("span".to_owned(), json!(span));
+            }
             if let Some(Place(place)) = error.chain().find_map(|cause| cause.downcast_ref()) {
                 told.insert(FAILED_AT.to_owned(), json!(place));
             }
+        }
+        if let (Some(OfInput(input)), Some(told)) = (error.downcast_ref(), told.as_object_mut()) {
+            told.insert("input".to_owned(), input.clone());
         }
         eprintln!("{told}");
         return;
@@ -216,13 +269,15 @@ pub fn print(error: &anyhow::Error, json: bool) {
     for cause in error.chain().skip(1) {
         say(format!("  because: {cause}"));
     }
-    if let Some(hint) = info(error).hint {
+    if let Some(hint) = info(error).hint.filter(|_| !error.is::<Unevaluated>()) {
         say(format!("\nhint: {hint}"));
     }
 }
 
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
-    if error.downcast_ref::<Usage>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    let unread = |error: &Unevaluated| error.info.kind == ErrorKind::Parsing;
+    let usage = error.is::<Usage>() || error.downcast_ref().is_some_and(unread);
+    if usage { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// The way out of an error, if there is one.
@@ -259,6 +314,9 @@ fn plain_info(error: &anyhow::Error) -> ErrorInfo {
     }
     if let Some(error) = error.downcast_ref::<ToolError>() {
         return error.info();
+    }
+    if let Some(Unevaluated { info, .. }) = error.downcast_ref() {
+        return info.clone();
     }
     let hint = error.downcast_ref::<Usage>().and_then(|usage| usage.hint.clone());
     let kind = if error.downcast_ref::<Usage>().is_some() { ErrorKind::Parsing } else { ErrorKind::Fatal };

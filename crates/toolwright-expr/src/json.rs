@@ -41,6 +41,26 @@ impl Value {
         let limits = Limits { depth: MAX_DEPTH, ..Limits::default() };
         to_json(self, &mut Fuel::new(&limits))
     }
+
+    /// Reads JSON as `parse_json` of the language does: integers have any size, and numbers beyond the floats are infinite.
+    ///
+    /// # Errors
+    /// When the text is no JSON, which says where, or holds more than the limits allow.
+    pub fn parse_json(text: &str, limits: &Limits) -> Result<Value, Error> {
+        parse(text, &mut Fuel::new(limits))
+    }
+
+    /// The value as JSON text on one line, integers of any size included.
+    ///
+    /// # Errors
+    /// As [`to_json`](Self::to_json), but for the integers; they have up to 4300 digits.
+    pub fn json_text(&self) -> Result<String, Error> {
+        let limits = Limits { depth: MAX_DEPTH, ..Limits::default() };
+        let fuel = &mut Fuel::new(&limits);
+        let mut printer = Printer { out: String::new(), style: Style::Strict, level: 0, fuel };
+        printer.value(self)?;
+        Ok(printer.out)
+    }
 }
 
 /// As [`Value::from_json`], for a document nobody else needs: long texts are taken over rather than copied.
@@ -203,14 +223,26 @@ fn float_text(number: f64) -> String {
 
 /// JSON text as Python's `json.dumps` writes it, non-ASCII kept; what JSON lacks is written as text.
 pub(crate) fn print(value: &Value, pretty: bool, fuel: &mut Fuel<'_>) -> Result<String, Error> {
-    let mut printer = Printer { out: String::new(), indent: pretty.then_some(0), fuel };
+    let style = if pretty { Style::Pretty } else { Style::Python };
+    let mut printer = Printer { out: String::new(), style, level: 0, fuel };
     printer.value(value)?;
     Ok(printer.out)
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// As `json.dumps` writes it.
+    Python,
+    /// The same with each value on a line of its own.
+    Pretty,
+    /// No blanks, and nothing that JSON lacks.
+    Strict,
+}
+
 struct Printer<'p, 'f> {
     out: String,
-    indent: Option<usize>,
+    style: Style,
+    level: usize,
     fuel: &'p mut Fuel<'f>,
 }
 
@@ -231,24 +263,25 @@ impl Printer<'_, '_> {
                 let text = crate::repr::repr(value, self.fuel)?;
                 self.push(&text)
             }
-            Value::Float(number) => self.push(&float_text(*number)),
+            Value::Float(number) if self.style != Style::Strict => self.push(&float_text(*number)),
             Value::Str(text) => self.string(text),
             Value::List(list) => self.array(&list.snapshot()),
             Value::Tuple(items) => self.array(items),
+            Value::Set(set) if self.style == Style::Strict => {
+                self.array(&crate::iter::set_order(&set.snapshot()))
+            }
             Value::Dict(dict) => {
                 let map = dict.snapshot();
                 self.group('{', '}', map.iter(), |printer, (key, value)| {
                     let key = key_text(&key.value, printer.fuel)?;
-                    printer.string(&key)?;
-                    printer.push(": ")?;
+                    printer.name(&key)?;
                     printer.value(value)
                 })
             }
             Value::Object(object) => match object.data() {
                 ObjectData::Struct(fields) => {
                     self.group('{', '}', fields.iter(), |printer, (name, value)| {
-                        printer.string(name)?;
-                        printer.push(": ")?;
+                        printer.name(name)?;
                         printer.value(value)
                     })
                 }
@@ -258,7 +291,12 @@ impl Printer<'_, '_> {
         }
     }
 
+    /// What is none of JSON's kinds.
     fn as_text(&mut self, value: &Value) -> Result<(), Error> {
+        if self.style == Style::Strict {
+            let json = to_json(value, self.fuel)?;
+            return self.push(&json.to_string());
+        }
         let text = crate::repr::text(value, self.fuel)?;
         self.string(&text)
     }
@@ -280,15 +318,15 @@ impl Printer<'_, '_> {
             return Ok(());
         }
         self.fuel.enter()?;
-        self.indent = self.indent.map(|level| level + 1);
+        self.level += 1;
         for (index, item) in items.enumerate() {
             if index > 0 {
-                self.push(if self.indent.is_some() { "," } else { ", " })?;
+                self.push(if self.style == Style::Python { ", " } else { "," })?;
             }
             self.new_line()?;
             print(self, item)?;
         }
-        self.indent = self.indent.map(|level| level - 1);
+        self.level -= 1;
         self.new_line()?;
         self.fuel.leave();
         self.out.push(close);
@@ -296,10 +334,16 @@ impl Printer<'_, '_> {
     }
 
     fn new_line(&mut self) -> Result<(), Error> {
-        match self.indent {
-            Some(level) => self.push(&format!("\n{}", "  ".repeat(level))),
-            None => Ok(()),
+        match self.style {
+            Style::Pretty => self.push(&format!("\n{}", "  ".repeat(self.level))),
+            Style::Python | Style::Strict => Ok(()),
         }
+    }
+
+    /// The name of a field and what parts it from its value.
+    fn name(&mut self, name: &str) -> Result<(), Error> {
+        self.string(name)?;
+        self.push(if self.style == Style::Strict { ":" } else { ": " })
     }
 
     fn string(&mut self, text: &str) -> Result<(), Error> {
@@ -371,7 +415,10 @@ impl<'t> Reader<'t, '_, '_> {
 
     #[cold]
     fn wrong(&self, what: &str) -> Error {
-        Error::value(format!("{what}: char {}", self.at))
+        let before = self.text.get(..self.at).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Error::value(format!("{what}: line {line} column {column} (char {})", before.chars().count()))
     }
 
     fn value(&mut self) -> Result<Value, Error> {
@@ -587,6 +634,17 @@ mod tests {
             serde_json::from_str(r#"{"b": 1, "a": [true, null, 1.5, "é", 18446744073709551615, -3]}"#)
                 .unwrap();
         assert_eq!(Value::from_json(&json).to_json().unwrap(), json);
+    }
+
+    #[test]
+    fn integers_of_any_size_are_read_and_written() {
+        let text = r#"{"b":[123456789012345678901234567890,-3,1.5,true,null],"a":"é\n"}"#;
+        let value = Value::parse_json(text, &Limits::default()).unwrap();
+        assert_eq!(value.json_text().unwrap(), text);
+        let beyond = Value::parse_json("1e400", &Limits::default()).unwrap();
+        assert!(beyond.json_text().is_err());
+        let error = Value::parse_json("{\n  \"a\": ,}", &Limits::default()).unwrap_err();
+        assert_eq!(error.message(), "Expecting value: line 2 column 8 (char 9)");
     }
 
     #[test]

@@ -165,6 +165,13 @@ pub fn is_builtin(name: &str) -> bool {
     crate::builtins::lookup(name).is_some()
 }
 
+/// The names of the language's built-in functions, types and exception classes, in order.
+pub fn builtin_names() -> Vec<&'static str> {
+    let mut names: Vec<_> = crate::builtins::names().collect();
+    names.sort_unstable();
+    names
+}
+
 /// Whether a text can be read as a variable by programs.
 pub fn is_usable_name(name: &str) -> bool {
     let mut chars = name.chars();

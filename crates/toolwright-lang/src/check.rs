@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use toolwright_core::schema::{Schema, Strictness};
 use toolwright_core::{Entry, ToolSpec, nearest};
-use toolwright_expr::{Limits, ScriptCall, Span, Value, is_builtin};
+use toolwright_expr::{Limits, ScriptCall, Span, Value, builtin_names, is_builtin};
 
 use crate::build::FlowInfo;
 use crate::diag::{Diagnostic, Found, Place, Severity};
@@ -17,6 +17,7 @@ use crate::json;
 use crate::kinds::{self, Kind};
 use crate::load::Loaded;
 use crate::slips;
+use crate::step::branch::{Arm, Test};
 use crate::step::call::{Call, Callee, Param};
 use crate::step::script::ScriptStep;
 use crate::step::{Body, Step};
@@ -119,7 +120,7 @@ impl Checker<'_> {
                 branch.otherwise.iter().for_each(|body| self.body(body, known));
             }
             Step::Match(step) => {
-                step.arms.iter().for_each(|arm| self.body(&arm.then, known));
+                step.arms.iter().for_each(|arm| self.arm(arm, known));
                 self.body(&step.default, known);
             }
             Step::Each(each) => {
@@ -140,6 +141,14 @@ impl Checker<'_> {
                 (known.last, known.key) = outer;
             }
         }
+    }
+
+    /// One way of a `match`: what it does sees the groups of its pattern.
+    fn arm(&mut self, arm: &Arm, known: &mut Known) {
+        let groups: Vec<Arc<str>> = groups(arm).filter(|name| !known.names.contains(name)).collect();
+        known.names.extend(groups.iter().cloned());
+        self.body(&arm.then, known);
+        known.names.retain(|name| !groups.contains(name));
     }
 
     /// Names that a script reads and nobody defines: no variable, no tool, no built-in, and not the script itself.
@@ -164,10 +173,13 @@ impl Checker<'_> {
     fn script_call(&mut self, call: &ScriptCall, tool: &Callee, step: &ScriptStep) {
         let Some(entry) = tool.called.get(&tool.name) else { return };
         let spec = entry.tool.spec();
-        let file = self.loaded.problems.sources.text(step.place.file);
-        let place =
-            yaml::within(file, step.place, &step.source, call.span.start as usize, call.span.end as usize);
         let missing = missing(spec, |name| call.named.iter().any(|named| named == name));
+        let names: Vec<&str> = spec.parameter_names().collect();
+        let known = call.named.iter().all(|name| names.contains(&name.as_str()));
+        if known && (missing.is_empty() || call.others) {
+            return;
+        }
+        let place = self.inside((&step.source, step.place), call.span);
         for name in missing.iter().filter(|_| !call.others) {
             let hint = format!("give it by its name: `{}({name}=...)`", call.name);
             self.add(
@@ -177,7 +189,6 @@ impl Checker<'_> {
                 Some(hint),
             );
         }
-        let names: Vec<&str> = spec.parameter_names().collect();
         for name in call.named.iter().filter(|name| !names.contains(&name.as_str())) {
             self.unknown_parameter(name, place, entry, tool);
         }
@@ -207,7 +218,6 @@ impl Checker<'_> {
     /// Reports a name that is not known. `at` is where it stands in the text, which is given with its place; `tools` are
     /// those that can be called there.
     fn name(&mut self, name: &str, at: Span, text: (&str, Place), known: &Known, tools: &[&str]) {
-        let (source, whole) = text;
         if self.is_known(name, known) {
             return;
         }
@@ -215,17 +225,31 @@ impl Checker<'_> {
             "_" => "`_` has no value here: nothing came before".to_owned(),
             _ => format!("nothing defines `{}`", toolwright_core::text::clip(name, 80)),
         };
-        let file = self.loaded.problems.sources.text(whole.file);
-        let place = yaml::within(file, whole, source, at.start as usize, at.end as usize);
+        let place = self.inside(text, at);
+        if !self.found.has_room() {
+            self.add(Severity::Error, place, message, None);
+            return;
+        }
         let hint = slips::of_name(name, known.key).or_else(|| self.near(name, known, tools));
         let is_tool = self.loaded.tools().get(name).is_some();
         let hint = if is_tool { Some(format!("`{name}` is a tool: {CALLED}")) } else { hint };
         self.add(Severity::Error, place, message, hint);
     }
 
+    /// The place of a part of a text.
+    fn inside(&self, (text, place): (&str, Place), at: Span) -> Place {
+        if !self.found.has_room() {
+            return place;
+        }
+        let file = self.loaded.problems.sources.text(place.file);
+        yaml::within(file, place, text, at.start as usize, at.end as usize)
+    }
+
     fn near(&self, name: &str, known: &Known, tools: &[&str]) -> Option<String> {
         let shared = self.loaded.globals.iter().map(|(name, _)| name);
-        let names = known.names.iter().map(|name| &**name).chain(shared).chain(tools.iter().copied());
+        let own = known.names.iter().map(|name| &**name).chain(known.key.then_some("key"));
+        // Of names that are as near, the file's own come first.
+        let names = own.chain(shared).chain(tools.iter().copied()).chain(builtin_names());
         nearest(name, names).map(|near| format!("did you mean `{near}`?"))
     }
 
@@ -364,6 +388,7 @@ fn lenders(flows: &[FlowInfo]) -> HashMap<usize, BTreeSet<Arc<str>>> {
             let mut names: BTreeSet<Arc<str>> = lent.get(&index).cloned().unwrap_or_default();
             names.extend(flow.inputs.iter().map(|input| input.name.clone()));
             names.extend(stored(&flow.body));
+            names.extend(matched(&flow.body));
             names.insert("_".into());
             if flow.body.loops() {
                 names.insert("key".into());
@@ -392,6 +417,29 @@ fn callees<'b>(body: &'b Body, found: &mut Vec<&'b str>) {
         }
         statement.step.bodies().into_iter().for_each(|body| callees(body, found));
     }
+}
+
+/// The names of the groups of a pattern. How many one with a problem has is not known.
+fn groups(arm: &Arm) -> impl Iterator<Item = Arc<str>> {
+    let (names, unknown): (&[Arc<str>], _) = match &arm.test {
+        Test::Equals(_) => (&[], false),
+        Test::Pattern(pattern) => (&pattern.names, false),
+        Test::Broken => (&[], true),
+    };
+    let any = ["_match_groups", "match0", "match1", "match2"].iter().filter(move |_| unknown);
+    names.iter().cloned().chain(any.map(|name| Arc::from(*name)))
+}
+
+/// The names of the groups of all patterns in a body.
+fn matched(body: &Body) -> Vec<Arc<str>> {
+    let mut names = Vec::new();
+    for statement in body.statements() {
+        if let Step::Match(step) = &statement.step {
+            names.extend(step.arms.iter().flat_map(groups));
+        }
+        statement.step.bodies().into_iter().for_each(|body| names.extend(matched(body)));
+    }
+    names
 }
 
 /// All names a body stores.

@@ -84,14 +84,17 @@ impl Cli {
         CliTool { spec, settings, cli: self.clone(), kept: Mutex::default() }
     }
 
-    /// Runs one input through a run that has the [`tool`](Self::tool), and gives the text to print.
-    pub async fn run_input(&self, run: &dyn Dispatch, input: Json) -> Result<String, ToolError> {
+    /// Runs one input through a run that has the [`tool`](Self::tool).
+    pub async fn run_input(&self, run: &dyn Dispatch, input: Json) -> Result<CliResult, ToolError> {
         let call = ToolCall::new("cli", CLI_TOOL, json!({ "input": input }));
         let result = run.dispatch(call).await?;
         match result.error {
             Some(info) => Err(info.into()),
             None => {
-                Ok(result.structured.as_ref().and_then(Json::as_str).map_or_else(String::new, str::to_owned))
+                let mut made = result.structured.unwrap_or_default();
+                let mut take = |key: &str| made.get_mut(key).map(Json::take).unwrap_or_default();
+                let text = take("text").as_str().map_or_else(String::new, str::to_owned);
+                Ok(CliResult { text, value: take("value") })
             }
         }
     }
@@ -117,6 +120,16 @@ impl std::fmt::Debug for Cli {
             .field("output", &self.output)
             .finish_non_exhaustive()
     }
+}
+
+/// What the program made of one input.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CliResult {
+    /// The text to print, as the section's `json_output` says.
+    pub text: String,
+    /// The value itself.
+    pub value: Json,
 }
 
 struct CliTool {
@@ -148,9 +161,10 @@ impl Tool for CliTool {
             let value = flow.body(&self.cli.body, &mut frame, &Locals::default()).await;
             let value = value.map_err(|error| failed(context, error))?;
             *lock() = frame.variables;
-            // The text a person reads travels as the structured value: a record bounds content, not the program.
+            // The text a person reads travels in the structured value: a record bounds content, not the program.
             let text = self.cli.write(&value);
-            Ok(ToolOutput::text(text.clone()).with_structured(Json::String(text)))
+            let made = json!({"text": &text, "value": crate::json::from_value(&value)});
+            Ok(ToolOutput::text(text).with_structured(made))
         })
     }
 }

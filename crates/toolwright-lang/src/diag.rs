@@ -312,6 +312,11 @@ impl Found {
         }
     }
 
+    /// Whether another error would be kept. Where one stands, and what was meant, need not be found out for the others.
+    pub(crate) fn has_room(&self) -> bool {
+        self.errors < MAX_PROBLEMS
+    }
+
     /// Puts what was kept into the order of the files, without what was found twice.
     pub(crate) fn sort(&mut self) {
         self.kept.sort_by_key(|problem| (problem.file.clone(), problem.span.0));

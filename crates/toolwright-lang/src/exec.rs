@@ -73,6 +73,25 @@ impl Frame<'_> {
             None => self.variables.push((name.clone(), value)),
         }
     }
+
+    /// Gives names values for a while; what they hide comes back with `restore`.
+    pub(crate) fn lend(&mut self, names: &[Arc<str>], values: Vec<Value>) -> Vec<Option<Value>> {
+        let hidden = names.iter().map(|name| {
+            self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        });
+        let hidden = hidden.collect();
+        names.iter().zip(values).for_each(|(name, value)| self.set(name, value));
+        hidden
+    }
+
+    pub(crate) fn restore(&mut self, names: &[Arc<str>], hidden: Vec<Option<Value>>) {
+        for (name, value) in names.iter().zip(hidden) {
+            match value {
+                Some(value) => self.set(name, value),
+                None => self.variables.retain(|(known, _)| known != name),
+            }
+        }
+    }
 }
 
 /// The names a statement cannot change: `_`, and `key` inside a loop over a dict.

@@ -230,7 +230,7 @@ const PARALLEL: Key = optional(
     Kind::Flag,
     "Whether calls may run beside others that a model asks for together; a tool made of statements may.",
 );
-const CONFIG: Key = optional("config", Kind::Any, "Settings of the imported tool.");
+const CONFIG: Key = optional("config", Kind::Map, "Settings of the imported tool.");
 
 pub(crate) static IMPORT_TOOL: Shape = strict(
     "import_tool",
@@ -247,6 +247,25 @@ pub(crate) static IMPORT_TOOL: Shape = strict(
         CONFIRMATION,
         HINT,
         HINT_ARGS,
+    ],
+);
+
+pub(crate) static MODEL_TOOL: Shape = strict(
+    "config of a model",
+    "The `config` of `import_tool: build_llm_tool`.",
+    &[
+        optional("model_ref", Kind::Text, "The model: a name of `models`, or `vendor/model`."),
+        optional(
+            "system_message",
+            Kind::Template,
+            "What the model is told first; over `env` and the shared data.",
+        ),
+        optional("tools", Kind::References, "The tools the model may call."),
+        optional(
+            "extract_json",
+            Kind::ExtractJson,
+            "Which fenced JSON of the answer is the result; `true` is `first`.",
+        ),
     ],
 );
 
@@ -367,7 +386,11 @@ pub(crate) static MATCHER: Shape = strict(
     "One way of a `match`.",
     &[
         optional("case", Kind::Text, "The text the value must equal."),
-        optional("pattern", Kind::Text, "The regular expression the whole text must match."),
+        optional(
+            "pattern",
+            Kind::Text,
+            "The regular expression the whole text must match. Its groups are `match0`, `match1`, ... in `then`, and together `_match_groups`.",
+        ),
         required("then", Kind::Body, "What to do."),
     ],
 );
@@ -403,6 +426,7 @@ pub(crate) static ALL: &[&Shape] = &[
     &CHAT,
     &CLI,
     &IMPORT_TOOL,
+    &MODEL_TOOL,
     &IMPORT_TOOLS,
     &CUSTOM,
     &INPUT,

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use serde_json::Value as Json;
+use toolwright_expr::{Limits, Value};
 
 use crate::diag::{Place, Problems, Severity};
 use crate::host::Host;
@@ -16,6 +16,9 @@ const READS: usize = 5;
 
 /// How many files may be included in all.
 const MAX_INCLUDES: usize = 64;
+
+/// How much memory the values of one JSON file may take.
+const MAX_JSON_BYTES: u64 = 48 << 20;
 
 /// Where a file comes from.
 #[derive(Debug, Clone)]
@@ -175,14 +178,14 @@ impl Include for Loader {
                 node.map(|node| node.data)
             }
             Some("json") => {
-                let json: Json = match serde_json::from_str(&text) {
-                    Ok(json) => json,
-                    Err(error) => return fail(problems, &format!("not JSON: {error}")),
+                let limits = Limits { steps: u64::MAX, bytes: MAX_JSON_BYTES, ..Limits::default() };
+                let value = match Value::parse_json(&text, &limits) {
+                    Ok(value) => value,
+                    Err(error) if error.limit().is_some() => return fail(problems, error.message()),
+                    Err(error) => return fail(problems, &format!("not JSON: {}", error.message())),
                 };
-                if toolwright_core::schema::depth(&json) > yaml::MAX_DEPTH {
-                    return fail(problems, "it is nested too deep");
-                }
-                match yaml::from_json(&json, place, budget) {
+                match yaml::from_value(&value, place, budget) {
+                    Some(node) if node.depth() > yaml::MAX_DEPTH => fail(problems, "it is nested too deep"),
                     Some(node) => Some(node.data),
                     None => {
                         let problem = format!("the JSON files have more than {} values", yaml::MAX_DATA);

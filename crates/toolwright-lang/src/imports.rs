@@ -14,6 +14,7 @@ use crate::hint::Hint;
 use crate::host::ServerTools;
 use crate::llm::{ExtractJson, LlmTool};
 use crate::yaml::{Data, Node};
+use crate::{file, shape};
 
 impl Builder<'_> {
     pub(crate) fn import_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
@@ -24,7 +25,7 @@ impl Builder<'_> {
             self.llm_tool(node, outer, into, scope);
             return;
         }
-        let Some(tool) = self.imported(&reference, &config, place) else { return };
+        let Some(tool) = self.imported(&reference, &config, node) else { return };
         self.check_sandbox(node, &tool);
         let (takes, blocks) = (Vec::new(), is_server(&reference));
         let name = text(node, "name");
@@ -106,7 +107,8 @@ impl Builder<'_> {
     }
 
     /// The tool a reference names. `None` when there is none; the problem has been reported.
-    fn imported(&mut self, reference: &str, config: &Json, place: Place) -> Option<Arc<dyn Tool>> {
+    fn imported(&mut self, reference: &str, config: &Json, node: &Node) -> Option<Arc<dyn Tool>> {
+        let place = node.get("import_tool").map_or(node.place, |node| node.place);
         if let Some((source, tool)) = self.halves(reference) {
             if self.host.offline && is_server(source) {
                 self.server_tools(source.trim_start_matches("mcp:"), place);
@@ -142,6 +144,7 @@ impl Builder<'_> {
             return match found {
                 Ok(tool) => Some(tool),
                 Err(error) => {
+                    let place = setting_of(node, error.message()).unwrap_or(place);
                     self.problems.error(place, format!("`{reference}` cannot be imported: {error}"));
                     None
                 }
@@ -365,27 +368,17 @@ impl Builder<'_> {
     fn llm_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
         let config = node.get("config");
         let setting = |key: &str| config.and_then(|config| config.get(key));
-        if let Some(Data::Map(entries)) = config.map(|config| &config.data) {
-            for (key, _) in entries {
-                let known = ["model_ref", "system_message", "tools", "extract_json"];
-                if !known.contains(&key.key_text().as_str()) {
-                    let message = format!("a model tool has no setting `{}`", key.key_text());
-                    self.problems.error_hint(
-                        key.place,
-                        message,
-                        format!("the settings are: {}", known.join(", ")),
-                    );
-                }
-            }
+        if let Some(config @ Node { data: Data::Map(_), .. }) = config {
+            shape::check(self.problems, config, &file::MODEL_TOOL);
         }
         let name = text(node, "name").unwrap_or_else(|| "llm".to_owned());
         let tools = match setting("tools") {
-            Some(list) => {
+            Some(list @ Node { data: Data::List(_), .. }) => {
                 let shared = outer.unwrap_or(into).clone();
                 let scope = format!("the tools of `{name}`");
                 to_toolset(self.references(list, &shared, &scope).values())
             }
-            None => Toolset::new(),
+            _ => Toolset::new(),
         };
         let system_message = setting("system_message").and_then(|node| self.evaluated(node));
         let mut settings = ToolSettings::default();
@@ -428,6 +421,17 @@ impl Builder<'_> {
         };
         self.register(tool, Vec::new(), false, place, into, scope);
     }
+}
+
+/// Where the setting stands that an error names first.
+fn setting_of(node: &Node, message: &str) -> Option<Place> {
+    let config = node.get("config")?;
+    let Data::Map(entries) = &config.data else { return Some(config.place) };
+    let named = entries.iter().filter_map(|(key, _)| {
+        let at = message.find(&format!("`{}`", key.key_text()))?;
+        Some((at, key.place))
+    });
+    named.min_by_key(|(at, _)| *at).map(|(_, place)| place)
 }
 
 /// How many tools of one server that are left out are named.

@@ -63,7 +63,7 @@ mod template;
 mod yaml;
 
 pub use cache::cache_key;
-pub use cli::{CLI_TOOL, Cli, CliOutput, ProcessInput};
+pub use cli::{CLI_TOOL, Cli, CliOutput, CliResult, ProcessInput};
 pub use diag::{Diagnostic, LoadError, Severity};
 pub use dotenv::{find_dotenv, parse_dotenv};
 pub use env::Variable;

@@ -6,13 +6,19 @@ use serde_json::{Map, Value, json};
 
 use crate::file;
 use crate::input::Type;
-use crate::shape::{Key, Kind, Needed, Shape, Unknown};
+use crate::shape::{EXTRACTS, Key, Kind, Needed, Shape, Unknown};
 
 /// The JSON Schema of tool files.
 pub fn file_schema() -> Value {
     let mut definitions = Map::new();
     for shape in file::ALL {
         definitions.insert(name(shape), object(shape));
+    }
+    if let Some(Value::Object(import)) = definitions.get_mut("import_tool") {
+        let model = json!({"properties": {"import_tool": {"pattern": r"(^|llm_tool\.)build_llm_tool$"}}});
+        import.insert("if".to_owned(), model);
+        let config = or_null(reference(&file::MODEL_TOOL));
+        import.insert("then".to_owned(), json!({"properties": {"config": config}}));
     }
     let any_of =
         |shapes: Vec<&Shape>| json!({"oneOf": shapes.into_iter().map(reference).collect::<Vec<_>>()});
@@ -61,10 +67,24 @@ fn object(shape: &Shape) -> Value {
 fn described(key: &Key) -> Value {
     let mut schema = Map::new();
     schema.insert("description".to_owned(), key.about.into());
-    if let Value::Object(kind) = kind(key.kind) {
+    let kind = kind(key.kind);
+    // Null stands for a key that is not there.
+    let kind = if key.needed == Needed::Optional { or_null(kind) } else { kind };
+    if let Value::Object(kind) = kind {
         schema.extend(kind);
     }
     Value::Object(schema)
+}
+
+fn or_null(mut schema: Value) -> Value {
+    let any = schema.as_object().is_some_and(Map::is_empty);
+    match schema.get_mut("type") {
+        Some(Value::Array(kinds)) => kinds.push("null".into()),
+        Some(one) => *one = json!([one.take(), "null"]),
+        None if any => {}
+        None => return json!({"anyOf": [schema, {"type": "null"}]}),
+    }
+    schema
 }
 
 fn kind(kind: Kind) -> Value {
@@ -80,7 +100,7 @@ fn kind(kind: Kind) -> Value {
             json!({"type": "object", "additionalProperties": {"type": "number", "minimum": 0}})
         }
         Kind::Any | Kind::Document => json!({}),
-        Kind::Documents => json!({"type": "object"}),
+        Kind::Map | Kind::Documents => json!({"type": "object"}),
         Kind::Word(words) => json!({"enum": words}),
         Kind::Texts | Kind::Templates => list(text),
         Kind::TextOrTexts => json!({"oneOf": [text, list(json!({"type": "string"}))]}),
@@ -97,6 +117,7 @@ fn kind(kind: Kind) -> Value {
         Kind::Matchers => list(reference(&file::MATCHER)),
         Kind::Hint => json!({"type": ["string", "boolean"]}),
         Kind::JsonOutput => json!({"enum": [true, false, "pretty"]}),
+        Kind::ExtractJson => json!({"anyOf": [{"type": "boolean"}, {"enum": EXTRACTS}]}),
         Kind::Object(shape) => reference(shape),
         Kind::Named(shape) => {
             json!({"type": "object", "additionalProperties": {"oneOf": [reference(shape), {"type": "null"}]}})
@@ -142,6 +163,7 @@ fn holds(kind: Kind) -> String {
         Kind::NumberMap => "map of numbers, 0 or more".to_owned(),
         Kind::Any => "any".to_owned(),
         Kind::Document => "any, with templates".to_owned(),
+        Kind::Map => "map".to_owned(),
         Kind::Documents => "map, with templates".to_owned(),
         Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Kind::Texts => "list of texts".to_owned(),
@@ -156,6 +178,10 @@ fn holds(kind: Kind) -> String {
         Kind::Matchers => "list of matchers".to_owned(),
         Kind::Hint => "template, true or false".to_owned(),
         Kind::JsonOutput => "`false`, `true`, `pretty`".to_owned(),
+        Kind::ExtractJson => {
+            let words: Vec<_> = EXTRACTS.iter().map(|word| format!("`{word}`")).collect();
+            format!("true, false, {}", words.join(", "))
+        }
         Kind::Object(shape) => format!("map: {}", shape.name),
         Kind::Named(shape) => format!("map of names to: {}", shape.name),
         Kind::Servers => "map of names to MCP servers".to_owned(),

@@ -57,6 +57,8 @@ pub(crate) enum Kind {
     NumberMap,
     /// Any value, taken as it is.
     Any,
+    /// A map of any values, taken as they are.
+    Map,
     /// Any value; every text in it is a template.
     Document,
     /// A map of documents.
@@ -81,12 +83,17 @@ pub(crate) enum Kind {
     Hint,
     /// `true`, `false` or `pretty`.
     JsonOutput,
+    /// Which JSON of an answer is meant.
+    ExtractJson,
     Object(&'static Shape),
     /// A map from names to this shape.
     Named(&'static Shape),
     /// A map from names to MCP servers.
     Servers,
 }
+
+/// The words of [`Kind::ExtractJson`].
+pub(crate) const EXTRACTS: [&str; 4] = ["first", "last", "all", "none"];
 
 pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Key {
     Key { name, kind, needed: Needed::Required, about }
@@ -182,7 +189,9 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
             Data::Map(entries) if entries.iter().all(|(_, node)| is_number(node)) => None,
             _ => Some("a map of numbers, 0 or more"),
         },
-        Kind::Documents | Kind::TemplateMap => (!matches!(node.data, Data::Map(_))).then_some("a map"),
+        Kind::Map | Kind::Documents | Kind::TemplateMap => {
+            (!matches!(node.data, Data::Map(_))).then_some("a map")
+        }
         Kind::TextMap => match &node.data {
             Data::Map(entries) => {
                 for (name, value) in entries.iter().filter(|(_, value)| !text(value)) {
@@ -207,6 +216,18 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
         Kind::JsonOutput => match &node.data {
             Data::Text(word) if &**word == "pretty" => None,
             _ => flag(node).is_none().then_some("true, false or `pretty`"),
+        },
+        Kind::ExtractJson => match &node.data {
+            Data::Text(word) => {
+                if !EXTRACTS.contains(&&**word) {
+                    let message = format!("`{word}` is none of the words of `{}`: it means `none`", key.name);
+                    let words: Vec<_> = EXTRACTS.iter().map(|word| format!("`{word}`")).collect();
+                    problems.warn_hint(node.place, message, format!("there are {}", words.join(", ")));
+                }
+                None
+            }
+            Data::Bool(_) => None,
+            _ => Some("true, false, `first`, `last`, `all` or `none`"),
         },
         Kind::Word(words) => {
             let known = node.text().is_some_and(|text| words.contains(&&**text));
@@ -273,7 +294,7 @@ fn written(key: &Key, node: &Node) -> Option<String> {
     let example = match (&key.kind, &node.data) {
         (Kind::Template, _) => "write it in quotes: `\"${...}\"`",
         (Kind::Text, Data::Bool(_) | Data::Int(_) | Data::Float(_)) => "put quotes around it to make it text",
-        (Kind::Documents | Kind::TemplateMap | Kind::TextMap, _) => {
+        (Kind::Map | Kind::Documents | Kind::TemplateMap | Kind::TextMap, _) => {
             "write `name: value` for each, without `-`"
         }
         (Kind::Inputs, _) => "write `- {name: ..., type: ...}` for each parameter",
@@ -313,6 +334,7 @@ fn with_article(name: &str) -> String {
         | "import_tool" | "import_tools" => format!("`{name}`"),
         "file" => "the file".to_owned(),
         "limits" => "`limits`".to_owned(),
+        "config of a model" => "the config of a model".to_owned(),
         _ if name.starts_with(['a', 'e', 'i', 'o', 'u', 'M']) => format!("an {name}"),
         _ => format!("a {name}"),
     }

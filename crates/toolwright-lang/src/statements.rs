@@ -10,7 +10,7 @@ use crate::build::{self, Builder, Visible, text, texts};
 use crate::error::Catch;
 use crate::file;
 use crate::shape::{self, Shape};
-use crate::step::branch::{Arm, If, Match, Test};
+use crate::step::branch::{Arm, If, Match, Pattern, Test};
 use crate::step::call::{Call, Callee};
 use crate::step::each::Each;
 use crate::step::script::ScriptStep;
@@ -182,7 +182,7 @@ impl Builder<'_> {
         let test = (self.problems.errors() == before).then(|| self.test(node)).flatten();
         let then = self.body(node.get("then")?, visible);
         // A matcher with a problem is kept for its body, which is checked and never run.
-        Some(Arm { test: test.unwrap_or_else(|| Test::Equals("".into())), then })
+        Some(Arm { test: test.unwrap_or(Test::Broken), then })
     }
 
     fn test(&mut self, node: &Node) -> Option<Test> {
@@ -201,7 +201,7 @@ impl Builder<'_> {
             return None;
         }
         match RegexBuilder::new(&format!(r"\A(?:{source})\z")).size_limit(MAX_REGEX).build() {
-            Ok(regex) => Some(Test::Pattern(regex)),
+            Ok(regex) => Some(Test::Pattern(Pattern::new(regex))),
             Err(error) => {
                 let problem = error.to_string();
                 let last = problem.lines().last().unwrap_or_default().trim_start_matches("error: ");

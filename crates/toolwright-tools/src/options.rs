@@ -111,8 +111,21 @@ impl Options {
         if config.is_null() {
             return Ok(Options::new());
         }
-        let config =
-            Config::deserialize(config).map_err(|error| ToolError::invalid(format!("`config`: {error}")))?;
+        let Some(settings) = config.as_object() else {
+            return Err(ToolError::invalid("`config` is a map of settings"));
+        };
+        let config = Config::deserialize(config).map_err(|error| {
+            // The one that is wrong fails by itself too; only it can be named.
+            let alone = |key: &String, value: &Value| {
+                Config::deserialize(&Value::Object([(key.clone(), value.clone())].into_iter().collect()))
+            };
+            let wrong = settings.iter().find_map(|(key, value)| Some((key, alone(key, value).err()?)));
+            let message = match wrong {
+                Some((key, error)) if !error.to_string().contains('`') => format!("`{key}`: {error}"),
+                _ => error.to_string(),
+            };
+            ToolError::invalid(format!("`config`: {}", message.replace("expected f64", "expected a number")))
+        })?;
         let time = |name: &str, seconds: Option<f64>| {
             let time = seconds.map(Duration::try_from_secs_f64).transpose();
             time.ok().filter(|time| *time != Some(Duration::ZERO)).ok_or_else(|| {

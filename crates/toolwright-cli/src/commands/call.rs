@@ -34,8 +34,11 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         }
         _ => (built_in, own_name),
     };
-    if tools.get(&name).is_none() {
-        loaded.iter().for_each(files::tell_of_chat);
+    if let Some(loaded) = &loaded {
+        files::not_of_a_section(loaded, &what.tool, known)?;
+        if tools.get(&name).is_none() {
+            files::tell_of_chat(loaded);
+        }
     }
     let what = Call { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;

@@ -1,33 +1,40 @@
 //! `toolwright eval`: one template.
 
-use std::io::Write as _;
-
-use serde_json::{Map, Value as Json};
-use toolwright::expr::{Limits, Template, Value, Variables};
+use toolwright::expr::{Error, Limits, Program, Template, Value, Variables};
 
 use crate::args::Eval;
-use crate::report::Usage;
+use crate::report::{self, Unevaluated, Usage};
 
 pub fn run(what: &Eval, json: bool) -> anyhow::Result<()> {
-    let vars: Map<String, Json> = serde_json::from_str(&what.vars)
-        .map_err(|error| Usage::new(format!("--vars is not a JSON object: {error}")))
-        .map_err(|error| error.hint("for example: --vars '{\"name\": \"ada\"}'"))?;
-    let scope: Variables = vars.iter().map(|(name, value)| (name.clone(), Value::from_json(value))).collect();
-    let refused = |error: toolwright::expr::Error| {
-        let shown = error.render(&what.template);
-        let shown = shown.trim_end().trim_start_matches("error: ");
-        if json { anyhow::anyhow!("{}", error.message()) } else { anyhow::anyhow!("{shown}") }
-    };
-    let template =
-        Template::compile(&what.template).map_err(|error| Usage::new(refused(error).to_string()))?;
-    let value = template.evaluate(&scope, &Limits::default()).map_err(refused)?;
-    let mut out = std::io::stdout().lock();
-    match value.to_json() {
-        Ok(Json::String(text)) if !json => writeln!(out, "{text}")?,
-        Ok(value) => writeln!(out, "{value}")?,
+    let limits = Limits::default();
+    let scope = variables(&what.vars, &limits)?;
+    let refused = |error: Error| Unevaluated::new(&error, Some(&what.template));
+    let template = Template::compile(&what.template).map_err(refused)?;
+    let value = template.evaluate(&scope, &limits).map_err(refused)?;
+    let text = match (&value, value.json_text()) {
+        (Value::Str(text), _) if !json => text.to_string(),
+        (_, Ok(text)) => text,
         // What JSON cannot hold is shown as Python shows it.
-        Err(_) if !json => writeln!(out, "{value}")?,
-        Err(error) => return Err(refused(error)),
+        (_, Err(_)) if !json => python_text(value, &limits)?,
+        (_, Err(error)) => return Err(Unevaluated::new(&error, None).into()),
+    };
+    Ok(report::line(text)?)
+}
+
+/// The variables of `--vars`. Numbers keep all their digits.
+fn variables(json: &str, limits: &Limits) -> Result<Variables, Usage> {
+    const EXAMPLE: &str = "for example: --vars '{\"name\": \"ada\"}'";
+    let refused = |problem: &str| Usage::new(format!("--vars is not a JSON object: {problem}")).hint(EXAMPLE);
+    match Value::parse_json(json, limits) {
+        Ok(Value::Dict(dict)) => {
+            Ok(dict.entries().into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+        }
+        Ok(other) => Err(refused(&format!("it is of the type `{}`", other.type_name()))),
+        Err(error) => Err(refused(error.message())),
     }
-    Ok(())
+}
+
+fn python_text(value: Value, limits: &Limits) -> anyhow::Result<String> {
+    let text = Program::compile("str(x)").and_then(|program| program.evaluate(&[("x", value)], limits));
+    Ok(text.map_err(|error| Unevaluated::new(&error, None))?.to_string())
 }

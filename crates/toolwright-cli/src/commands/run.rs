@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use toolwright::lang::Cli;
+use toolwright::lang::{Cli, CliResult};
 use toolwright::tools::AtHand;
 use toolwright::{CallNote, Event, EventKind, Run};
 
@@ -78,10 +78,10 @@ async fn one_after_another(
             eprintln!("Processing input: {}", printable(&Cli::show_input(&input)));
         }
         match cli.run_input(&*run.dispatch(), input.clone()).await {
-            Ok(text) => {
+            Ok(CliResult { text, value, .. }) => {
                 let mut out = std::io::stdout().lock();
                 if json {
-                    writeln!(out, "{}", serde_json::json!({"input": input, "output": text}))?;
+                    writeln!(out, "{}", serde_json::json!({"input": input, "output": value}))?;
                 } else {
                     writeln!(out, "{text}\n\n")?;
                 }
@@ -90,11 +90,18 @@ async fn one_after_another(
                     report::hint_to_write(&text);
                 }
             }
-            Err(error) if keep_going && !error.is_fatal() => {
+            Err(error) => {
+                let goes_on = keep_going && !error.is_fatal();
+                let mut error = trail.explain(error);
+                if json {
+                    error = error.context(report::OfInput(input));
+                }
+                if !goes_on {
+                    return Err(error);
+                }
                 failed += 1;
-                report::print(&trail.explain(error), json);
+                report::print(&error, json);
             }
-            Err(error) => return Err(trail.explain(error)),
         }
     }
     Ok(failed)

@@ -244,7 +244,10 @@ fn the_config_of_a_standard_tool_is_heard() {
     for (config, wanted) in [
         ("{timeuot: 1}", "unknown field `timeuot`"),
         ("{timeout: -1}", "must be a number of seconds above zero"),
-        ("{timeout: soon}", "expected f64"),
+        (
+            "{timeout: soon}",
+            "`timeout`: invalid type: string \"soon\", expected a number\n  --> tools.yaml:3:14",
+        ),
     ] {
         write(config);
         let shown = show_in(folder.path(), &["check", "tools.yaml"], "");

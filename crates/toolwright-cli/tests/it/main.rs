@@ -215,6 +215,16 @@ fn templates_are_evaluated() {
     insta::assert_snapshot!(show(&["eval", "${nam}", "--vars", "{\"name\": 1}"]));
     insta::assert_snapshot!(show(&["eval", "${1 +}"]));
     insta::assert_snapshot!(show(&["eval", "${'a' * 10 ** 12}"]));
+    let large = "{\"x\": 12345678901234567890123, \"f\": 1e400}";
+    insta::assert_snapshot!(show(&["eval", "${[x, f]}", "--vars", large]));
+    insta::assert_snapshot!(show(&["eval", "--json", "${[x, {10 ** 30: {1, 2}}]}", "--vars", large]));
+    insta::assert_snapshot!(show(&["eval", "--json", "${f}", "--vars", large]));
+    insta::assert_snapshot!(show(&["eval", "--json", "${nam}", "--vars", "{\"name\": 1}"]));
+    insta::assert_snapshot!(show(&["eval", "--json", "${1 // 0}"]));
+    insta::assert_snapshot!(show(&["eval", "--json", "${1 +}"]));
+    insta::assert_snapshot!(show(&["eval", "${10 ** 5000}"]));
+    insta::assert_snapshot!(show(&["eval", "1", "--vars", "{\"a\": ,}"]));
+    insta::assert_snapshot!(show(&["eval", "1", "--vars", "[1]"]));
 }
 
 #[test]

@@ -149,10 +149,36 @@ fn programs_get_json_and_nothing_else() {
     std::fs::write(folder.path().join("cli.yaml"), cli).unwrap();
     let ran = answer(&["run", "cli.yaml", "one"]);
     assert_eq!(ran, serde_json::json!({"input": "one", "output": "got one"}));
+    let cli = "cli: {process_input: one_by_one, json_output: true, do: {eval: '${ {\"n\": int(input)} }'}}\n";
+    std::fs::write(folder.path().join("cli.yaml"), cli).unwrap();
+    let shown = here(&["run", "cli.yaml", "7", "x", "8", "--keep-going"]);
+    let lines: Vec<serde_json::Value> =
+        shown.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let made = |input: &str, n: i64| serde_json::json!({"input": input, "output": {"n": n}});
+    assert_eq!(lines[..2], [made("7", 7), made("8", 8)], "{shown}");
+    assert_eq!(lines[2]["input"], "x", "{shown}");
+    assert!(lines[2]["error"]["message"].as_str().unwrap().contains("int()"), "{shown}");
     for client in ["cursor", "codex"] {
         let told = answer(&["mcp", "install", "--client", client, "made.yaml"]);
         assert_eq!((&told["written"], told["settings"].is_object()), (&false.into(), true), "{told}");
     }
+}
+
+/// A file that has put its own tool in the place of a built-in one is not gone around.
+#[test]
+fn a_tool_of_a_section_is_not_taken_for_the_built_in_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "chat:\n  tools: [{name: add, require_confirmation: true, do: {eval: mine}}]\n\
+                cli: {process_input: one_by_one, tools: [{name: own, do: {eval: 1}}], do: {call: own}}\n";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    let shown = show_in(folder.path(), &["call", "add", "x=1", "y=2", "-f", "t.yaml"], "");
+    assert!(shown.contains("`add` of this file is for `toolwright chat` alone (`chat.tools`)"), "{shown}");
+    assert!(shown.contains("without the file, the built-in one is called"), "{shown}");
+    assert!(!shown.contains("--- stdout") && shown.ends_with("--- exit 2\n"), "{shown}");
+    let shown = show_in(folder.path(), &["call", "own", "-f", "t.yaml"], "");
+    assert!(shown.contains("`own` of this file is for `toolwright run` alone (`cli.tools`)"), "{shown}");
+    let shown = show_in(folder.path(), &["call", "add", "x=1", "y=2"], "");
+    assert!(shown.contains("--- stdout\n3"), "{shown}");
 }
 
 /// A policy in a file of its own is checked with the tools that are here: those of the file, and the built-in ones.

@@ -338,7 +338,7 @@ fn tools_that_only_the_chat_has_are_told_of() {
     let text = "tools: [{name: one, description: One., do: {eval: 1}}]\nchat:\n  tools: [one, {name: two, description: Two., do: {eval: 2}}]\n";
     std::fs::write(folder.path().join("t.yaml"), text).unwrap();
     let told = "1 tool is for `toolwright chat` alone";
-    for args in [&["tools", "t.yaml"][..], &["call", "two", "-f", "t.yaml"], &["check", "t.yaml"]] {
+    for args in [&["tools", "t.yaml"][..], &["call", "three", "-f", "t.yaml"], &["check", "t.yaml"]] {
         let shown = show(folder.path(), args);
         assert!(shown.contains(told), "{shown}");
     }

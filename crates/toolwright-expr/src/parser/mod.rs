@@ -181,10 +181,11 @@ impl<'a> Parser<'a> {
     pub(crate) fn bound_name(&mut self) -> Result<Symbol, Error> {
         let span = self.token.span;
         match self.advance()?.tok {
-            Tok::Name(name) => {
+            Tok::Name(name) if &*name != MATCH_GROUPS => {
                 self.check_name(&name, span)?;
                 Ok(name)
             }
+            Tok::Name(name) => Err(self.forbidden(&format!("\"{name}\" cannot be given a value"), span)),
             other => Err(Error::syntax(format!("expected a name, found {}", describe(&other)), span)),
         }
     }
@@ -204,9 +205,12 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// The one private name that programs may read beside `_`: a flow puts the groups of a pattern there.
+const MATCH_GROUPS: &str = "_match_groups";
+
 /// Whether a program may use a name; whatever could lead out of plain data may not.
 pub(crate) fn is_allowed_name(name: &str) -> bool {
-    let private = name.starts_with('_') && name != "_";
+    let private = name.starts_with('_') && name != "_" && name != MATCH_GROUPS;
     !private && !name.ends_with("__roles__") && name != "breakpoint" && name != "builtins"
 }
 

@@ -1,5 +1,7 @@
 //! `if` and `match`: one way out of several.
 
+use std::sync::Arc;
+
 use regex::Regex;
 use toolwright_core::{BoxFuture, ToolError};
 use toolwright_expr::Value;
@@ -45,29 +47,64 @@ pub(crate) struct Arm {
 /// When an arm is taken.
 pub(crate) enum Test {
     Equals(Box<str>),
-    /// The whole text must match; the pattern is anchored.
-    Pattern(Regex),
+    Pattern(Pattern),
+    /// There is a problem with it. A flow that has one is never run.
+    Broken,
+}
+
+/// A pattern that the whole text must match.
+pub(crate) struct Pattern {
+    /// Anchored at both ends.
+    regex: Regex,
+    /// What its body sees beside the other variables: all groups, and each by its number from 0.
+    pub(crate) names: Box<[Arc<str>]>,
+}
+
+impl Pattern {
+    pub(crate) fn new(regex: Regex) -> Self {
+        let groups = 0..regex.captures_len().saturating_sub(1);
+        let each = groups.map(|group| Arc::from(format!("match{group}")));
+        Pattern { names: std::iter::once("_match_groups".into()).chain(each).collect(), regex }
+    }
+
+    /// The values of `names`, if the text matches. A group that took no part is None.
+    fn groups(&self, text: &str) -> Option<Vec<Value>> {
+        let found = self.regex.captures(text)?;
+        let group =
+            |part: Option<regex::Match<'_>>| part.map_or(Value::None, |part| Value::str(part.as_str()));
+        let each: Vec<Value> = found.iter().skip(1).map(group).collect();
+        Some(std::iter::once(Value::tuple(each.clone())).chain(each).collect())
+    }
+}
+
+/// The arm that fits, and the groups of its pattern.
+struct Taken<'m> {
+    body: &'m Body,
+    names: &'m [Arc<str>],
+    groups: Vec<Value>,
 }
 
 impl Match {
-    /// The body of the arm that fits.
     fn choose(
         &self,
         flow: &Flow<'_>,
         frame: &Frame<'_>,
         locals: &Locals,
-    ) -> Result<Option<&Body>, ToolError> {
+    ) -> Result<Option<Taken<'_>>, ToolError> {
         let value = self.value.evaluate(&flow.view(frame, locals), &flow.limits)?;
         let whole = match &value {
             Value::Str(text) => text.to_string(),
             other => other.to_string(),
         };
         let text = if self.trim { whole.trim() } else { &whole };
-        let fits = |arm: &&Arm| match &arm.test {
-            Test::Equals(wanted) => **wanted == *text,
-            Test::Pattern(pattern) => pattern.is_match(text),
-        };
-        Ok(self.arms.iter().find(fits).map(|arm| &arm.then))
+        Ok(self.arms.iter().find_map(|arm| {
+            let (names, groups): (&[Arc<str>], _) = match &arm.test {
+                Test::Equals(wanted) => (&[], (**wanted == *text).then(Vec::new)?),
+                Test::Pattern(pattern) => (&pattern.names, pattern.groups(text)?),
+                Test::Broken => return None,
+            };
+            Some(Taken { body: &arm.then, names, groups })
+        }))
     }
 
     pub(crate) fn run<'a>(
@@ -77,8 +114,10 @@ impl Match {
         locals: &'a Locals,
     ) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            if let Some(body) = self.choose(flow, frame, locals)? {
+            if let Some(Taken { body, names, groups }) = self.choose(flow, frame, locals)? {
+                let hidden = frame.lend(names, groups);
                 let value = flow.body(body, frame, locals).await?;
+                frame.restore(names, hidden);
                 if !matches!(value, Value::None) {
                     return Ok(value);
                 }
@@ -88,8 +127,10 @@ impl Match {
     }
 
     pub(crate) fn run_pure(&self, flow: &Flow<'_>, frame: &mut Frame<'_>, locals: &Locals) -> Outcome {
-        if let Some(body) = self.choose(flow, frame, locals)? {
+        if let Some(Taken { body, names, groups }) = self.choose(flow, frame, locals)? {
+            let hidden = frame.lend(names, groups);
             let value = flow.pure_body(body, frame, locals)?;
+            frame.restore(names, hidden);
             if !matches!(value, Value::None) {
                 return Ok(value);
             }

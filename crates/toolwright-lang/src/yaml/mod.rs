@@ -11,6 +11,8 @@ mod read;
 
 use std::sync::Arc;
 
+use toolwright_expr::Value;
+
 use crate::diag::Place;
 
 pub use self::data::read_data;
@@ -119,7 +121,7 @@ impl Node {
         }
     }
 
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         match &self.data {
             Data::List(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
             Data::Map(entries) => 1 + entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
@@ -128,30 +130,29 @@ impl Node {
     }
 }
 
-/// A JSON document as a node, for included files. `None` when it is too large or too deep.
-pub(crate) fn from_json(json: &serde_json::Value, place: Place, budget: &mut Budget) -> Option<Node> {
-    use serde_json::Value;
+/// A value that was read from JSON as a node, for included files. `None` when there is too much of it.
+pub(crate) fn from_value(value: &Value, place: Place, budget: &mut Budget) -> Option<Node> {
     budget.data = budget.data.checked_sub(1)?;
-    let data = match json {
-        Value::Null => Data::Null,
+    let data = match value {
         Value::Bool(flag) => Data::Bool(*flag),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(number), _) => Data::Int(number),
-            (None, _) if number.is_u64() => Data::Large(number.to_string()),
-            (None, number) => Data::Float(number.unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => Data::Text(text.as_str().into()),
-        Value::Array(items) => {
-            Data::List(items.iter().map(|item| from_json(item, place, budget)).collect::<Option<_>>()?)
+        Value::Int(number) => Data::Int(*number),
+        Value::Big(_) => Data::Large(value.to_string()),
+        Value::Float(number) => Data::Float(*number),
+        Value::Str(text) => Data::Text(text.as_str().into()),
+        Value::List(items) => {
+            let items = items.snapshot();
+            Data::List(items.iter().map(|item| from_value(item, place, budget)).collect::<Option<_>>()?)
         }
-        Value::Object(map) => {
-            let mut entries = Vec::with_capacity(map.len());
-            for (key, value) in map {
-                let key = Node { data: Data::Text(key.as_str().into()), place };
-                entries.push((key, from_json(value, place, budget)?));
+        Value::Dict(dict) => {
+            let mut entries = Vec::with_capacity(dict.len());
+            for (key, value) in dict.entries() {
+                let key = Node { data: Data::Text(key.as_str().unwrap_or_default().into()), place };
+                entries.push((key, from_value(&value, place, budget)?));
             }
             Data::Map(entries)
         }
+        // Null; nothing else comes of JSON.
+        _ => Data::Null,
     };
     Some(Node { data, place })
 }

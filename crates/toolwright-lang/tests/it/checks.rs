@@ -75,6 +75,71 @@ tools:
 }
 
 #[test]
+fn groups_are_known_where_a_pattern_gives_them() {
+    let text = r"
+tools:
+  - name: t
+    input: [{name: q, type: str}]
+    do:
+      - match: '${q}'
+        matchers:
+          - {pattern: '(a)(b)', then: {eval: '${match0 + match1} ${_match_groups}'}}
+          - {pattern: '(a)', then: {eval: '${match1}'}}
+          - {case: x, then: {eval: '${_match_groups}'}}
+        default: {eval: '${[_match_groups for _match_groups in q]}'}
+";
+    assert_eq!(
+        found(text),
+        [
+            "error 9:46 nothing defines `match1`",
+            "error 10:39 nothing defines `_match_groups`",
+            "error 11:47 \"_match_groups\" cannot be given a value",
+        ]
+    );
+}
+
+#[test]
+fn settings_of_a_model_tool_are_of_their_kinds() {
+    let text = "
+tools:
+  - {import_tool: build_llm_tool, name: a, config: {model_ref: 5, system_message: [x], extract_json: 5}}
+  - {import_tool: build_llm_tool, name: b, config: nonsense}
+  - {import_tool: build_llm_tool, name: c, config: {extract_json: frist, modle_ref: x, tools: add}}
+  - {name: d, config: 5, do: {eval: 1}}
+  - {import_tool: build_llm_tool, name: e, config: {extract_json: true, system_message: null}}
+";
+    assert_eq!(
+        found(text),
+        [
+            "error 3:64 `model_ref` of the config of a model is text, not an integer",
+            "error 3:83 `system_message` of the config of a model is text, not a list",
+            "error 3:102 `extract_json` of the config of a model is true, false, `first`, `last`, `all` or `none`, not an integer",
+            "error 4:52 `config` of `import_tool` is a map, not text",
+            "warning 5:67 `frist` is none of the words of `extract_json`: it means `none`",
+            "error 5:74 the config of a model has no key `modle_ref`",
+            "error 5:95 `tools` of the config of a model is a list, not text",
+            "error 6:23 `config` of a tool is a map, not an integer",
+        ]
+    );
+}
+
+#[test]
+fn hints_know_the_functions_of_the_language() {
+    let text = "
+tools:
+  - name: t
+    input: [{name: q, type: dict}]
+    do:
+      - eval: '${lenn(q)} ${sortd(q)} ${rnage(3)} ${pritn_json(q)}'
+      - {for_each: '${q}', do: {eval: '${kye}'}}
+";
+    let all = load_all(Source::text("t.yaml", text), &host()).check();
+    let hints: Vec<_> = all.iter().map(|problem| problem.hint.as_deref().unwrap()).collect();
+    let meant = ["len", "sorted", "range", "print_json", "key"].map(|name| format!("did you mean `{name}`?"));
+    assert_eq!(hints, meant);
+}
+
+#[test]
 fn kinds_of_names_are_held_against_what_the_callee_takes() {
     let text = "
 shared:
@@ -310,7 +375,7 @@ tools:
     );
     let hints: Vec<_> =
         loaded(text).check().into_iter().map(|problem| problem.hint.unwrap_or_default()).collect();
-    assert_eq!(hints, ["", "did you mean `double`?", "did you mean `count`?"]);
+    assert_eq!(hints, ["did you mean `list`?", "did you mean `double`?", "did you mean `count`?"]);
 }
 
 #[test]

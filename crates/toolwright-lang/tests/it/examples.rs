@@ -57,7 +57,7 @@ async fn run_text(shown: &str, text: &str) {
             let cli = loaded.cli().unwrap();
             let run = Run::builder(loaded.tools().clone().with(cli.tool()).unwrap()).build().unwrap();
             let got = cli.run_input(&*run.dispatch(), json!(asked)).await.unwrap();
-            assert_eq!(got, wanted, "{shown}: {line}");
+            assert_eq!(got.text, wanted, "{shown}: {line}");
             continue;
         }
         let (tool, arguments) = asked.split_once(' ').unwrap();

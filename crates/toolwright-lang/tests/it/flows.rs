@@ -33,6 +33,32 @@ tools:
 }
 
 #[tokio::test]
+async fn the_groups_of_a_pattern_are_variables_of_its_way_alone() {
+    let file = r#"
+tools:
+  - {name: inner, do: {eval: "${_match_groups[0]}!"}}
+  - name: t
+    input: [{name: q, type: str}]
+    do:
+      - {eval: before, store_as: match1}
+      - match: "${q}"
+        matchers:
+          - pattern: "(\\w+)-(\\d+)?"
+            then:
+              - {call: inner, store_as: called}
+              - {eval: "${[match0, match1, _match_groups, called]}"}
+          - {pattern: "none (.*)", then: {eval: null}}
+        default: {eval: "default"}
+        store_as: found
+      - eval: "${[found, match1]}"
+"#;
+    let given = |q: &str| run(file, json!({ "q": q }));
+    assert_eq!(given("ab-12").await.unwrap(), json!([["ab", "12", ["ab", "12"], "ab!"], "before"]));
+    assert_eq!(given("ab-").await.unwrap(), json!([["ab", null, ["ab", null], "ab!"], "before"]));
+    assert_eq!(given("none x").await.unwrap(), json!(["default", "before"]));
+}
+
+#[tokio::test]
 async fn keys_of_dicts_are_of_their_type_for_expressions() {
     let file = "
 tools:

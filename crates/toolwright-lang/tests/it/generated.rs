@@ -45,6 +45,17 @@ fn the_schema_takes_what_we_take() {
         assert_eq!(schema.problems(&value), Vec::<String>::new(), "{}", path.display());
     }
     for text in [
+        "tools: [{name: t, description: null, do: {if: x, then: {eval: 1}, else: null, store_as: null}}]",
+        "tools: [{import_tool: build_llm_tool, config: {model_ref: fast, extract_json: last}}]",
+        "tools: [{import_tool: bash, config: {timeout: 5}}]",
+    ] {
+        assert_eq!(schema.problems(&read(text)), Vec::<String>::new(), "{text}");
+    }
+    for text in [
+        "tools: [{import_tool: build_llm_tool, config: {model_ref: 5}}]",
+        "tools: [{import_tool: llm_workers.tools.llm_tool.build_llm_tool, config: {modle_ref: x}}]",
+        "tools: [{import_tool: bash, config: 5}]",
+        "tools: [{name: null, do: {eval: 1}}]",
         "shered: {}",
         "tools: [{name: t}]",
         "cli: {process_input: each, do: {eval: 1}}",

@@ -43,6 +43,18 @@ impl Drop for Folder {
 }
 
 #[test]
+fn numbers_of_an_included_file_are_pythons() {
+    let main = "shared: {data: {d: !include d.json}}\n";
+    let json = "{\"k\": 12345678901234567890123, \"f\": 1e400}";
+    let folder = Folder::new("numbers", &[("main.yaml", main), ("d.json", json)]);
+    let file = load(folder.0.join("main.yaml"), &host()).unwrap();
+    assert_eq!(file.data()["d"].to_string(), "{'k': 12345678901234567890123, 'f': inf}");
+    let folder = Folder::new("no-json", &[("main.yaml", main), ("d.json", "{\"k\":\n ,}")]);
+    let problem = "1:29 cannot include `d.json`: not JSON: Expecting value: line 2 column 2 (char 7)";
+    assert_eq!(folder.problems(), [problem]);
+}
+
+#[test]
 fn large_data_is_included_and_what_is_too_large_is_told_once() {
     let rows = |count: usize| {
         let rows: Vec<_> = (0..count).map(|n| json!({"id": n, "name": "n", "tags": ["a", "b"]})).collect();

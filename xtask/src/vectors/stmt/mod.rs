@@ -301,7 +301,7 @@ async fn cli(vector: &Json) -> Verdict {
     for input in cli.inputs(inputs(vector)) {
         shown.say(format!("Processing input: {}", Cli::show_input(&input)));
         match cli.run_input(&*run.dispatch(), input).await {
-            Ok(text) => stdout.push_str(&format!("{text}\n\n\n")),
+            Ok(made) => stdout.push_str(&format!("{}\n\n\n", made.text)),
             Err(error) => {
                 failure = Some(error);
                 break;
