@@ -32,6 +32,11 @@ pub trait Sandbox: Send + Sync {
     /// that approves sandboxed tools then does not count tools as sandboxed.
     fn isolates(&self) -> bool;
 
+    /// The protections that are on, by name; the record of a run lists them.
+    fn layers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Runs a command to its end. A non-zero exit is a result, not an error.
     ///
     /// Expected errors: `timeout` and `output_limit` (both with the partial output), `permission`, `file_not_found`.

@@ -142,6 +142,11 @@ fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
     if let Some(folder) = index.labels.get("folder") {
         writeln!(out, "in {}", printable(folder))?;
     }
+    // Its layers, which differ between machines, are in the record.
+    for (name, what) in index.labels.iter().filter(|(name, _)| name.starts_with("sandbox")) {
+        let kind = what.split(':').next().unwrap_or_default();
+        writeln!(out, "{}: {}", printable(name), printable(kind))?;
+    }
     for item in &index.items {
         let whole = match source.whole(item) {
             Ok(whole) => whole,

@@ -27,6 +27,23 @@ fn call(folder: &Path, words: &[&str]) -> String {
 }
 
 #[test]
+fn the_record_says_where_commands_ran_and_behind_what() {
+    let folder = folder();
+    if !works(folder.path()) {
+        return;
+    }
+    for (kind, behind) in [("process", "seccomp"), ("local", "\"local\"")] {
+        call(folder.path(), &["bash", "command=true", "--sandbox", kind, "--transcript", "t.jsonl"]);
+        let shown = show_in(folder.path(), &["runs", "show", "t.jsonl"], "");
+        assert!(shown.contains(&format!("\nsandbox: {kind}\n")), "{shown}");
+        let record = std::fs::read_to_string(folder.path().join("t.jsonl")).unwrap();
+        let began = record.lines().next().unwrap();
+        assert!(began.contains(&format!("\"sandbox\":\"{kind}")) && began.contains(behind), "{began}");
+        std::fs::remove_file(folder.path().join("t.jsonl")).unwrap();
+    }
+}
+
+#[test]
 fn a_command_reads_the_current_folder_and_writes_only_where_it_may() {
     let folder = folder();
     if !works(folder.path()) {

@@ -287,6 +287,14 @@ impl RunBuilder {
             end: Mutex::default(),
             outer: None,
         });
+        // Who looks through runs must see where commands ran, and behind what.
+        let mut labels = self.labels;
+        for (name, sandbox) in &inner.scope.sandboxes {
+            let key = if name == "default" { "sandbox".to_owned() } else { format!("sandbox {name}") };
+            let layers = sandbox.layers().join(", ");
+            let between = if layers.is_empty() { "" } else { ": " };
+            labels.insert(key, format!("{}{between}{layers}", sandbox.kind()));
+        }
         let stamps = inner.current_tools();
         let stamps = stamps.iter().map(|entry| ToolStamp {
             name: entry.tool.spec().name.clone(),
@@ -295,7 +303,7 @@ impl RunBuilder {
         inner.events.emit(EventKind::RunStarted {
             version: FORMAT_VERSION,
             run_id: inner.scope.run_id.clone(),
-            labels: self.labels,
+            labels,
             tools: stamps.collect(),
         })?;
         Ok(Run { inner })

@@ -141,6 +141,10 @@ impl Sandbox for ProcessSandbox {
         true
     }
 
+    fn layers(&self) -> Vec<String> {
+        self.seat.layers.clone()
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         Box::pin(self.seat.exec(command, None))
     }

@@ -374,6 +374,10 @@ impl Sandbox for Inside {
         self.sandbox.isolates()
     }
 
+    fn layers(&self) -> Vec<String> {
+        self.sandbox.layers()
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         self.sandbox.exec(self.here(command))
     }

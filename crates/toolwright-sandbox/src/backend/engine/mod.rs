@@ -372,6 +372,10 @@ impl Sandbox for EngineSandbox {
         true
     }
 
+    fn layers(&self) -> Vec<String> {
+        self.inner.layers.clone()
+    }
+
     fn exec<'a>(&'a self, command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
         Box::pin(self.run(command, None))
     }
