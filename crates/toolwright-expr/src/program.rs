@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::ast::{Argument, Body, Code, SlotKind, Stmt, StmtKind, Target};
+use serde_json::Value as Json;
+
+use crate::ast::{Argument, Body, Code, Kind, SlotKind, Stmt, StmtKind, Target};
 use crate::error::{Error, Span};
 use crate::eval::Eval;
 use crate::fuel::Limits;
@@ -59,22 +61,31 @@ pub struct ScriptCall {
     pub name: String,
     /// The names of the arguments.
     pub named: Vec<String>,
+    /// Those of them that are constants.
+    pub constants: Vec<(String, Json)>,
     /// Whether there are arguments without names, of which only running the script tells which they are.
     pub others: bool,
+    /// Whether one of those stands by itself, so that it is there whatever happens.
+    pub positional: bool,
     /// Where the name stands.
     pub span: Span,
 }
 
 impl ScriptCall {
     pub(crate) fn new(name: &str, arguments: &[Argument], span: Span) -> Self {
-        let mut named = Vec::new();
+        let (mut named, mut constants) = (Vec::new(), Vec::new());
         for argument in arguments {
-            if let Argument::Keyword(name, _) = argument {
-                named.push(name.to_string());
+            let Argument::Keyword(name, value) = argument else { continue };
+            named.push(name.to_string());
+            if let Kind::Const(value) = &value.kind
+                && let Ok(value) = value.to_json()
+            {
+                constants.push((name.to_string(), value));
             }
         }
         let others = named.len() < arguments.len();
-        ScriptCall { name: name.to_owned(), named, others, span }
+        let positional = arguments.iter().any(|argument| matches!(argument, Argument::Positional(_)));
+        ScriptCall { name: name.to_owned(), named, constants, others, positional, span }
     }
 }
 

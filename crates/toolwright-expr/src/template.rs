@@ -52,6 +52,22 @@ impl Template {
     /// # Errors
     /// When code in the template does not compile or is not closed.
     pub fn compile(text: &str) -> Result<Template, Error> {
+        Template::read(text, Err)
+    }
+
+    /// Compiles what compiles, and gives all errors: the code that has one is left out. For whoever looks for mistakes.
+    pub fn compile_all(text: &str) -> (Template, Vec<Error>) {
+        let mut errors = Vec::new();
+        let read = Template::read(text, |error| {
+            errors.push(error);
+            Ok(())
+        });
+        let nothing = Template { kind: Kind::Static(Value::str("")) };
+        (read.unwrap_or(nothing), errors)
+    }
+
+    /// Compiles a template. `wrong` says whether to go on behind code that does not compile.
+    fn read(text: &str, mut wrong: impl FnMut(Error) -> Result<(), Error>) -> Result<Template, Error> {
         let mut parts = Vec::new();
         let mut literal = CompactString::default();
         let mut at = 0;
@@ -64,7 +80,14 @@ impl Template {
                 at = end;
                 continue;
             }
-            let (code, end) = embedded(text, start)?;
+            let (code, end) = match embedded(text, start) {
+                Ok(found) => found,
+                Err(error) => {
+                    wrong(error)?;
+                    at = escaped_end(text, start);
+                    continue;
+                }
+            };
             if parts.is_empty() && literal.is_empty() && end == text.len() {
                 return Ok(Template { kind: Kind::Single(code) });
             }
@@ -119,6 +142,22 @@ impl Template {
         match &self.kind {
             Kind::Static(text) => Some(text),
             Kind::Single(_) | Kind::Mixed(_) => None,
+        }
+    }
+
+    /// Whether the value is true, when it is so whatever the variables hold: `False and x` never is.
+    pub fn truth(&self) -> Option<bool> {
+        match &self.kind {
+            Kind::Static(text) => Some(!matches!(text, Value::Str(text) if text.is_empty())),
+            Kind::Single(Part::Code(code)) => match &code.body {
+                Body::Expr(expr) => truth(expr),
+                _ => None,
+            },
+            Kind::Single(_) => None,
+            Kind::Mixed(parts) => {
+                let text = |part: &Part| matches!(part, Part::Text(text) if !text.is_empty());
+                parts.iter().any(text).then_some(true)
+            }
         }
     }
 
@@ -226,6 +265,23 @@ fn mixed(parts: &[Part], scope: &dyn Scope, limits: &Limits) -> Result<Value, Er
     Ok(Value::str(out))
 }
 
+/// The truth of an expression that needs no variable to be known.
+fn truth(expr: &Expr) -> Option<bool> {
+    match &expr.kind {
+        ExprKind::Const(value) => Some(crate::ops::truth(value)),
+        ExprKind::Not(inner) => truth(inner).map(|known| !known),
+        ExprKind::And(all) => match all.iter().map(truth).collect::<Vec<_>>() {
+            known if known.contains(&Some(false)) => Some(false),
+            known => known.iter().all(|one| *one == Some(true)).then_some(true),
+        },
+        ExprKind::Or(all) => match all.iter().map(truth).collect::<Vec<_>>() {
+            known if known.contains(&Some(true)) => Some(true),
+            known => known.iter().all(|one| *one == Some(false)).then_some(false),
+        },
+        _ => None,
+    }
+}
+
 /// The place of the next `${`.
 fn find_code(text: &str, from: usize) -> Option<usize> {
     let rest = text.as_bytes().get(from..)?;
@@ -321,6 +377,32 @@ mod tests {
         let template = Template::compile("abc ${y}").unwrap();
         let error = template.evaluate(&scope, &Limits::default()).unwrap_err();
         assert_eq!(error.span(), Some(Span::new(6, 7)));
+    }
+
+    #[test]
+    fn all_errors_are_found_and_the_rest_is_kept() {
+        let (template, errors) = Template::compile_all("${1 +} ${zz} ${2 *} ${open");
+        let starts: Vec<_> = errors.iter().filter_map(|error| error.span()).map(|span| span.start).collect();
+        assert_eq!(starts, [5, 18, 26]);
+        assert_eq!(template.references(), ["zz"]);
+        assert!(Template::compile_all("${1} x").1.is_empty());
+    }
+
+    #[test]
+    fn truth_is_known_where_variables_do_not_matter() {
+        for (text, wanted) in [
+            ("${False and x}", Some(false)),
+            ("${x and not 1}", Some(false)),
+            ("${x or True}", Some(true)),
+            ("${x and True}", None),
+            ("${x}", None),
+            ("${not x}", None),
+            ("a${x}", Some(true)),
+            ("${x}${x}", None),
+            ("", Some(false)),
+        ] {
+            assert_eq!(Template::compile(text).unwrap().truth(), wanted, "{text}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::input::{self, Input, Type};
 use crate::shape::{self, Shape};
 use crate::step::call::{Callee, Param};
 use crate::step::{Body, Step};
-use crate::template::{Document, Snippet};
+use crate::template::{self, Document, Snippet};
 use crate::yaml::{self, Data, Node};
 
 /// Tools by name, in the order they were made.
@@ -199,6 +199,8 @@ impl<'b> Builder<'b> {
         let name_place = node.get("name").map_or(node.place, |node| node.place);
         let before = self.problems.errors();
         let inputs: Arc<[Input]> = self.inputs(node).into();
+        // With its parameters known, calls of the tool can be checked, whatever else is wrong with it.
+        let callable = self.problems.errors() == before;
         // The flow's number is known before its local tools are built, so that they can name their parent.
         let index = self.flows.len();
         let placeholder = FlowInfo {
@@ -226,9 +228,10 @@ impl<'b> Builder<'b> {
         if let Some(info) = self.flows.get_mut(index) {
             info.body = body.clone();
         }
-        if self.problems.errors() > before {
+        if !callable {
             return;
         }
+        let broken = self.problems.errors() > before;
         let mut spec = ToolSpec::new(name.as_str(), text(node, "description").unwrap_or_default());
         spec.parameters = input::schema(&inputs);
         let mut settings = ToolSettings::default();
@@ -241,6 +244,9 @@ impl<'b> Builder<'b> {
         let (globals, limits) = (self.globals.clone(), self.limits.clone());
         let tool = FlowTool { spec, settings, inputs, body, globals, limits, hint, quick };
         self.register(Arc::new(tool), takes, false, name_place, into, scope);
+        if let Some(own) = into.get_mut(name.as_str()).filter(|own| own.place == name_place) {
+            own.broken |= broken;
+        }
     }
 
     fn inputs(&mut self, node: &Node) -> Vec<Input> {
@@ -289,7 +295,7 @@ impl<'b> Builder<'b> {
         match snippet.template.evaluate(&*self.globals, &self.limits.expression) {
             Ok(value) => Some(value.to_string()),
             Err(error) => {
-                crate::template::report(self.problems, node, &snippet.source, &error);
+                template::report_names(self.problems, &snippet, &error, &self.globals, &[]);
                 None
             }
         }
@@ -350,7 +356,8 @@ impl<'b> Builder<'b> {
                 // So is what they take.
                 let called = if gives_blocks { tools.clone() } else { exact(tools.clone()) };
                 let takes = takes.into();
-                let callee = Callee { name: name.clone(), tools, called, takes, place, gives_blocks };
+                let callee =
+                    Callee { name: name.clone(), tools, called, takes, place, gives_blocks, broken: false };
                 into.insert(name, callee);
             }
             Err(error) => self.problems.error(place, error.to_string()),
@@ -392,7 +399,7 @@ fn takes(body: &Body, inputs: &[Input]) -> Vec<Arc<str>> {
 /// The tools as a set.
 pub(crate) fn to_toolset<'t>(tools: impl IntoIterator<Item = &'t Callee>) -> Toolset {
     let mut set = Toolset::new();
-    for callee in tools {
+    for callee in tools.into_iter().filter(|callee| !callee.broken) {
         // Names are unique already, so nothing can clash.
         set = set.clone().combined(callee.tools.clone()).unwrap_or(set);
     }

@@ -162,6 +162,11 @@ impl Checker<'_> {
             let all: Vec<&str> = self.loaded.tools().names().collect();
             self.name(name, at, (&step.source, step.place), known, &all);
         }
+        if !assigned.iter().any(|name| matches!(*name, "result" | "run")) {
+            let message = "the script has no result: it defines neither `result` nor `run`".to_owned();
+            let hint = "end it with `result = ...`".to_owned();
+            self.add(Severity::Warning, step.place, message, Some(hint));
+        }
         for call in step.script.calls().iter().filter(|call| !assigned.contains(&&*call.name)) {
             if let Some(tool) = step.tools.iter().find(|tool| *tool.name == *call.name) {
                 self.script_call(call, tool, step);
@@ -169,17 +174,33 @@ impl Checker<'_> {
         }
     }
 
-    /// The names of a call's arguments in a script; what they are is known when it runs.
+    /// The names of a call's arguments in a script, and those that are constants; what the others are is known when it runs.
     fn script_call(&mut self, call: &ScriptCall, tool: &Callee, step: &ScriptStep) {
         let Some(entry) = tool.called.get(&tool.name) else { return };
         let spec = entry.tool.spec();
         let missing = missing(spec, |name| call.named.iter().any(|named| named == name));
         let names: Vec<&str> = spec.parameter_names().collect();
         let known = call.named.iter().all(|name| names.contains(&name.as_str()));
-        if known && (missing.is_empty() || call.others) {
+        let own = |name: &str| spec.parameters.get("properties").and_then(|all| all.get(name)).cloned();
+        let misfits: Vec<String> = call
+            .constants
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()))
+            .filter_map(|(name, value)| misfit(entry, name, own(name), value.clone()))
+            .collect();
+        if known && misfits.is_empty() && !call.positional && (missing.is_empty() || call.others) {
             return;
         }
         let place = self.inside((&step.source, step.place), call.span);
+        for problem in misfits {
+            let message = format!("`{}` will refuse this: {problem}", spec.name);
+            self.add(Severity::Error, place, message, None);
+        }
+        if call.positional {
+            let example = names.first().map_or_else(String::new, |name| format!("{name}=..."));
+            let message = format!("`{}` takes its arguments by name", spec.name);
+            self.add(Severity::Error, place, message, Some(format!("`{}({example})`", call.name)));
+        }
         for name in missing.iter().filter(|_| !call.others) {
             let hint = format!("give it by its name: `{}({name}=...)`", call.name);
             self.add(
@@ -255,12 +276,11 @@ impl Checker<'_> {
 
     /// A condition that is always the same makes one of the branches dead.
     fn constant(&mut self, condition: &Snippet, has_else: bool) {
-        let names = condition.template.references();
-        if !names.iter().all(|name| is_builtin(name) && !matches!(*name, "rand" | "randint")) {
+        if condition.broken {
             return;
         }
-        let Ok(value) = condition.template.evaluate(&(), &Limits::default()) else { return };
-        let holds = truth(&value);
+        let value = || constant_value(condition).map(|value| truth(&value));
+        let Some(holds) = condition.template.truth().or_else(value) else { return };
         let message = match (holds, has_else) {
             (true, true) => "the condition always holds, so `else` never runs",
             (true, false) => "the condition always holds",
@@ -276,7 +296,8 @@ impl Checker<'_> {
         let Some(entry) = call.callee.called.get(&call.callee.name) else { return };
         let spec = entry.tool.spec();
         let names: Vec<&str> = spec.parameter_names().collect();
-        for name in missing(spec, |name| call.params.iter().any(|given| *given.name == *name)) {
+        let missing = missing(spec, |name| call.params.iter().any(|given| *given.name == *name));
+        for name in missing.iter().filter(|_| call.whole) {
             let message = format!("`{}` needs the parameter `{name}`", spec.name);
             let hint = format!("add it under `params`: `{name}: ...`");
             self.add(Severity::Error, call.place, message, Some(hint));
@@ -288,11 +309,18 @@ impl Checker<'_> {
                 continue;
             }
             let own = spec.parameters.get("properties").and_then(|all| all.get(&**name)).cloned();
-            let Some(value) = document.fixed() else {
-                if let Some((wanted, given)) = self.known_kind(document, known).and_then(|(source, given)| {
+            let constant = match document {
+                Document::Template(snippet) => constant_value(snippet),
+                other => other.fixed(),
+            };
+            let Some(value) = constant else {
+                let of_kind = self.known_kind(document, known).and_then(|(source, given)| {
                     let wanted = kinds::refused(given, own.as_ref()?, reads)?;
                     Some((wanted, format!("`{source}` is {}", kinds::word(given))))
-                }) {
+                });
+                let of_text =
+                    || Some((kinds::no_number(document, own.as_ref()?)?, "this is text".to_owned()));
+                if let Some((wanted, given)) = of_kind.or_else(of_text) {
                     let message =
                         format!("`{}` will refuse this: `{name}` is {wanted}, and {given}", spec.name);
                     let hint = (wanted == "text").then(|| "`${str(...)}` makes text of it".to_owned());
@@ -327,6 +355,16 @@ impl Checker<'_> {
         let sources = &self.loaded.problems.sources;
         self.found.add(severity, || sources.diagnostic(severity, place, message, hint));
     }
+}
+
+/// The value of a template that is the same each time.
+fn constant_value(snippet: &Snippet) -> Option<Value> {
+    let same = |name: &&str| is_builtin(name) && !matches!(*name, "rand" | "randint");
+    if snippet.broken || !snippet.template.references().iter().all(same) {
+        return None;
+    }
+    let limits = Limits { steps: 20_000, bytes: 1 << 20, ..Limits::default() };
+    snippet.template.evaluate(&(), &limits).ok()
 }
 
 /// The parameters that a tool needs and a call does not give.

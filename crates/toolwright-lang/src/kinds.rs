@@ -1,9 +1,10 @@
 //! Kinds of JSON values, as far as they are known before anything runs: what a name holds, and what a parameter takes.
 
 use serde_json::Value as Json;
-use toolwright_expr::Value;
+use toolwright_expr::{Piece, Value};
 
 use crate::input::Type;
+use crate::template::Document;
 
 /// A kind in JSON Schema's words.
 pub(crate) type Kind = &'static str;
@@ -47,6 +48,21 @@ pub(crate) fn refused(given: Kind, schema: &Json, lax: bool) -> Option<&'static 
     };
     let first = wanted.iter().find(|kind| **kind != "null")?;
     (!wanted.iter().any(|kind| takes(kind))).then(|| word(first))
+}
+
+/// What a parameter wants, in words, when it is a number and the text around the code of a template holds what no number has.
+pub(crate) fn no_number(document: &Document, schema: &Json) -> Option<&'static str> {
+    let Document::Template(snippet) = document else { return None };
+    let kind = schema.get("type").and_then(Json::as_str)?;
+    let written = match kind {
+        "integer" => "0123456789+-_.",
+        "number" => "0123456789+-_.einfatyEINFATY",
+        _ => return None,
+    };
+    let foreign = |c: char| !c.is_whitespace() && !written.contains(c);
+    let mut pieces = snippet.template.pieces();
+    let never = pieces.any(|piece| matches!(piece, Piece::Text(text) if text.contains(foreign)));
+    never.then(|| word(kind))
 }
 
 /// A kind in words.

@@ -1,9 +1,12 @@
 //! Lists of tools for a model or a program: tools of the file by name or pattern, and new ones.
 
+use std::sync::Arc;
+
 use toolwright_core::{Patterns, nearest};
 
 use crate::build::{Builder, Tools, texts};
 use crate::diag::Place;
+use crate::step::call::Callee;
 use crate::yaml::{Data, Node};
 
 impl Builder<'_> {
@@ -16,7 +19,7 @@ impl Builder<'_> {
         let (mut referred, mut defined) = (Tools::new(), Tools::new());
         for node in nodes {
             if let Some(name) = node.text() {
-                match shared.get(&**name) {
+                match shared.get(&**name).filter(|callee| !callee.broken) {
                     Some(callee) => {
                         referred.insert(name.clone(), callee.clone());
                     }
@@ -47,11 +50,16 @@ impl Builder<'_> {
             return;
         }
         let wanted = Patterns::new(&words);
-        let found: Vec<_> = shared.iter().filter(|(name, _)| wanted.matches(name)).collect();
+        let taken = |(name, callee): &(&Arc<str>, &Callee)| wanted.matches(name) && !callee.broken;
+        let found: Vec<_> = shared.iter().filter(taken).collect();
         if found.is_empty() && self.unasked.is_empty() {
             self.problems.error(patterns.place, format!("no tool matches {}", words.join(", ")));
         }
         into.extend(found.into_iter().map(|(name, callee)| (name.clone(), callee.clone())));
+    }
+
+    pub(crate) fn unusable_tool(&mut self, name: &str, place: Place) {
+        self.problems.error(place, format!("`{name}` cannot be called: its definition has problems"));
     }
 
     pub(crate) fn unknown_tool<'n>(
@@ -64,8 +72,7 @@ impl Builder<'_> {
             return;
         }
         if self.broken.iter().any(|broken| broken == name) {
-            let message = format!("`{name}` cannot be called: its definition has problems");
-            self.problems.error(place, message);
+            self.unusable_tool(name, place);
             return;
         }
         if self.coming.iter().any(|coming| **coming == *name) {

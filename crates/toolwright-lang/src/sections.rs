@@ -45,7 +45,8 @@ pub(crate) fn data(
     else {
         return data;
     };
-    for (key, node) in entries {
+    let names: Vec<String> = entries.iter().map(|(key, _)| key.key_text()).collect();
+    for (index, (key, node)) in entries.iter().enumerate() {
         let name: Arc<str> = key.key_text().into();
         if !matches!(key.data, Data::Text(_)) {
             let message = format!("the name of shared data is text, not {}", key.kind());
@@ -54,7 +55,8 @@ pub(crate) fn data(
         let before = problems.errors();
         let document = Document::compile(problems, node);
         let compiled = problems.errors() == before;
-        match compiled.then(|| evaluate(problems, node, &document, globals, host)).flatten() {
+        let later = names.get(index..).unwrap_or_default();
+        match compiled.then(|| evaluate(problems, &document, globals, host, later)).flatten() {
             Some(value) => {
                 globals.insert(&name, value.clone());
                 data.insert(name, value);
@@ -68,34 +70,29 @@ pub(crate) fn data(
     data
 }
 
+/// The value of a document that holds for the whole file. What fails in it has been reported; `later` are the names that come below it.
 fn evaluate(
     problems: &mut Problems,
-    node: &Node,
     document: &Document,
     globals: &Globals,
     host: &Host,
+    later: &[String],
 ) -> Option<Value> {
-    match document.evaluate(globals, &host.limits.expression) {
-        Ok(value) => Some(value),
-        Err(error) => {
-            let place = failing(document, globals, host).unwrap_or(node.place);
-            let hint = error.hint_text().map(str::to_owned);
-            problems.add(Severity::Error, place, error.message().to_owned(), hint);
-            None
+    let limits = &host.limits.expression;
+    if let Document::Template(snippet) = document {
+        // Evaluated once only: it may take its time.
+        let made = snippet.template.evaluate(globals, limits);
+        return made.map_err(|error| template::report_names(problems, snippet, &error, globals, later)).ok();
+    }
+    if let Ok(value) = document.evaluate(globals, limits) {
+        return Some(value);
+    }
+    document.snippets(&mut |snippet| {
+        if let Err(error) = snippet.template.evaluate(globals, limits) {
+            template::report_names(problems, snippet, &error, globals, later);
         }
-    }
-}
-
-/// Where the template stands that fails. A single one is not evaluated again: it may have taken its time.
-fn failing(document: &Document, globals: &Globals, host: &Host) -> Option<Place> {
-    let mut all = Vec::new();
-    document.snippets(&mut |snippet| all.push(snippet));
-    if let [only] = all.as_slice() {
-        return Some(only.place);
-    }
-    let fails =
-        |snippet: &&&template::Snippet| snippet.template.evaluate(globals, &host.limits.expression).is_err();
-    all.iter().find(fails).map(|snippet| snippet.place)
+    });
+    None
 }
 
 /// Where an evaluated text is put, which decides what may not be in it.

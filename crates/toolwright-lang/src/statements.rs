@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use regex::RegexBuilder;
 use toolwright_core::{Toolset, nearest};
-use toolwright_expr::Script;
+use toolwright_expr::{Script, Value};
 
 use crate::build::{self, Builder, Visible, text, texts};
 use crate::error::Catch;
@@ -56,33 +56,49 @@ impl Builder<'_> {
     }
 
     fn statement(&mut self, node: &Node, visible: Visible<'_>) -> Statement {
-        let step = self.step(node, visible).unwrap_or_else(|| self.broken_step(node, visible));
+        let before = self.problems.errors();
+        let step = match self.kind(node) {
+            Some(shape) => self.step(node, shape, visible),
+            None => self.broken_step(node, visible),
+        };
         Statement {
             pure: step.is_pure(),
             loops: step.loops(),
             step,
-            store_as: text(node, "store_as").map(Arc::from),
+            store_as: stored_as(node, self.problems.errors() == before).map(Arc::from),
             place: node.place,
             located: self.problems.sources.locate(node.place).into(),
         }
     }
 
-    /// `None` when there is a problem outside the bodies inside; it has been reported.
-    fn step(&mut self, node: &Node, visible: Visible<'_>) -> Option<Step> {
-        let shape = self.kind(node)?;
+    /// A step with a problem is there all the same, as far as it can be, so that one run shows them all: a flow that has one is never
+    /// run.
+    fn step(&mut self, node: &Node, shape: &'static Shape, visible: Visible<'_>) -> Step {
         let before = self.problems.errors();
         shape::check(self.problems, node, shape);
-        if self.problems.errors() > before {
-            return None;
+        let whole = self.problems.errors() == before;
+        match shape.name {
+            "call" => Step::Call(Box::new(self.call(node, whole, visible))),
+            "eval" => Step::Eval(
+                node.get("eval")
+                    .map_or(Document::Fixed(Value::None), |node| Document::compile(self.problems, node)),
+            ),
+            "if" => self.branch(node, visible),
+            "for_each" => Step::Each(Box::new(self.each(node, visible))),
+            "match" => self.matching_step(node, visible),
+            _ => match self.script(node, visible) {
+                Some(script) => Step::Script(Box::new(script)),
+                None => Step::Broken(Vec::new()),
+            },
         }
-        Some(match shape.name {
-            "call" => Step::Call(Box::new(self.call(node, visible)?)),
-            "eval" => Step::Eval(Document::compile(self.problems, node.get("eval")?)),
-            "if" => Step::If(Box::new(self.branch(node, visible)?)),
-            "for_each" => Step::Each(Box::new(self.each(node, visible)?)),
-            "match" => Step::Match(Box::new(self.matching_step(node, visible)?)),
-            _ => Step::Script(Box::new(self.script(node, visible)?)),
-        })
+    }
+
+    /// The body under a key. One that is not there has been reported, and is empty.
+    fn body_of(&mut self, node: &Node, key: &str, visible: Visible<'_>) -> Body {
+        match node.get(key) {
+            Some(body) => self.body(body, visible),
+            None => Body::List(Vec::new()),
+        }
     }
 
     /// What is inside a statement with a problem, so that one run shows them all.
@@ -127,53 +143,70 @@ impl Builder<'_> {
         }
     }
 
-    fn call(&mut self, node: &Node, visible: Visible<'_>) -> Option<Call> {
-        let name_node = node.get("call")?;
-        let name = name_node.text()?.clone();
+    /// `whole`: the statement has no problem of its own.
+    fn call(&mut self, node: &Node, whole: bool, visible: Visible<'_>) -> Call {
+        let name_node = node.get("call").unwrap_or(node);
+        let name = name_node.text().cloned();
         let params = node.get("params").map_or_else(Vec::new, |params| build::params(self.problems, params));
         let hint = match node.get("ui_hint") {
-            Some(hint @ Node { data: Data::Text(_), .. }) => Snippet::compile(self.problems, hint),
+            Some(hint @ Node { data: Data::Text(_), .. }) => Snippet::read(self.problems, hint),
             _ => None,
         };
-        let callee = visible.get(&name).cloned().unwrap_or_else(|| {
-            let known: Vec<&str> = visible.names().collect();
-            self.unknown_tool(&name, name_node.place, known.iter().copied());
+        let callee = name.as_deref().and_then(|name| visible.get(name)).cloned().unwrap_or_else(|| {
+            if let Some(name) = &name {
+                let known: Vec<&str> = visible.names().collect();
+                self.unknown_tool(name, name_node.place, known.iter().copied());
+            }
             // Nothing stands in its place, so that the params are checked all the same.
             let (tools, takes, place) = (Toolset::new(), [].into(), name_node.place);
-            Callee { name, called: tools.clone(), tools, takes, place, gives_blocks: false }
+            let name = name.clone().unwrap_or_default();
+            Callee { name, called: tools.clone(), tools, takes, place, gives_blocks: false, broken: false }
         });
+        if callee.broken {
+            self.unusable_tool(&callee.name, name_node.place);
+        }
         let catch = node.get("catch").filter(|node| !matches!(node.data, Data::Null));
         let catch = catch.map(|node| {
             let names = texts(node);
             Catch::new(names.iter().map(String::as_str))
         });
-        Some(Call { callee, params, catch, hint, place: name_node.place })
+        Call { callee, params, catch, hint, place: name_node.place, whole }
     }
 
-    fn branch(&mut self, node: &Node, visible: Visible<'_>) -> Option<If> {
-        let condition = Snippet::compile(self.problems, node.get("if")?)?;
-        let then = self.body(node.get("then")?, visible);
+    fn branch(&mut self, node: &Node, visible: Visible<'_>) -> Step {
+        let condition = node.get("if").and_then(|node| Snippet::read(self.problems, node));
+        let then = self.body_of(node, "then", visible);
         let otherwise = node.get("else").filter(|node| !matches!(node.data, Data::Null));
-        Some(If { condition, then, otherwise: otherwise.map(|body| self.body(body, visible)) })
+        let otherwise = otherwise.map(|body| self.body(body, visible));
+        match condition {
+            Some(condition) => Step::If(Box::new(If { condition, then, otherwise })),
+            None => Step::Broken(std::iter::once(then).chain(otherwise).collect()),
+        }
     }
 
-    fn each(&mut self, node: &Node, visible: Visible<'_>) -> Option<Each> {
-        let over_node = node.get("for_each")?;
+    fn each(&mut self, node: &Node, visible: Visible<'_>) -> Each {
+        let over_node = node.get("for_each").unwrap_or(node);
         let over = Document::compile(self.problems, over_node);
-        let body = self.body(node.get("do")?, visible);
+        let body = self.body_of(node, "do", visible);
         let parallelism = node.get("parallelism").and_then(shape::count);
         let parallelism = parallelism.map_or(0, |count| usize::try_from(count).unwrap_or(0));
         let located = self.problems.sources.locate(over_node.place).into();
-        Some(Each { over, body, parallelism, located })
+        Each { over, body, parallelism, located }
     }
 
-    fn matching_step(&mut self, node: &Node, visible: Visible<'_>) -> Option<Match> {
-        let value = Snippet::compile(self.problems, node.get("match")?)?;
+    fn matching_step(&mut self, node: &Node, visible: Visible<'_>) -> Step {
+        let value = node.get("match").and_then(|node| Snippet::read(self.problems, node));
         let trim = node.get("trim").and_then(shape::flag).unwrap_or(false);
-        let Data::List(matchers) = &node.get("matchers")?.data else { return None };
-        let arms = matchers.iter().filter_map(|matcher| self.arm(matcher, visible)).collect();
-        let default = self.body(node.get("default")?, visible);
-        Some(Match { value, trim, arms, default })
+        let matchers = match node.get("matchers").map(|node| &node.data) {
+            Some(Data::List(matchers)) => matchers.as_slice(),
+            _ => &[],
+        };
+        let arms: Vec<Arm> = matchers.iter().filter_map(|matcher| self.arm(matcher, visible)).collect();
+        let default = self.body_of(node, "default", visible);
+        match value {
+            Some(value) => Step::Match(Box::new(Match { value, trim, arms, default })),
+            None => Step::Broken(arms.into_iter().map(|arm| arm.then).chain([default]).collect()),
+        }
     }
 
     fn arm(&mut self, node: &Node, visible: Visible<'_>) -> Option<Arm> {
@@ -221,11 +254,23 @@ impl Builder<'_> {
                 return None;
             }
         };
-        let tools = script.references().filter_map(|name| visible.get(name).cloned()).collect();
+        let usable = |name: &str| visible.get(name).filter(|callee| !callee.broken).cloned();
+        let tools = script.references().filter_map(usable).collect();
         let place = source_node.place;
         let origin = Origin::new(&mut self.problems.sources, place, &source);
         Some(ScriptStep { script: Arc::new(script), tools, source, place, origin })
     }
+}
+
+/// The name a result is stored under. In a statement that is not well, one under a misspelt key is meant too.
+fn stored_as(node: &Node, well: bool) -> Option<String> {
+    let Data::Map(entries) = &node.data else { return None };
+    let misspelt = || {
+        let like = |key: &Node| nearest(&key.key_text(), ["store_as"]).is_some();
+        let (_, name) = entries.iter().filter(|_| !well).find(|(key, _)| like(key))?;
+        Some(name.text()?.to_string())
+    };
+    text(node, "store_as").or_else(misspelt)
 }
 
 fn statement_hint() -> String {

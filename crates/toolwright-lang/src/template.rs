@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use toolwright_core::ToolError;
-use toolwright_expr::{Limits, Program, Scope, Template, Value};
+use toolwright_core::{ToolError, nearest};
+use toolwright_expr::{Limits, Program, Scope, Span, Template, Value, Variables, builtin_names, is_builtin};
 
-use crate::diag::{Place, Problems};
+use crate::diag::{Place, Problems, Severity};
 use crate::error;
 use crate::yaml::{self, Data, Node, Origin};
 
@@ -15,22 +15,27 @@ pub(crate) struct Snippet {
     pub(crate) source: Arc<str>,
     pub(crate) place: Place,
     pub(crate) origin: Origin,
+    /// Code in it does not compile and is left out. What else there is in it is checked, and never run.
+    pub(crate) broken: bool,
 }
 
 impl Snippet {
-    /// Compiles a text node. `None` when it does not compile; the problem has been reported.
+    /// Compiles a text node. `None` when it does not compile; the problems have been reported.
     pub(crate) fn compile(problems: &mut Problems, node: &Node) -> Option<Snippet> {
+        Snippet::read(problems, node).filter(|snippet| !snippet.broken)
+    }
+
+    /// Compiles what there is in a text node, for bodies: they are checked also when they have problems, which have been reported. `None`
+    /// when it is no text.
+    pub(crate) fn read(problems: &mut Problems, node: &Node) -> Option<Snippet> {
         let source = node.text()?.clone();
-        match Template::compile(&source) {
-            Ok(template) => {
-                let origin = Origin::new(&mut problems.sources, node.place, &source);
-                Some(Snippet { template, source, place: node.place, origin })
-            }
-            Err(error) => {
-                report(problems, node, &source, &error);
-                None
-            }
-        }
+        let (template, errors) = match Template::compile(&source) {
+            Ok(template) => (template, Vec::new()),
+            Err(_) => Template::compile_all(&source),
+        };
+        errors.iter().for_each(|error| report(problems, node, &source, error));
+        let origin = Origin::new(&mut problems.sources, node.place, &source);
+        Some(Snippet { template, source, place: node.place, origin, broken: !errors.is_empty() })
     }
 
     pub(crate) fn evaluate(&self, scope: &dyn Scope, limits: &Limits) -> Result<Value, ToolError> {
@@ -54,7 +59,45 @@ pub(crate) fn report(problems: &mut Problems, node: &Node, text: &str, error: &t
         None => node.place,
     };
     let hint = error.hint().map(str::to_owned);
-    problems.add(crate::diag::Severity::Error, place, error.message().to_owned(), hint);
+    problems.add(Severity::Error, place, error.message().to_owned(), hint);
+}
+
+/// Reports that a text which holds for the whole file cannot be evaluated: all names nobody defines, or the error. `later` are names that
+/// are defined, but below it.
+pub(crate) fn report_names(
+    problems: &mut Problems,
+    snippet: &Snippet,
+    error: &toolwright_expr::Error,
+    globals: &Variables,
+    later: &[String],
+) {
+    let at = |problems: &Problems, span: Option<Span>| match span {
+        Some(span) if problems.found.has_room() => {
+            let source = problems.sources.text(snippet.place.file);
+            yaml::within(source, snippet.place, &snippet.source, span.start as usize, span.end as usize)
+        }
+        _ => snippet.place,
+    };
+    if error.kind() != toolwright_expr::ErrorKind::UnknownName {
+        let place = at(problems, error.span());
+        let hint = error.hint().map(str::to_owned);
+        problems.add(Severity::Error, place, error.message().to_owned(), hint);
+        return;
+    }
+    for (name, span) in snippet.template.places() {
+        if is_builtin(name) || globals.value(name).is_some() {
+            continue;
+        }
+        let hint = if later.iter().any(|later| later == name) {
+            Some(format!("`{name}` is defined further down; move it above"))
+        } else {
+            let known = globals.iter().map(|(name, _)| name).chain(builtin_names());
+            nearest(name, known).map(|near| format!("did you mean `{near}`?"))
+        };
+        let message = format!("nothing defines `{}`", toolwright_core::text::clip(name, 80));
+        let place = at(problems, Some(span));
+        problems.add(Severity::Error, place, message, hint);
+    }
 }
 
 /// Any value; every text in it is a template.
@@ -69,16 +112,16 @@ pub(crate) enum Document {
 }
 
 impl Document {
-    /// Compiles a node. A text that does not compile is reported, and nothing stands in its place: whoever asked looks
-    /// at the problems before using the document.
+    /// Compiles a node. A text that does not compile is reported, and what compiles of it stands in its place: whoever asked
+    /// looks at the problems before using the document.
     pub(crate) fn compile(problems: &mut Problems, node: &Node) -> Document {
         match &node.data {
             // Nearly all texts are plain: no place is kept for them.
             Data::Text(text) if !text.contains("${") => Document::Fixed(Value::str(&**text)),
-            Data::Text(_) => match Snippet::compile(problems, node) {
+            Data::Text(_) => match Snippet::read(problems, node) {
                 Some(snippet) => match snippet.template.static_value() {
-                    Some(value) => Document::Fixed(value.clone()),
-                    None => Document::Template(Box::new(snippet)),
+                    Some(value) if !snippet.broken => Document::Fixed(value.clone()),
+                    _ => Document::Template(Box::new(snippet)),
                 },
                 None => Document::Fixed(Value::None),
             },

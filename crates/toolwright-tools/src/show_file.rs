@@ -63,7 +63,8 @@ pub fn show_file(options: &Options) -> ToolDef {
 /// ```
 pub fn is_safe_to_open(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
-    let mut name = name.trim_start_matches('.');
+    // One dot makes a hidden file of a name; what follows another is an ending.
+    let mut name = name.strip_prefix('.').unwrap_or(&name);
     while let Some((before, ending)) = name.rsplit_once('.') {
         if PROGRAMS.contains(&ending) {
             return false;
@@ -85,7 +86,7 @@ mod tests {
         for path in ["a.png", "noext", "x.txt", ".bashrc", "a.sh/x.md", "archive.tar.gz", "", "a."] {
             assert!(is_safe_to_open(path), "{path}");
         }
-        for path in ["x.PY", "x.jar", "a.desktop", "dir/a.b.exe", "..sh.sh", "x.sh.GZ"] {
+        for path in ["x.PY", "x.jar", "a.desktop", "dir/a.b.exe", "..sh.sh", "..pyw", "x.sh.GZ"] {
             assert!(!is_safe_to_open(path), "{path}");
         }
     }

@@ -28,6 +28,8 @@ pub(crate) struct Callee {
     pub(crate) place: Place,
     /// A tool of an MCP server: a flow sees its result as a list of content blocks, as llm-workers has it.
     pub(crate) gives_blocks: bool,
+    /// Its statements have problems: it is there to check the calls of it, and nobody can call it.
+    pub(crate) broken: bool,
 }
 
 impl Callee {
@@ -59,6 +61,8 @@ pub(crate) struct Call {
     pub(crate) catch: Option<Catch>,
     pub(crate) hint: Option<Snippet>,
     pub(crate) place: Place,
+    /// The statement has no problem of its own, so that what it does not give is not given.
+    pub(crate) whole: bool,
 }
 
 impl Call {

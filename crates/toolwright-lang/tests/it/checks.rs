@@ -140,6 +140,114 @@ tools:
 }
 
 #[test]
+fn what_calls_give_is_known_where_it_is_constant() {
+    let text = "
+tools:
+  - {name: add, input: [{name: a, type: int}], do: {eval: '${a}'}}
+  - name: t
+    input: [{name: q, type: str}]
+    do:
+      - {call: add, params: {a: '${[1, 2]}'}}
+      - {call: add, params: {a: 'x${q}'}}
+      - {call: add, params: {a: '1${q}'}}
+      - {call: add, params: {a: '${\"7\"}'}}
+      - starlark: |
+          add(a='zz')
+          add(1)
+          add(a='7')
+      - {if: '${False and q}', then: {eval: 1}}
+      - {if: '${q or True}', then: {eval: 1}}
+      - {if: '${q and True}', then: {eval: 1}}
+";
+    assert_eq!(
+        found(text),
+        [
+            "error 7:33 `add` will refuse this: `a`: [1,2] is not an integer",
+            "error 8:33 `add` will refuse this: `a` is an integer, and this is text",
+            "warning 12:11 the script has no result: it defines neither `result` nor `run`",
+            "error 12:11 `add` will refuse this: `a`: \"zz\" is not an integer",
+            "error 13:11 `add` takes its arguments by name",
+            "warning 15:14 the condition never holds, so `then` never runs",
+            "warning 16:14 the condition always holds",
+        ]
+    );
+}
+
+#[test]
+fn a_problem_hides_no_other_of_the_same_statement() {
+    let text = "
+tools:
+  - {name: broken, input: [{name: a, type: int}], do: {eval: '${1 +} ${zz} ${2 *}'}}
+  - name: t
+    do:
+      - {eval: '${1 -}', store_as: 5}
+      - {eval: '${bad1}', stor_as: x}
+      - {eval: '${x}'}
+      - {call: b, parms: {q: 1}}
+      - {for_each: '${bad4}', doo: {eval: 1}}
+      - {call: broken, params: {a: '${[1]}'}}
+      - {call: broken, parms: {a: 1}}
+      - {if: '${1 /}', then: {eval: '${bad5}'}}
+";
+    let lines: Vec<String> =
+        found(text).iter().map(|problem| problem.trim_start_matches("error ").to_owned()).collect();
+    assert_eq!(
+        lines,
+        [
+            "3:68 unexpected `}`",
+            "3:72 nothing defines `zz`",
+            "3:81 unexpected `}`",
+            "6:22 unexpected `}`",
+            "6:36 `store_as` of `eval` is text, not an integer",
+            "7:19 nothing defines `bad1`",
+            "7:27 `eval` has no key `stor_as`",
+            "9:16 there is no tool `b`",
+            "9:19 `call` has no key `parms`",
+            "10:9 `for_each` needs the key `do`",
+            "10:23 nothing defines `bad4`",
+            "10:31 `for_each` has no key `doo`",
+            "11:16 `broken` cannot be called: its definition has problems",
+            "11:36 `broken` will refuse this: `a`: [1] is not an integer",
+            "12:16 `broken` cannot be called: its definition has problems",
+            "12:24 `call` has no key `parms`",
+            "13:20 unexpected `}`",
+            "13:40 nothing defines `bad5`",
+        ]
+    );
+}
+
+#[test]
+fn all_names_of_shared_texts_are_told_with_hints() {
+    let text = "
+shared:
+  data:
+    count: 1
+    a: '${cuont} and ${nope_nothing_like_it}'
+    b: '${c}'
+    c: {x: '${1 // 0}', y: 'it''s ${lenn([])}'}
+chat:
+  system_message: 'You ${coutn} ${cuont}.'
+";
+    let all = load_all(Source::text("t.yaml", text), &host()).check();
+    let told: Vec<String> = all
+        .iter()
+        .map(|problem| format!("{} ({})", short(problem), problem.hint.as_deref().unwrap_or("-")))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "5:11 nothing defines `cuont` (did you mean `count`?)",
+            "5:24 nothing defines `nope_nothing_like_it` (-)",
+            "6:11 nothing defines `c` (`c` is defined further down; move it above)",
+            "7:15 integer division or modulo by zero (-)",
+            "7:37 nothing defines `lenn` (did you mean `len`?)",
+            "9:26 nothing defines `coutn` (did you mean `count`?)",
+            "9:35 nothing defines `cuont` (did you mean `count`?)",
+        ]
+    );
+}
+
+#[test]
 fn kinds_of_names_are_held_against_what_the_callee_takes() {
     let text = "
 shared:

@@ -117,6 +117,7 @@ pub(super) fn translate(eval: &mut Eval<'_>, value: &Value, args: Args) -> Resul
                 eval.fuel.allocate(text.len())?;
                 out.push_str(&text);
             }
+            Some(Value::Bool(flag)) => out.push(char::from(u8::from(flag))),
             Some(Value::Int(code)) => {
                 let c = u32::try_from(code).ok().and_then(char::from_u32);
                 out.push(c.ok_or_else(|| Error::value("character mapping must be in range(0x110000)"))?);
