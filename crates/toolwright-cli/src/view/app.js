@@ -46,10 +46,11 @@ async function listRuns(fresh) {
   for (const summary of answer.runs) {
     const item = make('li');
     item.dataset.id = summary.run;
-    item.append(make('div', '', summary.prompt || summary.about || summary.run),
-      make('div', 'soft', [summary.command, summary.started ? summary.started.slice(0, 16).replace('T', ' ') : 'time not known', counted(summary.calls, 'call')].join(' · ')));
-    item.lastChild.append(make('span', summary.status === 'done' ? 'ok' : summary.status === 'running' ? 'running' : 'error', ' ' + summary.status));
-    item.addEventListener('click', () => { location.hash = summary.run; });
+    item.append(make('div', '', summary.prompt || summary.about || summary.run), make('div', 'soft'));
+    // How it stands comes first: the rest may be cut off.
+    item.lastChild.append(make('span', summary.status === 'done' ? 'ok' : summary.status === 'running' ? 'running' : 'error', summary.status),
+      ' · ' + [summary.command, summary.started ? summary.started.slice(0, 16).replace('T', ' ') : 'time not known', counted(summary.calls, 'call')].filter(Boolean).join(' · '));
+    item.addEventListener('click', () => { showList(false); location.hash = summary.run; });
     if (run && run.run === summary.run) item.setAttribute('aria-current', 'true');
     $('runs').append(item);
   }
@@ -57,6 +58,12 @@ async function listRuns(fresh) {
   $('more').hidden = offset >= answer.all;
   filterRuns();
   return answer.runs[0];
+}
+
+// Where there is no room for both, the list covers the run while it is open.
+function showList(open) {
+  document.body.classList.toggle('listing', open);
+  $('list').setAttribute('aria-expanded', String(open));
 }
 
 function filterRuns() {
@@ -374,6 +381,7 @@ addEventListener('keydown', (event) => {
   else if (event.key === 'ArrowDown' || event.key === 'j') { event.preventDefault(); select(selected + 1).catch(fail); }
   else if (event.key === 'ArrowUp' || event.key === 'k') { event.preventDefault(); select(selected - 1).catch(fail); }
 });
+$('list').addEventListener('click', () => showList(!document.body.classList.contains('listing')));
 const themed = (theme) => { document.documentElement.dataset.theme = theme; };
 if (localStorage.theme) themed(localStorage.theme);
 $('theme').addEventListener('click', () => {

@@ -129,6 +129,27 @@ fn a_run_is_shown_searched_and_looked_into() {
     assert_eq!(page.value("document.title"), "Toolwright runs");
 }
 
+/// The list says how each run stands, and where there is no room for it, it can still be reached.
+#[test]
+fn the_list_of_runs_is_legible_and_at_hand() {
+    let folder = recorded();
+    let served = Served::start(folder.path());
+    let Some(mut page) = Page::open(&served.address) else { return };
+    page.wait("document.querySelectorAll('.row').length >= 6");
+    let seen = "(() => { const box = document.querySelector('#runs .soft span'), line = box.parentElement;
+        return box.textContent === 'done' && box.offsetLeft + box.offsetWidth <= line.offsetLeft + line.clientWidth; })()";
+    assert_eq!(page.value(seen), true);
+    let list = "document.querySelector('nav').offsetWidth > 0";
+    assert_eq!(page.value(list), true);
+    let narrow = serde_json::json!({"width": 600, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+    page.send("Emulation.setDeviceMetricsOverride", narrow);
+    page.wait(&format!("!({list}) && document.getElementById('list').offsetWidth > 0"));
+    page.value("document.getElementById('list').click()");
+    page.wait(list);
+    page.value("document.querySelector('#runs li').click()");
+    page.wait(&format!("!({list}) && document.querySelectorAll('.row').length >= 6"));
+}
+
 /// The chart of the cost, of a model whose price is known.
 #[test]
 fn what_a_run_cost_is_drawn() {
