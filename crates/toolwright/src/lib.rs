@@ -1,5 +1,5 @@
 //! The tool runtime for language models: write a tool once, give it to any model or any MCP client; every call is
-//! validated, approved, bounded, sandboxed and recorded.
+//! validated, approved, bounded and recorded, and what it runs can be sandboxed.
 //!
 //! ```
 //! use serde_json::json;
