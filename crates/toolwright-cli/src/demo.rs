@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toolwright::{
-    Annotations, BoxFuture, Content, DeltaSink, Model, ModelDelta, ModelError, ModelReply, ModelRequest,
-    Reply, ScriptedModel, ToolContext, ToolDef, ToolError, ToolOutput, Toolset, ToolsetError, tool,
+    Annotations, AssistantMessage, BoxFuture, Content, DeltaSink, Message, Model, ModelDelta, ModelError,
+    ModelReply, ModelRequest, Reply, ToolCall, ToolContext, ToolDef, ToolError, ToolOutput, Toolset,
+    ToolsetError, Usage, tool,
 };
 
 use crate::args::RecordArgs;
@@ -125,6 +126,11 @@ const TOOLS: &str = include_str!("demo/toolwright.yaml");
 /// The name of the demo's model.
 pub const NAME: &str = "scripted/demo";
 
+/// Puts the draft into the demo's folder, as it is at the beginning of the story.
+pub fn put_draft(folder: &Path) -> anyhow::Result<()> {
+    saved::replace(&folder.join("draft.md"), DRAFT.as_bytes(), Readers::AsUsual)
+}
+
 /// Makes the folder the demo works in, with its draft and its file of tools as they are at the beginning, and goes
 /// there. Gives the file of tools. The folder stays, so that the run can be looked at and replayed; the next demo uses it
 /// again. A record that was asked for stays where the person is.
@@ -137,7 +143,7 @@ pub fn stage(record: &mut RecordArgs) -> anyhow::Result<PathBuf> {
         Some(folder) => folder,
         None => runs::scratch("demo")?,
     };
-    saved::replace(&folder.join("draft.md"), DRAFT.as_bytes(), Readers::AsUsual)?;
+    put_draft(&folder)?;
     let file = folder.join("toolwright.yaml");
     saved::replace(&file, TOOLS.as_bytes(), Readers::AsUsual)?;
     std::env::set_current_dir(&folder)?;
@@ -149,12 +155,12 @@ pub fn stage(record: &mut RecordArgs) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// The model that answers when there is no other: always the same little story, at the pace of a reader.
-pub fn model() -> Demo {
+/// What the demo's model calls, and what it says to that.
+fn story() -> [Reply; 5] {
     use serde_json::json;
     let reply =
         |text: &str, tool: &str, arguments| Reply { text: text.to_owned(), ..Reply::call(tool, arguments) };
-    let replies = [
+    [
         reply("I read the draft.", "read_file", json!({"path": "draft.md"})),
         reply(
             "There is a slip of the pen in its last line. I correct it.",
@@ -172,25 +178,72 @@ pub fn model() -> Demo {
             "publish",
             json!({"path": "draft.md"}),
         ),
-        Reply::text(
-            "Done: the draft is read and corrected, and takes eight seconds to read. Every call was validated, put \
-             to the rules and recorded, and what ran was bounded and sandboxed. I am a script, so I say this whatever you \
-             ask; `toolwright doctor` shows how to reach a real model.",
-        ),
-    ];
-    Demo(ScriptedModel::repeating(replies).named(NAME))
+    ]
 }
 
-/// The demo's model. To a terminal it speaks word by word.
-pub struct Demo(ScriptedModel);
+/// What it says when the story is told.
+const DONE: &str = "Done: the draft is read and corrected, and takes eight seconds to read. Every call was validated, put \
+     to the rules and recorded, and what ran was bounded and sandboxed. I am a script, so I say this whatever you \
+     ask; `toolwright doctor` shows how to reach a real model.";
+
+/// What it says to every further input.
+const NEXT: &str = "My story is told, and a script knows no other. What to try now:
+
+- `/exit` leaves; then `toolwright runs show` prints what happened here, and `toolwright view` shows it in a browser.
+- `toolwright doctor` says which models can be had here. With a key in its usual variable, or a local Ollama or \
+llama.cpp server, `toolwright chat` talks to a real one.
+- `toolwright init` writes a file of tools to start from.
+- `/clear` begins anew, and so does the story.
+";
+
+/// The model that answers when there is no other: always the same little story, at the pace of a reader.
+pub struct Demo;
+
+impl Demo {
+    /// The next piece of the story. The conversation says how far it is, so that it goes on after a stop and goes back
+    /// with the conversation.
+    fn reply(messages: &[Message]) -> ModelReply {
+        let answers = || {
+            messages.iter().filter_map(|message| match message {
+                Message::Assistant(answer) => Some(answer),
+                _ => None,
+            })
+        };
+        let told = answers().filter(|answer| !answer.tool_calls.is_empty()).count();
+        let message = match story().into_iter().nth(told) {
+            Some(reply) => {
+                let calls = reply
+                    .calls
+                    .into_iter()
+                    .map(|call| ToolCall::new(format!("call_{}", told + 1), call.tool, call.arguments));
+                let mut message = AssistantMessage::calls(calls);
+                message.content.push(Content::text(reply.text));
+                message
+            }
+            None => {
+                let over = answers().any(|answer| answer.text() == DONE);
+                AssistantMessage {
+                    content: vec![Content::text(if over { NEXT } else { DONE })],
+                    ..AssistantMessage::default()
+                }
+            }
+        };
+        message.into()
+    }
+}
 
 impl Model for Demo {
     fn name(&self) -> &str {
-        self.0.name()
+        NAME
+    }
+
+    /// A script is free.
+    fn cost(&self, _: &Usage) -> Option<f64> {
+        Some(0.0)
     }
 
     fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        self.0.generate(request)
+        Box::pin(async move { Ok(Demo::reply(request.messages)) })
     }
 
     fn generate_streaming<'a>(
@@ -200,7 +253,7 @@ impl Model for Demo {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         let pause = std::time::Duration::from_millis(if std::io::stdout().is_terminal() { 35 } else { 0 });
         Box::pin(async move {
-            let reply = self.0.generate(request).await?;
+            let reply = Demo::reply(request.messages);
             for word in reply.message.text().split_inclusive(' ') {
                 sink(ModelDelta::Text(word));
                 tokio::time::sleep(pause).await;
@@ -221,4 +274,27 @@ pub fn problems(tool: &ToolDef) -> Vec<String> {
         problems.push(format!("tool `{}` says it changes nothing and that it destroys", tool.spec().name));
     }
     problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text without what a screen changes: spaces, line ends, marks of code.
+    fn words(text: &str) -> String {
+        text.chars().filter(|c| !c.is_whitespace() && *c != '`').collect()
+    }
+
+    /// The recording that the README shows is one of today's demo; `cargo xtask pictures` takes it again.
+    #[test]
+    fn the_recording_tells_this_story() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures/chat.svg");
+        let svg = std::fs::read_to_string(path).unwrap_or_default();
+        let shown: String =
+            svg.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();
+        let shown = words(&shown);
+        for text in story().iter().map(|reply| reply.text.as_str()).chain([DONE]) {
+            assert!(shown.contains(&words(text)), "docs/pictures/chat.svg does not show {text:?}");
+        }
+    }
 }

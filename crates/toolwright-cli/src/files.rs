@@ -147,6 +147,24 @@ pub fn not_of_a_section(loaded: &Loaded, name: &str, built_in: bool) -> Result<(
     Err(error.hint(format!("define it under `tools` to call it from here{otherwise}")))
 }
 
+/// Says which tools of the file its chat does not have: a `chat` section has those it names.
+pub fn tell_of_left_out(loaded: &Loaded) {
+    let Some(chat) = loaded.chat() else { return };
+    let left_out: Vec<&str> = loaded.tools().names().filter(|name| chat.tools.get(name).is_none()).collect();
+    if left_out.is_empty() {
+        return;
+    }
+    let has = match chat.tools.len() {
+        0 => "no tools".to_owned(),
+        count => report::counted(count as u64, "tool"),
+    };
+    let names = toolwright::text::clip(&left_out.join(", "), 200);
+    eprintln!(
+        "{}",
+        prompt::printable(&format!("the chat has {has} (`chat.tools`), and not these of the file: {names}"))
+    );
+}
+
 /// What the program lends to the file at `path`: the built-in tools under all their names, and the declared variables.
 pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let folder = std::env::current_dir()?;

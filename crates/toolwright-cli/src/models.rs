@@ -232,7 +232,7 @@ pub fn open(name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
         return connect(config);
     }
     if name == "demo" {
-        return Ok(Box::new(demo::model()));
+        return Ok(Box::new(demo::Demo));
     }
     if name.contains('/') {
         return connect(&ModelConfig { model: name.to_owned(), ..ModelConfig::default() });
@@ -251,7 +251,7 @@ pub fn open(name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
 pub fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
     let name = config.full_name();
     match name.split_once('/') {
-        Some(("scripted", "demo")) => Ok(Box::new(demo::model())),
+        Some(("scripted", "demo")) => Ok(Box::new(demo::Demo)),
         Some(("scripted", path)) => {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Usage::new(format!("cannot read the script `{path}`: {error}")))?;

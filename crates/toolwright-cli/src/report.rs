@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
 use toolwright::expr;
 use toolwright::lang::{Diagnostic, FAILED_AT, Severity};
-use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, ToolError, nearest, text};
+use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, ToolError, ToolResult, nearest, text};
 
 use crate::prompt::printable;
 
@@ -287,11 +287,26 @@ pub fn hint_of(error: &anyhow::Error) -> Option<String> {
 
 fn info(error: &anyhow::Error) -> ErrorInfo {
     let mut info = plain_info(error);
-    let refused = info.kind == ErrorKind::Permission && info.message.ends_with("is read-only");
-    if info.hint.is_none() && (refused || info.message.contains(READ_ONLY)) {
-        info.hint = Some(WRITE.to_owned());
-    }
+    info.hint = way_out(&info);
     info
+}
+
+/// What a person can do about an error. What a tool may write is theirs to say, whatever a model is told.
+pub fn way_out(info: &ErrorInfo) -> Option<String> {
+    let refused = info.kind == ErrorKind::Permission && info.message.ends_with("is read-only");
+    match refused || info.message.contains(READ_ONLY) {
+        true => Some(WRITE.to_owned()),
+        false => info.hint.clone(),
+    }
+}
+
+/// What a person can do about how a call went: its error, or a program in it that may not write.
+pub fn way_out_of(error: Option<&ErrorInfo>, result: Option<&ToolResult>) -> Option<String> {
+    match (error, result) {
+        (Some(error), _) => way_out(error),
+        (None, Some(result)) => result.to_text().contains(READ_ONLY).then(|| WRITE.to_owned()),
+        (None, None) => None,
+    }
 }
 
 /// Says how to let tools write, when what one gave tells that it wanted to.

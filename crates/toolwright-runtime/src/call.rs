@@ -47,7 +47,7 @@ pub(crate) async fn run_call_from(
         call.id = format!("{parent}.{id}").into();
     }
     let mut record = Record::open(run, &call, outer_span)?;
-    let outcome = attempt(run, &tools, &mut call, record.span, Caller::Outside(from)).await;
+    let outcome = attempt(run, &tools, &mut call, &mut record, Caller::Outside(from)).await;
     if let Err(error) = &outcome
         && error.is_fatal()
     {
@@ -79,7 +79,7 @@ pub(crate) async fn run_nested(
         let note = CallNote::Hint { text: text.to_string() };
         run.events.emit(EventKind::CallNoted { span: record.span, note })?;
     }
-    let outcome = attempt(run, &tools, &mut call, record.span, Caller::Tool(parent, manner)).await;
+    let outcome = attempt(run, &tools, &mut call, &mut record, Caller::Tool(parent, manner)).await;
     if let Err(error) = &outcome
         && error.is_fatal()
     {
@@ -128,9 +128,10 @@ async fn attempt(
     run: &Arc<RunInner>,
     tools: &Toolset,
     call: &mut ToolCall,
-    span: u64,
+    record: &mut Record<'_>,
     caller: Caller<'_>,
 ) -> Result<ToolOutput, ToolError> {
+    let span = record.span;
     let (standing, manner, watch, parents_end) = match caller {
         Caller::Outside(Outside { cancel, asker, watch }) => {
             let depth = run.outer.as_ref().map_or(0, |outer| outer.depth);
@@ -151,7 +152,9 @@ async fn attempt(
     let entry = found?;
     to_real_name(entry, call);
     call.arguments = validate(run, entry, arguments)?;
+    record.pause();
     let approved = run.approvals.review(run, entry, call, &standing).await?;
+    record.go_on();
     let mut arguments = approved.arguments;
     if approved.changed {
         arguments = validate(run, entry, arguments)?;
@@ -325,6 +328,9 @@ struct Record<'a> {
     span: u64,
     /// When it began; nobody who listens, nobody who asks.
     started: Option<Instant>,
+    /// Since when somebody thinks about it, and how long that took before: a person who is away is no work of the tool's.
+    paused: Option<Instant>,
+    waited: Duration,
     open: bool,
 }
 
@@ -341,7 +347,17 @@ impl<'a> Record<'a> {
                 arguments: call.arguments.clone(),
             })?;
         }
-        Ok(Record { run, span, started: wanted.then(Instant::now), open: true })
+        let started = wanted.then(Instant::now);
+        Ok(Record { run, span, started, paused: None, waited: Duration::ZERO, open: true })
+    }
+
+    /// The time until [`go_on`](Self::go_on) does not count.
+    fn pause(&mut self) {
+        self.paused = self.started.map(|_| Instant::now());
+    }
+
+    fn go_on(&mut self) {
+        self.waited += self.paused.take().map(|since| since.elapsed()).unwrap_or_default();
     }
 
     fn close(&mut self, result: Option<&ToolResult>, error: Option<&ErrorInfo>) -> Result<(), ToolError> {
@@ -368,7 +384,8 @@ impl<'a> Record<'a> {
     ) -> Result<(), ToolError> {
         self.open = false;
         let Some(started) = self.started else { return Ok(()) };
-        let duration: Duration = started.elapsed();
+        self.go_on();
+        let duration = started.elapsed().saturating_sub(self.waited);
         self.run.events.emit(EventKind::CallFinished {
             span: self.span,
             result,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolwright_core::{CancelToken, Message, Model, StopReason, ToolCall, ToolError};
 
 use crate::batch;
+use crate::events::EventKind;
 use crate::run::{Run, RunEnd};
 use crate::state::RunState;
 use crate::turn::{self, Loop, RunError};
@@ -101,7 +102,19 @@ impl Conversation {
     /// Forgets all but the first `count` messages.
     pub fn rewind(&mut self, count: usize) {
         self.said.messages.truncate(count);
-        self.said.recorded = self.said.recorded.min(count);
+        if self.said.recorded > count {
+            self.said.recorded = count;
+            // A record that cannot be written says so when the next message is.
+            let _ = self.tell(EventKind::Rewound { messages: count });
+        }
+    }
+
+    /// Puts on record what happened to the conversation as a whole. What happens to an agent's is told with its call.
+    fn tell(&self, kind: EventKind) -> Result<(), ToolError> {
+        match self.run.inner.outer {
+            Some(_) => Ok(()),
+            None => self.run.inner.events.emit(kind),
+        }
     }
 
     /// Calls that the model asked for and that have no result yet.
@@ -145,7 +158,20 @@ impl Conversation {
     pub async fn answer(&mut self, model: &dyn Model) -> Result<Option<RunEnd>, RunError> {
         self.said.catch_up(&self.run)?;
         let stop = self.stopper.arm(&self.run.inner.cancel);
-        turn::go(&self.run, model, &mut self.said, &self.how, &stop.token).await
+        let outcome = turn::go(&self.run, model, &mut self.said, &self.how, &stop.token).await;
+        match &outcome {
+            Err(RunError::Model(error)) => {
+                self.tell(EventKind::ModelFailed {
+                    model: model.name().to_owned(),
+                    message: error.to_string(),
+                })?;
+            }
+            Ok(Some(RunEnd::Cancelled)) if self.run.ended().is_none() => {
+                self.tell(EventKind::AnswerStopped)?
+            }
+            _ => {}
+        }
+        outcome
     }
 }
 

@@ -83,6 +83,20 @@ pub enum EventKind {
         #[serde(default)]
         stop: StopReason,
     },
+    /// A model could not answer. A conversation goes on after that.
+    ModelFailed {
+        /// Which model.
+        model: String,
+        /// Why.
+        message: String,
+    },
+    /// Somebody stopped an answer. What there was of it stays, and the conversation goes on.
+    AnswerStopped,
+    /// The end of the conversation was taken back.
+    Rewound {
+        /// How many messages it still has.
+        messages: usize,
+    },
     /// A call began.
     CallStarted {
         /// The call's number.
@@ -124,7 +138,7 @@ pub enum EventKind {
     CallFinished {
         /// The call's number.
         span: u64,
-        /// How long it took.
+        /// How long it took, without the time in which somebody decided about it.
         #[serde(with = "time::micros", rename = "duration_us")]
         duration: Duration,
         /// True when the run ended, or the caller went away, before the call did.

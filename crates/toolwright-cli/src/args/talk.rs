@@ -108,7 +108,7 @@ pub enum StepFormat {
 
 pub(super) const CHAT_HELP: &str = "\
 Enter sends, Alt+Enter or Ctrl+J begins a new line, Tab completes /commands and @files, Ctrl-C stops an answer and keeps \
-the conversation. /help lists the commands. Calls that change something outside the sandbox are asked about. The session is kept when you \
+the conversation. /help lists the commands. Calls that change something outside the sandbox are asked about; --write . lets tools write in this folder. The session is kept when you \
 leave, and --resume takes it up. Without a terminal, every line of stdin is an input and answers go to stdout.
 
 Examples:
@@ -131,6 +131,9 @@ pub struct Chat {
     /// Go on with the last session of this folder, or with the one that is named.
     #[arg(long)]
     pub resume: bool,
+    /// Use only the tools that match; `!pattern` takes tools away.
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    pub tools: Vec<String>,
     /// Approval rules (YAML); left out, tools that change nothing or work in a sandbox are approved, and the rest is
     /// asked about.
     #[arg(long, value_name = "FILE")]

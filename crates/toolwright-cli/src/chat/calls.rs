@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use toolwright::{CallNote, EventKind, ToolCall, call_text, text};
+use toolwright::{CallNote, ErrorInfo, EventKind, ToolCall, ToolResult, call_text, text};
 
 use crate::commands::runs::span;
 use crate::lines::{DIM, GREEN, Line, PLAIN, RED, YELLOW, cut};
 use crate::prompt::printable;
-use crate::report::counted;
+use crate::report::{counted, way_out_of};
 
 #[derive(Default)]
 pub struct Calls {
@@ -29,9 +29,46 @@ struct Node {
 }
 
 struct End {
-    took: u64,
+    /// Nobody knows it of a call of earlier.
+    took: Option<u64>,
     failed: bool,
     text: String,
+    /// What the person can do about it.
+    hint: Option<String>,
+}
+
+impl Node {
+    fn of(call: &ToolCall) -> Self {
+        Node {
+            span: 0,
+            parent: None,
+            depth: 0,
+            title: printable(&text::clip(&call_text(call), 300)).replace('\n', " "),
+            silent: false,
+            doing: None,
+            decided: None,
+            started: Instant::now(),
+            end: None,
+        }
+    }
+}
+
+impl End {
+    fn of(error: Option<&ErrorInfo>, result: Option<&ToolResult>) -> Self {
+        let words = match (error, result) {
+            (Some(error), _) => format!("{}: {}", error.kind, error.message),
+            (None, Some(result)) => result.to_text(),
+            (None, None) => String::new(),
+        };
+        let text = printable(&text::clip(&words, 400));
+        End { took: None, failed: error.is_some(), text, hint: way_out_of(error, result) }
+    }
+}
+
+/// The lines of a call of earlier: what is left of it are its arguments and its result.
+pub fn earlier(call: &ToolCall, result: Option<&ToolResult>) -> Vec<Line> {
+    let end = result.map(|result| End::of(result.error.as_ref(), Some(result)));
+    finished(&Node { end, ..Node::of(call) }, true)
 }
 
 /// How many nested calls of one call are kept in the scrollback.
@@ -46,20 +83,7 @@ impl Calls {
                     .and_then(|parent| self.find(parent))
                     .map_or(0, |node| node.depth + usize::from(!node.silent));
                 let call = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
-                let title = printable(&text::clip(&call_text(&call), 300)).replace('\n', " ");
-                let (parent, started) = (*parent, Instant::now());
-                let node = Node {
-                    span: *span,
-                    parent,
-                    depth,
-                    title,
-                    silent: false,
-                    doing: None,
-                    decided: None,
-                    started,
-                    end: None,
-                };
-                self.nodes.push(node);
+                self.nodes.push(Node { span: *span, parent: *parent, depth, ..Node::of(&call) });
             }
             EventKind::CallNoted { span, note } => {
                 let Some(node) = self.find(*span) else { return Vec::new() };
@@ -83,23 +107,18 @@ impl Calls {
                 }
             }
             // An approval shows in what follows, and a refusal in the error.
-            EventKind::CallDecided { span, arguments: Some(arguments), .. } => {
+            EventKind::CallDecided { span, arguments, .. } => {
                 if let Some(node) = self.find(*span) {
-                    node.decided = Some(printable(&text::clip(&format!("changed to {arguments}"), 300)));
+                    // What follows is the tool's own time.
+                    node.started = Instant::now();
+                    let changed = arguments.as_ref().map(|arguments| format!("changed to {arguments}"));
+                    node.decided = changed.map(|changed| printable(&text::clip(&changed, 300)));
                 }
             }
             EventKind::CallFinished { span, result, error, duration, .. } => {
-                let words = match (error, result) {
-                    (Some(error), _) => format!("{}: {}", error.kind, error.message),
-                    (None, Some(result)) => result.to_text(),
-                    (None, None) => String::new(),
-                };
                 let Some(node) = self.find(*span) else { return Vec::new() };
-                node.end = Some(End {
-                    took: u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
-                    failed: error.is_some(),
-                    text: printable(&text::clip(&words, 400)),
-                });
+                let took = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+                node.end = Some(End { took: Some(took), ..End::of(error.as_ref(), result.as_ref()) });
                 if node.parent.is_none() {
                     return self.remove(*span);
                 }
@@ -168,7 +187,8 @@ fn finished(node: &Node, top: bool) -> Vec<Line> {
         Some(_) => ("⏺ ", GREEN),
         None => ("○ ", YELLOW),
     };
-    let time = node.end.as_ref().map(|end| format!("  {}", span(end.took))).unwrap_or_default();
+    let took = node.end.as_ref().and_then(|end| end.took);
+    let time = took.map(|took| format!("  {}", span(took))).unwrap_or_default();
     let mark = if top { mark.to_owned() } else { format!("{indent}└ ") };
     let hang = mark.chars().count();
     let mut lines = vec![Line::new(style, mark).and(PLAIN, node.title.clone()).and(DIM, time).hanging(hang)];
@@ -187,6 +207,9 @@ fn finished(node: &Node, top: bool) -> Vec<Line> {
             format!("{indent}  │ … {}", counted((shown.len() - 3) as u64, "more line")),
         ));
     }
+    let hint =
+        end.hint.as_ref().map(|hint| format!("{indent}  │ hint: {}", printable(&text::clip(hint, 300))));
+    lines.extend(hint.map(|hint| Line::new(DIM, hint.replace('\n', " ")).hanging(hang + 2)));
     lines
 }
 
@@ -195,7 +218,7 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::json;
-    use toolwright::{ErrorInfo, ErrorKind};
+    use toolwright::ErrorKind;
 
     use super::*;
 

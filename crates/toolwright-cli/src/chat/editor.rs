@@ -1,6 +1,8 @@
 //! A small editor for what is typed: several lines, history, completion.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use toolwright::text::is_hidden;
+use unicode_width::UnicodeWidthChar as _;
 
 use crate::lines::{DIM, Line, PLAIN, width};
 use crate::prompt::{joins, printable};
@@ -96,7 +98,7 @@ impl Editor {
             KeyCode::Char('c') if control && self.text.is_empty() => return Done::Interrupt,
             KeyCode::Char('c') if control => self.prefill(""),
             KeyCode::Char('d') if control && self.text.is_empty() => return Done::Leave,
-            KeyCode::Char('d') if control => self.delete(self.cursor, self.cursor + 1),
+            KeyCode::Char('d') if control => self.delete(self.cursor, self.right()),
             KeyCode::Char('l') if control => return Done::Redraw,
             KeyCode::Char('z') if control => return Done::Suspend,
             KeyCode::Char('a') if control => self.cursor = self.line_start(),
@@ -110,13 +112,13 @@ impl Editor {
             KeyCode::Char('f') if alt => self.cursor = self.word_right(),
             KeyCode::Left if control || alt => self.cursor = self.word_left(),
             KeyCode::Right if control || alt => self.cursor = self.word_right(),
-            KeyCode::Left => self.cursor = self.cursor.saturating_sub(1),
-            KeyCode::Right => self.cursor = (self.cursor + 1).min(self.text.len()),
+            KeyCode::Left => self.cursor = self.left(),
+            KeyCode::Right => self.cursor = self.right(),
             KeyCode::Home => self.cursor = self.line_start(),
             KeyCode::End => self.cursor = self.line_end(),
             KeyCode::Backspace if alt => self.delete(self.word_left(), self.cursor),
-            KeyCode::Backspace => self.delete(self.cursor.saturating_sub(1), self.cursor),
-            KeyCode::Delete => self.delete(self.cursor, self.cursor + 1),
+            KeyCode::Backspace => self.delete(self.left(), self.cursor),
+            KeyCode::Delete => self.delete(self.cursor, self.right()),
             KeyCode::Up => self.vertical(-1),
             KeyCode::Down => self.vertical(1),
             KeyCode::Tab => self.complete(complete),
@@ -192,6 +194,35 @@ impl Editor {
         if from < to {
             self.text.drain(from..to);
             self.cursor = from;
+        }
+    }
+
+    /// Where the character before the cursor begins: what a person sees as one may be several of Unicode's.
+    fn left(&self) -> usize {
+        let begins = |at: &usize| *at == 0 || !self.continues(*at);
+        (0..self.cursor).rev().find(begins).unwrap_or(0)
+    }
+
+    /// Where the character after the cursor ends.
+    fn right(&self) -> usize {
+        let next = (self.cursor + 1).min(self.text.len());
+        (next..self.text.len()).find(|at| !self.continues(*at)).unwrap_or(self.text.len())
+    }
+
+    /// True when what stands there belongs to the character before it: a mark, a joiner and what it joins, the colour of
+    /// a skin, the second half of a flag.
+    fn continues(&self, at: usize) -> bool {
+        let near = |at: Option<usize>| at.and_then(|at| self.text.get(at)).copied();
+        let (before, after) = (near(at.checked_sub(1)), near(at.checked_add(1)));
+        let (Some(c), Some(last)) = (near(Some(at)), before) else { return false };
+        let is_flag = |c: &char| ('\u{1f1e6}'..='\u{1f1ff}').contains(c);
+        let flags = || self.text.iter().take(at).rev().take_while(|c| is_flag(c)).count();
+        match c {
+            _ if last == '\n' => false,
+            '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}' => true,
+            c if is_flag(&c) => flags() % 2 == 1,
+            _ if last == '\u{200d}' => joins(near(at.checked_sub(2)), last, Some(c)),
+            c => joins(before, c, after) || (c.width() == Some(0) && !is_hidden(c)),
         }
     }
 
@@ -330,6 +361,30 @@ mod tests {
         let (rows, cursor) = editor.rows("> ", 8);
         assert_eq!(rows.iter().map(Line::text).collect::<Vec<_>>(), ["> 日本語", "  abc"]);
         assert_eq!(cursor, (1, 5));
+    }
+
+    #[test]
+    fn what_is_seen_as_one_character_is_one() {
+        let family = "👨\u{200d}👩\u{200d}👧";
+        for one in ["e\u{301}", "é", family, "🇩🇪", "👍🏽", "❤\u{fe0f}", "한", "\u{1112}\u{1161}\u{11ab}"]
+        {
+            let text = format!("🇫🇷{one}🇮🇹");
+            let mut editor = typed(&text);
+            let keys = [KeyCode::Left, KeyCode::Left, KeyCode::Right, KeyCode::Backspace];
+            keys.into_iter().for_each(|key| drop(press(&mut editor, key, KeyModifiers::NONE)));
+            assert_eq!(editor.text(), "🇫🇷🇮🇹", "{one}");
+            press(&mut editor, KeyCode::Home, KeyModifiers::NONE);
+            press(&mut editor, KeyCode::Delete, KeyModifiers::NONE);
+            assert_eq!(editor.text(), "🇮🇹", "{one}");
+        }
+        // What cannot be seen is shown by its number, and goes alone.
+        let mut editor = typed("a\u{200b}");
+        press(&mut editor, KeyCode::Backspace, KeyModifiers::NONE);
+        assert_eq!(editor.text(), "a");
+        let mut editor = typed("a\nb");
+        press(&mut editor, KeyCode::Backspace, KeyModifiers::NONE);
+        press(&mut editor, KeyCode::Backspace, KeyModifiers::NONE);
+        assert_eq!(editor.text(), "a");
     }
 
     #[test]

@@ -177,6 +177,8 @@ impl Markdown {
             cells.map(|cell| styled(0, cell).width()).max().unwrap_or(0)
         };
         let widths = fitting((0..count).map(widest).collect(), self.columns);
+        let sides: Vec<Side> =
+            (0..count).map(|at| Side::of(rows.get(1).and_then(|row| row.get(at)))).collect();
         let mut lines = Vec::new();
         for (number, row) in rows.iter().enumerate() {
             if number == 1 {
@@ -191,16 +193,41 @@ impl Markdown {
                 .collect();
             for place in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
                 let (mut line, mut room) = (Line::default(), 0);
-                for (cell, wide) in cells.iter().zip(&widths) {
+                for ((cell, wide), side) in cells.iter().zip(&widths).zip(&sides) {
                     let part = cell.get(place).cloned().unwrap_or_default();
-                    line = line.and(PLAIN, " ".repeat(std::mem::take(&mut room)));
-                    room = wide.saturating_sub(part.width()) + 2;
+                    let free = wide.saturating_sub(part.width());
+                    let before = match side {
+                        Side::Left => 0,
+                        Side::Middle => free / 2,
+                        Side::Right => free,
+                    };
+                    line = line.and(PLAIN, " ".repeat(room + before));
+                    room = free - before + 2;
                     line = line.then(part);
                 }
                 lines.push(line);
             }
         }
         lines
+    }
+}
+
+/// Where the cells of a column stand.
+#[derive(Clone, Copy)]
+enum Side {
+    Left,
+    Middle,
+    Right,
+}
+
+impl Side {
+    /// What the colons of a rule say.
+    fn of(rule: Option<&String>) -> Self {
+        match rule.map(|rule| (rule.starts_with(':'), rule.ends_with(':'))) {
+            Some((true, true)) => Side::Middle,
+            Some((false, true)) => Side::Right,
+            _ => Side::Left,
+        }
     }
 }
 
@@ -366,6 +393,15 @@ mod tests {
         ] {
             assert_eq!(texts(text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn the_colons_of_a_rule_say_where_cells_stand() {
+        let table = "|name|amount|x|\n|:--|--:|:-:|\n|tea|7|a|\n|cocoa|1200|abc|\n";
+        assert_eq!(
+            texts(table),
+            ["name   amount   x", "─────  ──────  ───", "tea         7   a", "cocoa    1200  abc"]
+        );
     }
 
     #[test]

@@ -38,7 +38,7 @@ use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
-use crate::{answers, demo, files, models, runs, sandboxes, toolbox, trust};
+use crate::{answers, commands, demo, files, models, runs, sandboxes, toolbox, trust};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use approval::Asker;
@@ -72,6 +72,8 @@ struct Talk {
     asked: bool,
     /// True when an answer could not be given, or a command not be carried out.
     failed: bool,
+    /// Why the last input has no answer, when the model failed at it.
+    unanswered: Option<String>,
 }
 
 pub async fn run(mut what: Chat) -> anyhow::Result<()> {
@@ -97,6 +99,8 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         (None, Some(loaded)) => loaded.tools().clone(),
         (None, None) => toolbox::all()?,
     };
+    let tools = commands::tools::chosen(tools, &what.tools)?;
+    loaded.iter().for_each(files::tell_of_left_out);
     let builder = Run::builder(tools).model(model.clone());
     let mut builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
     builder = sandboxes::lend(&what.sandbox, loaded.as_ref(), builder).await?;
@@ -131,6 +135,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         exported: HashSet::new(),
         asked: false,
         failed: false,
+        unanswered: None,
     };
     talk.begin();
     if let Some(banner) = chat.and_then(|chat| chat.user_banner.as_deref()) {
@@ -202,6 +207,7 @@ impl Talk {
     /// A conversation in which only the instructions were given.
     fn begin(&mut self) {
         self.conversation.rewind(0);
+        self.unanswered = None;
         if let Some(system) = &self.system {
             self.conversation.push(Message::system(system));
         }
@@ -219,10 +225,22 @@ impl Talk {
 
     /// Shows again what was said from a message on.
     fn show_from(&mut self, place: usize) {
-        for message in self.conversation.messages().iter().skip(place) {
+        let messages = self.conversation.messages().get(place..).unwrap_or_default();
+        for (at, message) in messages.iter().enumerate() {
             match message {
                 Message::User { .. } => self.ui.said(&message.text()),
-                Message::Assistant(_) => self.ui.say_markdown(&message.text()),
+                Message::Assistant(answer) => {
+                    self.ui.say_markdown(&message.text());
+                    // The results of an answer's calls stand behind it, before anything else is said.
+                    let after = messages.get(at + 1..).unwrap_or_default();
+                    let results = after.iter().map_while(|message| match message {
+                        Message::Tool(result) => Some(result),
+                        _ => None,
+                    });
+                    for call in &answer.tool_calls {
+                        self.ui.called(call, results.clone().find(|result| result.call_id == call.id));
+                    }
+                }
                 Message::System { .. } | Message::Tool(_) => {}
             }
         }
@@ -273,9 +291,12 @@ impl Talk {
                 }
                 continue;
             }
+            let folder = std::env::current_dir().unwrap_or_default();
+            if self.demo && number == 1 {
+                demo::put_draft(&folder)?;
+            }
             self.conversation.push(Message::user(line));
             self.asked = true;
-            let folder = std::env::current_dir().unwrap_or_default();
             let before = self.ui.display.show_changed_files.then(|| Files::of(&folder));
             let end = self.answer().await;
             for line in before.map(|before| Files::of(&folder).since(&before)).unwrap_or_default() {
@@ -290,6 +311,7 @@ impl Talk {
 
     /// Lets the model answer; gives the end of the run, if it came to one.
     async fn answer(&mut self) -> Option<RunEnd> {
+        self.unanswered = None;
         let stopper = self.conversation.stopper();
         let model = self.model.clone();
         let (ui, news, inputs) = (&mut self.ui, &mut self.news, &mut self.inputs);
@@ -337,8 +359,10 @@ impl Talk {
             Err(error) => {
                 let cause =
                     std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+                let told = format!("{error}{cause}");
                 self.failed = true;
-                self.ui.say(RED, printable(&format!("{error}{cause}")));
+                self.ui.say(RED, printable(&told));
+                self.unanswered = Some(told);
                 self.ui.say(DIM, "the conversation goes on; /rewind to change the last input");
                 None
             }
@@ -400,17 +424,21 @@ impl Talk {
     }
 
     fn help(&mut self) {
+        // The demo begins anew each time.
+        let leaves =
+            if self.demo { "leaves; /save NAME keeps what was said" } else { "saves the session and leaves" };
         for word in WORDS {
             let names: Vec<String> = word.names.iter().map(|name| format!("/{name}")).collect();
             let left = format!("{} {}", names.join(" "), word.takes);
-            self.ui.line(Line::new(BOLD, format!("{left:<30} ")).and(PLAIN, word.does).hanging(31));
+            let does = if word.command == Command::Exit { leaves } else { word.does };
+            self.ui.line(Line::new(BOLD, format!("{left:<30} ")).and(PLAIN, does).hanging(31));
         }
         for (keys, does) in [
             ("Alt+Enter, Ctrl+J", "a new line; Enter sends"),
             ("Up, Down", "earlier inputs"),
             ("Tab", "completes /commands and @files"),
             ("Ctrl-C", "stops the answer, or clears the line"),
-            ("Ctrl-D", "saves the session and leaves"),
+            ("Ctrl-D", leaves),
         ] {
             self.ui.line(Line::new(DIM, format!("{keys:<30} ")).and(DIM, does).hanging(31));
         }
@@ -428,6 +456,7 @@ impl Talk {
         let at = said.get(usize::try_from(number).unwrap_or(0)).copied().unwrap_or(0);
         let text = self.conversation.messages().get(at).map(Message::text).unwrap_or_default();
         self.conversation.rewind(at);
+        self.unanswered = None;
         self.ui.clear();
         let shown = self.said().last().copied().unwrap_or(0);
         self.show_from(shown);
@@ -478,7 +507,10 @@ impl Talk {
         if !self.ui.spending.is_empty() {
             eprintln!("{}", self.ui.spending.account());
         }
-        self.run.finish(RunEnd::Done)?;
+        self.run.finish(match self.unanswered.take() {
+            Some(message) => RunEnd::Failed { message },
+            None => RunEnd::Done,
+        })?;
         match &self.recorded {
             Some(id) if self.asked => eprintln!("recorded as {id}: `toolwright view` shows it"),
             // Nobody looks for a conversation in which nothing was said.

@@ -8,11 +8,11 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use toolwright::text::clip;
 use toolwright::tools::Notice;
-use toolwright::{Content, Decision, EventKind, Message, ToolResult};
+use toolwright::{Content, Decision, EventKind, Message, ToolCall, ToolResult};
 
 use self::asking::Asking;
 use super::approval::Question;
-use super::calls::Calls;
+use super::calls::{self, Calls};
 use super::display::{Display, Spending};
 use super::editor::{Done, Editor};
 use super::form::Form;
@@ -231,6 +231,13 @@ impl Ui {
     pub fn said(&mut self, text: &str) {
         if self.interactive {
             self.screen.commit(&typed(text));
+        }
+    }
+
+    /// Shows a call of earlier, with its result.
+    pub fn called(&mut self, call: &ToolCall, result: Option<&ToolResult>) {
+        if self.interactive {
+            self.screen.commit(&calls::earlier(call, result));
         }
     }
 

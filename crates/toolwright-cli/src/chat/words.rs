@@ -65,7 +65,7 @@ pub const WORDS: &[Word] = &[
     Word {
         names: &["exit", "quit", "bye"],
         takes: "",
-        does: "save the session and leave",
+        does: "saves the session and leaves",
         command: Command::Exit,
     },
 ];

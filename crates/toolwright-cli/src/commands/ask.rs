@@ -19,7 +19,7 @@ use crate::lines::{self, Flow};
 use crate::prompt::{Terminal, printable};
 use crate::report::Usage;
 use crate::runs::record::{About, record};
-use crate::{commands, demo, files, models, sandboxes, toolbox};
+use crate::{commands, demo, files, models, report, sandboxes, toolbox};
 
 /// How many answers a model may give when nobody says otherwise.
 const MAX_TURNS: u64 = 20;
@@ -283,6 +283,9 @@ impl Calls {
                 let among = self.0.values().any(|(other, _)| *other == depth);
                 let whose = if among { format!("{tool}: ") } else { String::new() };
                 tell(depth + 1, "└", &format!("{whose}{line}"));
+                if let Some(hint) = report::way_out_of(error.as_ref(), result.as_ref()) {
+                    tell(depth + 1, "", &format!("hint: {hint}"));
+                }
             }
             EventKind::LimitHit { limit } => eprintln!("{limit}"),
             _ => {}

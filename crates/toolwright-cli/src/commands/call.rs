@@ -77,9 +77,14 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
             run.finish(RunEnd::Cancelled)?;
             anyhow::bail!("stopped by Ctrl-C");
         }
-        result = call => result?,
+        result = call => result,
     };
-    run.finish(RunEnd::Done)?;
+    let failure = match &result {
+        Ok(result) => result.error.as_ref().map(|error| error.message.clone()),
+        Err(error) => Some(error.to_string()),
+    };
+    run.finish(failure.map_or(RunEnd::Done, |message| RunEnd::Failed { message }))?;
+    let result = result?;
     if json {
         report::line(serde_json::to_string(&result)?)?;
     } else {

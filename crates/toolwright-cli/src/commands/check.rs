@@ -126,6 +126,7 @@ fn check_file(path: &Path, policy: Option<&Path>, start_servers: bool, json: boo
     if !json {
         problems.iter().for_each(|warning| eprintln!("{}\n", printable(&warning.render())));
         files::tell_of_chat(&loaded);
+        files::tell_of_left_out(&loaded);
         let tools = counted(loaded.tools().len() as u64, "tool");
         let rules = and_rules(beside.count);
         report::line(format_args!("{}: {tools}{rules}: {}", path.display(), outcome(warnings)))?;

@@ -32,8 +32,14 @@ pub fn run(what: &Init, json: bool) -> anyhow::Result<()> {
 fn asked() -> anyhow::Result<String> {
     let mut text = STARTER.to_owned();
     let mut tools = "greet, longest_lines, read_file".to_owned();
-    let commands = question("May tools run commands, in a sandbox? [y/N]")?;
-    if matches!(commands.to_lowercase().as_str(), "y" | "yes") {
+    let commands = loop {
+        match question("May tools run commands, in a sandbox? [y/N]")?.to_lowercase().as_str() {
+            "y" | "yes" => break true,
+            "" | "n" | "no" => break false,
+            _ => eprintln!("write y or n"),
+        }
+    };
+    if commands {
         tools.push_str(", bash");
         text = text.replacen(
             "    - import_tool: read_file\n",

@@ -51,7 +51,7 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
     }
     drop(run);
     let replayed = Source::open(&again)?;
-    let changes = story::compare(&Story::of(record.source()), &Story::of(&replayed));
+    let changes = story::compare(&Story::played(record.source()), &Story::played(&replayed));
     if json {
         report::line(json!({"run": runs::id_of(&path), "remarks": remarks, "changes": changes}))?;
     } else {

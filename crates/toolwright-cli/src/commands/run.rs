@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use toolwright::lang::{Cli, CliResult};
 use toolwright::tools::AtHand;
-use toolwright::{CallNote, Event, EventKind, Run};
+use toolwright::{CallNote, Event, EventKind, Run, RunEnd};
 
 use crate::args::RunFile;
 use crate::prompt::{Terminal, printable};
@@ -47,14 +47,18 @@ pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
             run.cancel();
             anyhow::bail!("stopped by Ctrl-C");
         }
-        failed = work => failed?,
+        failed = work => failed,
     };
-    run.finish(toolwright::RunEnd::Done)?;
-    match failed {
-        0 => Ok(()),
-        1 => anyhow::bail!("1 input failed"),
-        count => anyhow::bail!("{count} inputs failed"),
-    }
+    let outcome = match failed {
+        Ok(0) => Ok(()),
+        Ok(count) => Err(anyhow::anyhow!("{} failed", report::counted(count as u64, "input"))),
+        Err(error) => Err(error),
+    };
+    run.finish(match &outcome {
+        Ok(()) => RunEnd::Done,
+        Err(error) => RunEnd::Failed { message: error.to_string() },
+    })?;
+    outcome
 }
 
 /// The command line as a file sees it in `env.CLI_ARGS`: what llm-workers-cli puts there.

@@ -77,7 +77,7 @@ fn wanted(what: &Runs, source: &Source) -> anyhow::Result<bool> {
     if command.is_some_and(|command| index.labels.get("command") != Some(command)) {
         return Ok(false);
     }
-    if what.failed && index.errors == 0 && matches!(index.state(), "done" | "running") {
+    if what.failed && !index.failed() {
         return Ok(false);
     }
     if let Some(tool) = &what.tool {
@@ -236,7 +236,7 @@ fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
         }
         (EventKind::LimitHit { limit }, _) => format!("\n{limit}"),
         (EventKind::RunFinished { end }, _) => format!("\nend: {}", story::end_text(end)),
-        _ => String::new(),
+        (event, _) => story::turn_text(event).map(|told| format!("\n{told}")).unwrap_or_default(),
     }
 }
 

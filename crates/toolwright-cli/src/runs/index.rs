@@ -21,7 +21,7 @@ const KEPT_FROM: u64 = 32 << 20;
 const MAX_LINE: u64 = 256 << 20;
 
 /// The version of a kept index.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The times a record can tell of, in microseconds since 1970: from 2020, before there was this program, to 2100.
 const TIMES: std::ops::Range<u64> = 1_577_836_800_000_000..4_102_444_800_000_000;
@@ -84,6 +84,12 @@ pub enum Kind {
     User,
     Assistant,
     Call,
+    /// A model could not answer.
+    Failed,
+    /// Somebody stopped an answer.
+    Stopped,
+    /// The end of the conversation was taken back.
+    Rewound,
     Limit,
     End,
 }
@@ -222,15 +228,20 @@ impl Index {
                 }
             }
             "call_finished" => self.call_finished(&head, at),
-            "limit_hit" => {
-                self.items.push(Item { kind: Kind::Limit, at, time, reply: None, call: None });
-            }
+            "model_failed" => self.push(Kind::Failed, at, time),
+            "answer_stopped" => self.push(Kind::Stopped, at, time),
+            "rewound" => self.push(Kind::Rewound, at, time),
+            "limit_hit" => self.push(Kind::Limit, at, time),
             "run_finished" => {
                 self.status = head.status;
-                self.items.push(Item { kind: Kind::End, at, time, reply: None, call: None });
+                self.push(Kind::End, at, time);
             }
             _ => {}
         }
+    }
+
+    fn push(&mut self, kind: Kind, at: Place, time: Option<u64>) {
+        self.items.push(Item { kind, at, time, reply: None, call: None });
     }
 
     fn call_started(&mut self, head: Head, at: Place, time: Option<u64>) {
@@ -285,6 +296,12 @@ impl Index {
     /// The name a number stands for.
     pub fn name_of(&self, number: u32) -> &str {
         self.names.get(number as usize).map_or("", String::as_str)
+    }
+
+    /// True when something in it went wrong: a call, an answer, or the whole.
+    pub fn failed(&self) -> bool {
+        let unanswered = || self.items.iter().any(|item| item.kind == Kind::Failed);
+        self.errors > 0 || !matches!(self.state(), "done" | "running") || unanswered()
     }
 
     /// The models that answered.

@@ -94,7 +94,7 @@ impl Record {
                     of_id.push(record.calls.len());
                     record.calls.push(Known { item: number, arguments, cut: false });
                 }
-                Kind::Limit | Kind::End => {}
+                Kind::Failed | Kind::Stopped | Kind::Rewound | Kind::Limit | Kind::End => {}
             }
         }
         record.mark_cut();

@@ -55,11 +55,20 @@ enum Part {
 impl<'a> Story<'a> {
     /// Reads every step once.
     pub fn of(source: &'a Source) -> Self {
+        Story::read(source, |_| true)
+    }
+
+    /// The same without what a replay does not do again: nobody stops an answer, and nothing is taken back.
+    pub fn played(source: &'a Source) -> Self {
+        Story::read(source, |kind| !matches!(kind, Kind::Failed | Kind::Stopped | Kind::Rewound))
+    }
+
+    fn read(source: &'a Source, wanted: fn(Kind) -> bool) -> Self {
         let mut story = Story { source, steps: Vec::new() };
         let mut inside: HashMap<usize, Vec<usize>> = HashMap::new();
         // The message of the model whose calls are being gathered, and those calls.
         let (mut message, mut calls) = (None, Vec::new());
-        for (number, item) in source.index.items.iter().enumerate() {
+        for (number, item) in source.index.items.iter().enumerate().filter(|(_, item)| wanted(item.kind)) {
             match (&item.call, item.kind) {
                 (Some(call), _) => match call.parent {
                     Some(parent) => inside.entry(parent).or_default().push(number),
@@ -178,7 +187,8 @@ impl<'a> Story<'a> {
             Part::Other => match read(item.at) {
                 Ok(EventKind::LimitHit { limit }) => lines.push(format!("limit: {limit}")),
                 Ok(EventKind::RunFinished { end }) => lines.push(format!("end: {}", end_text(&end))),
-                _ => {}
+                Ok(event) => lines.extend(turn_text(&event)),
+                Err(_) => {}
             },
         }
         if lines.len() > LINES {
@@ -249,6 +259,19 @@ pub fn end_text(end: &RunEnd) -> String {
         RunEnd::Cancelled => "cancelled".to_owned(),
         RunEnd::Failed { message } => format!("failed: {message}"),
     }
+}
+
+/// What happened to a conversation as a whole, when it is that.
+pub fn turn_text(event: &EventKind) -> Option<String> {
+    Some(match event {
+        EventKind::ModelFailed { message, .. } => format!("the model could not answer: {message}"),
+        EventKind::AnswerStopped => "the answer was stopped".to_owned(),
+        EventKind::Rewound { messages } => {
+            let left = crate::report::counted(*messages as u64, "message");
+            format!("the conversation was taken back to {left}")
+        }
+        _ => return None,
+    })
 }
 
 /// The lines of two stories: `-` only in the first, `+` only in the second, ` ` around them.

@@ -176,7 +176,9 @@ fn row(source: &Source, number: usize, item: &Item) -> Value {
         }
         Some(Event { kind: EventKind::LimitHit { limit }, .. }) => limit.to_string(),
         Some(Event { kind: EventKind::RunFinished { end }, .. }) => runs::story::end_text(&end),
-        _ => format!("{} bytes", item.at.1),
+        event => event
+            .and_then(|event| runs::story::turn_text(&event.kind))
+            .unwrap_or_else(|| format!("{} bytes", item.at.1)),
     };
     let words = text::clip(&words.replace('\n', " "), 300);
     let mut value = json!({"number": number, "kind": item.kind, "time": item.time, "text": words});
@@ -205,7 +207,9 @@ fn filter(source: &Source, query: &str) -> anyhow::Result<Value> {
         let right_tool = |tool: &String| call.is_some_and(|call| index.name_of(call.tool) == *tool);
         let bad = match (call, item.kind) {
             (Some(call), _) => !matches!(call.state, State::Ok | State::Running),
-            (None, kind) => kind == Kind::Limit || (kind == Kind::End && index.status != "done"),
+            (None, kind) => {
+                matches!(kind, Kind::Limit | Kind::Failed) || (kind == Kind::End && index.status != "done")
+            }
         };
         tool.as_ref().is_none_or(right_tool) && (!failed || bad)
     };

@@ -98,10 +98,13 @@ fn init_asks_and_writes_what_check_accepts() {
 }
 
 #[test]
-fn init_asks_again_for_a_model_that_no_vendor_has() {
+fn init_asks_again_for_what_is_no_answer() {
     let folder = tempfile::tempdir().unwrap();
     let mut terminal = Terminal::start(folder.path(), &["init"], 100, 30, &[]);
+    // A word that is neither is no answer.
     terminal.wait("May tools run commands");
+    terminal.send("sure\r");
+    terminal.wait("write y or n");
     terminal.send("n\r");
     for wrong in ["y", "claude-sonnet-4-5", "ollama/qwen3"] {
         terminal.wait("Which model should answer");

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 mod asking;
 mod browser;
 mod chat;
+mod chat_kept;
 mod chat_typing;
 mod examples;
 mod fake;

@@ -127,6 +127,11 @@ fn a_replay_is_the_same_until_something_changed() {
     // A call that a person made has no conversation, and is replayed all the same.
     show_in(folder.path(), &["call", "countdown", "seconds=1"], "");
     assert!(here(&["replay"]).contains("no difference"));
+    // One that failed is a run that failed, and so is its replay.
+    show_in(folder.path(), &["call", "add", "x=1"], "");
+    let listed = here(&["runs", "--limit", "1"]);
+    assert!(listed.contains("failed") && !listed.contains("done"), "{listed}");
+    assert!(here(&["replay"]).contains("no difference"));
 }
 
 /// A tool that is gone is played from the record, whatever arguments it took.

@@ -10,7 +10,7 @@ use toolwright_core::{
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{EventKind, Limits, Loop, Policy, Run, RunEnd};
 
-use crate::support::{Ears, add, call, plain, tools};
+use crate::support::{Ears, add, call, plain, sleeper, tools};
 
 /// Answers as told, and remembers what it was shown.
 #[derive(Clone)]
@@ -464,4 +464,32 @@ async fn rules_hold_however_a_model_writes_a_call() {
 
 fn shell_schema() -> Value {
     json!({"type": "object", "properties": {"command": {"type": "string"}, "timeout": {"type": "integer"}}})
+}
+
+/// Answers after an hour.
+struct Slow;
+
+impl Approver for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(async {
+            tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
+            Decision::Approve
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_decision_is_not_the_call_s() {
+    let (ears, second) = (Ears::default(), std::time::Duration::from_secs(1));
+    let run = ears.on(Run::builder(tools([sleeper("nap", second)])).approver(Slow)).build().unwrap();
+    run.call(call("nap", json!({}))).await.unwrap();
+    let took = ears.events().into_iter().find_map(|event| match event.kind {
+        EventKind::CallFinished { duration, .. } => Some(duration),
+        _ => None,
+    });
+    assert!(took.is_some_and(|took| took >= second && took < 2 * second), "{took:?}");
 }

@@ -103,6 +103,32 @@ async fn an_answer_stopped_in_mid_stream_keeps_what_was_said_and_the_conversatio
     assert_eq!((chat.messages().len(), run.ended()), (4, None));
 }
 
+/// A record that reads as a straight conversation where there was none would be wrong.
+#[tokio::test(start_paused = true)]
+async fn what_happens_to_a_conversation_is_told() {
+    let ears = Ears::default();
+    let run = ears.on(Run::builder(tools([])).on_delta(|_| {})).build().unwrap();
+    let mut chat = Conversation::new(&run);
+    chat.push(Message::user("never sent"));
+    chat.rewind(0);
+    let error = chat.say(&Slow { breaks: true }, "hi").await.unwrap_err();
+    assert!(matches!(error, RunError::Model(_)));
+    let stopper = chat.stopper();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        stopper.stop()
+    });
+    chat.say(&Slow { breaks: false }, "again").await.unwrap();
+    chat.rewind(1);
+    let told: Vec<EventKind> = ears.events().into_iter().map(|event| event.kind).collect();
+    let told: Vec<&EventKind> = told
+        .iter()
+        .filter(|kind| !matches!(kind, EventKind::MessageAdded { .. } | EventKind::RunStarted { .. }))
+        .collect();
+    let failed = EventKind::ModelFailed { model: "test/slow".into(), message: "the stream broke off".into() };
+    assert_eq!(told, [&failed, &EventKind::AnswerStopped, &EventKind::Rewound { messages: 1 }]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_time_limit_in_mid_stream_keeps_what_was_said_too() {
     let limits = Limits { wall_time: Some(1.5), ..Limits::default() };

@@ -362,6 +362,9 @@ pub(crate) fn failure(job: &Job, stage: Stage, errno: i32) -> ToolError {
         }
         libc::EACCES | libc::EPERM if stage == Stage::Exec => (ErrorKind::Permission, "may not be executed"),
         libc::EACCES | libc::EPERM => (ErrorKind::Permission, "is not permitted"),
+        libc::EROFS if matches!(job.work, Work::Write { .. }) => {
+            (ErrorKind::Permission, "cannot be written: its place is read-only")
+        }
         libc::EROFS => (ErrorKind::Permission, "is read-only"),
         libc::EBUSY | libc::ETXTBSY => (ErrorKind::Permission, "cannot be replaced"),
         libc::ENOEXEC => (ErrorKind::Permission, "is not a program"),
@@ -381,5 +384,9 @@ pub(crate) fn failure(job: &Job, stage: Stage, errno: i32) -> ToolError {
         files::TOO_LARGE => (ErrorKind::OutputLimit, "is larger than the 100 MiB that may be read"),
         _ => (ErrorKind::Fatal, "failed in an unexpected way"),
     };
-    ToolError::of(kind, format!("{subject} {what}")).with_source(source)
+    let error = ToolError::of(kind, format!("{subject} {what}")).with_source(source);
+    match errno {
+        libc::EROFS => error.hint("the sandbox lets nobody write there; whoever set it up can allow it"),
+        _ => error,
+    }
 }
