@@ -36,6 +36,7 @@ mod pick;
 mod policy;
 mod probe;
 mod proxy;
+mod remove;
 mod rlimit;
 mod sys;
 

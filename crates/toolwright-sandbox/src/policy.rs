@@ -27,8 +27,9 @@ pub const SYSTEM: [&str; 11] = [
     "/gnu/store",
 ];
 
-/// Places in the system folders that hold secrets; they are shown empty.
-pub const MASKED: [&str; 10] = [
+/// Places that hold secrets; they are shown empty. Those that begin with `~/` are in the home folders of the machine, and are
+/// masked wherever a folder that is shown holds them, unless the policy shows them by their own name.
+pub const MASKED: [&str; 82] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -39,6 +40,85 @@ pub const MASKED: [&str; 10] = [
     "/etc/ssl/private",
     "/etc/docker",
     "/etc/kubernetes",
+    // Our own: tokens of MCP servers, recorded runs.
+    "~/.config/toolwright",
+    "~/.local/share/toolwright",
+    // Keys and passwords.
+    "~/.ssh",
+    "~/.gnupg",
+    "~/.pki",
+    "~/.netrc",
+    "~/.authinfo",
+    "~/.authinfo.gpg",
+    "~/.pgpass",
+    "~/.my.cnf",
+    "~/.vault-token",
+    "~/.password-store",
+    "~/.local/share/keyrings",
+    "~/.local/share/kwalletd",
+    "~/.config/sops",
+    "~/.config/op",
+    "~/.config/keepassxc",
+    // Clouds and clusters.
+    "~/.aws",
+    "~/.azure",
+    "~/.config/gcloud",
+    "~/.config/doctl",
+    "~/.config/hcloud",
+    "~/.config/rclone",
+    "~/.boto",
+    "~/.s3cfg",
+    "~/.oci",
+    "~/.fly",
+    "~/.kube",
+    "~/.docker/config.json",
+    "~/.config/containers/auth.json",
+    "~/.terraformrc",
+    "~/.terraform.d/credentials.tfrc.json",
+    "~/.pulumi/credentials.json",
+    // Where code and packages are kept.
+    "~/.git-credentials",
+    "~/.config/git/credentials",
+    "~/.config/gh",
+    "~/.config/glab-cli",
+    "~/.config/hub",
+    "~/.npmrc",
+    "~/.yarnrc.yml",
+    "~/.pypirc",
+    "~/.config/pypoetry/auth.toml",
+    "~/.cargo/credentials",
+    "~/.cargo/credentials.toml",
+    "~/.gem/credentials",
+    "~/.m2/settings.xml",
+    "~/.gradle/gradle.properties",
+    "~/.composer/auth.json",
+    "~/.config/composer/auth.json",
+    // Models and the programs that use them.
+    "~/.claude.json",
+    "~/.claude/.credentials.json",
+    "~/.codex/auth.json",
+    "~/.gemini",
+    "~/.config/github-copilot",
+    "~/.cache/huggingface/token",
+    // Browsers and mail: cookies are as good as passwords.
+    "~/.mozilla",
+    "~/.thunderbird",
+    "~/.config/google-chrome",
+    "~/.config/chromium",
+    "~/.config/microsoft-edge",
+    "~/.config/BraveSoftware",
+    "~/.config/vivaldi",
+    "~/.config/opera",
+    "~/snap/firefox",
+    "~/snap/chromium",
+    "~/.var/app",
+    // What was typed, passwords among it.
+    "~/.bash_history",
+    "~/.zsh_history",
+    "~/.local/share/fish/fish_history",
+    "~/.python_history",
+    "~/.psql_history",
+    "~/.mysql_history",
 ];
 
 /// Files of a workspace that other programs on the host run or obey; they stay as they are, even when absent.
@@ -49,7 +129,9 @@ pub const MASKED: [&str; 10] = [
 ///
 /// A folder without a repository in `.git` is taken for one itself, and its `config` obeyed, once there are `HEAD`, `objects`
 /// and `refs` in it. `HEAD` stands for the one of them that is guarded in such folders: `refs`, if it is not there.
-pub const PROTECTED: [&str; 23] = [
+///
+/// Those that begin with `~/` are in the home folders of the machine, and are protected wherever they could be written.
+pub const PROTECTED: [&str; 36] = [
     ".git/",
     "HEAD",
     ".gitconfig",
@@ -75,6 +157,20 @@ pub const PROTECTED: [&str; 23] = [
     ".toolwright/",
     "toolwright.yaml",
     "tools.lock",
+    // In a home folder: our own, what runs when somebody logs in, and what is run by its name.
+    "~/.config/toolwright/",
+    "~/.local/share/toolwright/",
+    "~/.claude.json",
+    "~/.gemini/",
+    "~/.bash_aliases",
+    "~/.bash_logout",
+    "~/.zlogout",
+    "~/.config/fish/",
+    "~/.config/git/",
+    "~/.config/environment.d/",
+    "~/.config/systemd/",
+    "~/.config/autostart/",
+    "~/.local/bin/",
 ];
 
 /// What a sandbox lets through.
@@ -90,7 +186,7 @@ pub const PROTECTED: [&str; 23] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
-    /// The folder to work in, writable, shown at its own path. Without one a private folder is made and removed again.
+    /// The folder to work in, writable, shown at its own path. Without one there is a private one, as long as the sandbox.
     #[serde(with = "path::maybe", skip_serializing_if = "Option::is_none")]
     pub workspace: Option<PathBuf>,
     /// Show the workspace read-only: looking is all that can be done to it.
@@ -104,11 +200,12 @@ pub struct Policy {
     /// More folders to show writable; a missing one is an error.
     #[serde(with = "path::many")]
     pub write: Vec<PathBuf>,
-    /// Files and folders to show empty. Relative ones belong to the workspace.
+    /// Files and folders to show empty. Relative ones belong to the workspace; those that begin with `~/` to the home folders
+    /// of the machine, where they are masked unless `read`, `write` or `workspace` names them.
     #[serde(with = "path::many")]
     pub mask: Vec<PathBuf>,
     /// Files and folders (those with a final `/`) that cannot be changed, or made when absent, in the workspace and in the
-    /// folders of `write`.
+    /// folders of `write`; those that begin with `~/`, in the home folders of the machine.
     #[serde(with = "path::many")]
     pub protect: Vec<PathBuf>,
     /// The image of a container, for the backends that have containers.
@@ -187,6 +284,7 @@ impl Policy {
                 return Err(refused(format!("`{}` is not the name of a variable", name.escape_debug())));
             }
         }
+        self.limits.check()?;
         match &self.network {
             Network::Off | Network::Loopback => Ok(()),
             Network::Allow(hosts) => Rules::parse(hosts).map(drop).map_err(|why| {
@@ -318,7 +416,8 @@ pub struct Limits {
     pub file_size: Option<u64>,
     /// Open files of each process.
     pub open_files: Option<u64>,
-    /// Bytes in each of the private folders (`/tmp`, the home folder, `/dev/shm`).
+    /// Bytes in each of the private folders (`/tmp`, the home folder, `/dev/shm`, a private workspace). Their files are counted
+    /// too: one for every 4096 bytes, at least 1024.
     pub scratch: u64,
     /// Seconds a command may take when its caller does not say; also the most a caller may ask for.
     pub timeout_seconds: Option<u64>,
@@ -335,6 +434,26 @@ impl Default for Limits {
             scratch: 512 << 20,
             timeout_seconds: None,
         }
+    }
+}
+
+impl Limits {
+    /// Refuses limits under which a sandbox could not even be built, or a command not begin.
+    fn check(&self) -> Result<(), ToolError> {
+        for (name, value, least) in [
+            ("memory", self.memory, 16 << 20),
+            ("processes", self.processes, 4),
+            ("cpu_seconds", self.cpu_seconds, 1),
+            ("open_files", self.open_files, 16),
+            // To the kernel, 0 means no limit here.
+            ("scratch", Some(self.scratch), 4096),
+            ("timeout_seconds", self.timeout_seconds, 1),
+        ] {
+            if let Some(value) = value.filter(|value| *value < least) {
+                return Err(refused(format!("the limit `{name}` is {value}, and must be at least {least}")));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -497,6 +616,11 @@ mod tests {
             with(|policy| policy.protect = vec!["../outside".into()]),
             with(|policy| policy.protect = vec!["/etc".into()]),
             with(|policy| policy.env.pass = vec!["A=B".into()]),
+            with(|policy| policy.limits.memory = Some(100)),
+            with(|policy| policy.limits.open_files = Some(5)),
+            with(|policy| policy.limits.processes = Some(0)),
+            with(|policy| policy.limits.scratch = 0),
+            with(|policy| policy.limits.timeout_seconds = Some(0)),
         ];
         assert!(refusals.iter().all(|kind| *kind == ErrorKind::SandboxUnavailable));
     }

@@ -4,6 +4,8 @@ use serde::Serialize;
 use toolwright_core::ToolError;
 
 use crate::backend::process::ProcessSandbox;
+use crate::backend::shared::look_up;
+use crate::layer::home;
 use crate::layer::view::{Plan, ViewEntry};
 use crate::policy::{Layer, Limits, Network, Policy};
 
@@ -47,9 +49,7 @@ pub async fn probe() -> Vec<LayerReport> {
 /// Shows what a policy gives, by opening a sandbox with its folders, in which nothing is run.
 pub async fn explain(policy: &Policy) -> Result<Explanation, ToolError> {
     let mut refused = policy.check().err().map(|error| error.to_string());
-    let stand_in = std::env::temp_dir();
-    let workspace = policy.workspace.as_deref().unwrap_or(&stand_in);
-    let view = Plan::make(policy, workspace)?.entries();
+    let view = Plan::make(&home::resolve(policy, look_up)?.policy, policy.workspace.as_deref())?.entries();
     let opened = ProcessSandbox::open(Policy { require: Vec::new(), ..policy.clone() }).await;
     if let Err(error) = &opened {
         refused.get_or_insert_with(|| error.to_string());

@@ -267,6 +267,10 @@ async fn on_disk(call: &Call, path: &str) -> Result<Option<File>, ToolError> {
         Err(error) => return Err(error),
     };
     let about = paths::find(call, path).await?.about;
+    // A sandbox holds the place of a protected file; writing it is refused, and says why.
+    if about.as_ref().is_some_and(paths::About::is_placeholder) {
+        return Ok(None);
+    }
     let mode = about.map(|about| format!("{:o}", about.mode & 0o7777));
     // These are what a new file gets.
     let mode = mode.filter(|mode| mode != "644" && mode != "664");

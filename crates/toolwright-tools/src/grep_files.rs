@@ -4,7 +4,7 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_core::{ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
 
 use crate::glob_files::{files, is_pattern};
 use crate::hits::{Hit, Wanted};
@@ -227,7 +227,8 @@ async fn run_grep(call: &Call, arguments: &Grep) -> Result<String, ToolError> {
     if [Some(&arguments.pattern), include.as_ref()].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(ToolError::invalid("a pattern contains a NUL byte"));
     }
-    let mut command = vec!["grep", "-r"];
+    // A pipe or a device may have no end.
+    let mut command = vec!["grep", "-r", "-D", "skip"];
     command.push(match arguments.output_mode {
         GrepMode::Content => "-n",
         GrepMode::FilesWithMatches => "-l",
@@ -240,7 +241,14 @@ async fn run_grep(call: &Call, arguments: &Grep) -> Result<String, ToolError> {
     let result = call.helper(&command).await?;
     match result.code {
         0 => {}
-        1 => return Ok("no matches".to_owned()),
+        1 => {
+            let about = paths::find(call, &arguments.path).await?.about;
+            if about.is_some_and(|about| about.kind == Kind::Other) {
+                let message = format!("{} is not a regular file", arguments.path);
+                return Err(ToolError::of(ErrorKind::Permission, message));
+            }
+            return Ok("no matches".to_owned());
+        }
         // Some files could not be read; what was found in the others counts.
         _ if !result.stdout.is_empty() => {}
         _ => return Err(ToolError::new(result.stderr.trim())),

@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use toolwright_core::{
-    CallView, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef, ToolError,
+    CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef,
+    ToolError,
 };
 
 use toolwright_net::Reach;
@@ -201,7 +202,8 @@ impl Call {
     pub(crate) async fn run(&self, mut request: ExecRequest) -> Result<ExecResult, ToolError> {
         request.timeout = [request.timeout, self.left()].into_iter().flatten().min();
         let live = Live::new(&self.context);
-        let result = self.sandbox()?.exec_live(request, &live).await;
+        let sandbox = self.sandbox()?;
+        let result = self.while_wanted(sandbox.exec_live(request, &live)).await;
         live.finish();
         result
     }
@@ -210,7 +212,27 @@ impl Call {
     pub(crate) async fn helper(&self, command: &[&str]) -> Result<ExecResult, ToolError> {
         let request = ExecRequest::new(command.iter().copied()).env("LC_ALL", "C.UTF-8");
         let request = request.timeout(self.time(HELPER_TIME));
-        self.sandbox()?.exec(request).await
+        let sandbox = self.sandbox()?;
+        self.while_wanted(sandbox.exec(request)).await
+    }
+
+    /// Work of a sandbox, which is dropped, and so killed, as soon as the call is cancelled. When the call's time is up the
+    /// work ends by itself, and hands over what it has.
+    async fn while_wanted<T>(
+        &self,
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
+        let unwanted = async {
+            self.context.cancel_token().cancelled().await;
+            if self.context.time_left().is_some_and(|left| left.is_zero()) {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            outcome = work => outcome,
+            () = unwanted => Err(ToolError::of(ErrorKind::Cancelled, "the call was cancelled")),
+        }
     }
 }
 

@@ -248,7 +248,7 @@ fn parse_marked(lines: &[&str], begin: usize) -> Result<Vec<Change>, ToolError> 
     let mut changes: Vec<Change> = Vec::new();
     let mut open = false;
     for at in begin..lines.len() {
-        let line = lines.get(at).map_or("", |line| line.strip_suffix('\r').unwrap_or(line));
+        let line = lines.get(at).copied().unwrap_or_default();
         let path = |mark: &str| line.strip_prefix(mark).map(|path| path.trim().to_owned());
         if !open {
             open = is_begin(lines, at);
@@ -276,7 +276,7 @@ fn marked_line(change: Option<&mut Change>, line: &str, at: usize) -> Result<(),
                 line.ok_or_else(|| bad(format!("line {} of a new file does not begin with +", at + 1)))?;
             text.extend([line, "\n"]);
         }
-        Change::Delete { .. } if line.is_empty() => {}
+        Change::Delete { .. } if line.trim().is_empty() => {}
         Change::Delete { .. } => return Err(outside()),
         Change::Update { to, hunks, .. } => {
             if let Some(path) = line.strip_prefix("*** Move to: ") {

@@ -63,6 +63,19 @@ fn line_endings_and_the_end_of_the_file_stay() {
 }
 
 #[test]
+fn carriage_returns_of_a_marked_patch_are_kept() {
+    let marked = |body: &str| parse(&format!("*** Begin Patch\n{body}*** End Patch\n")).unwrap();
+    let changes = marked("*** Update File: f\r\n@@\n a\n+x\r\n b\n");
+    let [Change::Update { path, hunks, .. }] = changes.as_slice() else { panic!("{changes:?}") };
+    assert_eq!((path.as_str(), apply("f", "a\nb\n", hunks).unwrap().as_str()), ("f", "a\nx\r\nb\n"));
+    let changes = marked("*** Add File: g\n+one\r\n+two\n*** Delete File: h\n\r\n");
+    assert!(matches!(&changes[0], Change::Create { text, .. } if text == "one\r\ntwo\n"), "{changes:?}");
+    // Where all lines have them they belong to the message.
+    let message = "*** Begin Patch\n*** Add File: g\n+one\n*** End Patch\n".replace('\n', "\r\n");
+    assert!(matches!(&parse(&message).unwrap()[0], Change::Create { text, .. } if text == "one\n"));
+}
+
+#[test]
 fn files_are_made_moved_and_deleted() {
     let patch = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+x\n+y\n\
         diff --git a/o b/o\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\ndiff --git a/p b/q\nrename from p\nrename to q\n--- p\t2020\n+++ q\n@@ -1 +1 @@\n-x\n+y\n";

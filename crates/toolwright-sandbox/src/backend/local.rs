@@ -19,17 +19,6 @@ use crate::policy::Policy;
 #[derive(Debug, Clone)]
 pub struct LocalSandbox {
     seat: Seat,
-    _private: Option<Arc<Private>>,
-}
-
-/// A private folder that goes with the last user of it.
-#[derive(Debug)]
-struct Private(std::path::PathBuf);
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 impl LocalSandbox {
@@ -40,27 +29,23 @@ impl LocalSandbox {
                 "the `local` sandbox isolates nothing, so it cannot keep the workspace as it is",
             ));
         }
-        let mut private = None;
         let workspace = match &policy.workspace {
             Some(path) => shared::real(path)?,
-            None => {
-                let path = shared::private_folder()?;
-                private = Some(Arc::new(Private(path.clone())));
-                path
-            }
+            None => shared::private_folder()?,
         };
         let setup = Setup {
             mode: Mode::Local,
             // Where nothing is isolated nothing can be protected.
             policy: Policy { protect: Vec::new(), ..policy.clone() },
-            workspace: workspace.clone(),
+            workspace: Some(workspace.clone()),
+            later: Vec::new(),
             without: Vec::new(),
         };
         let session = Seat::start(setup).await?;
         let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
         let user = user_name(crate::sys::effective_ids().0);
         let seat = Seat { session: Arc::new(session), policy, workspace, home, user, layers: Vec::new() };
-        Ok(LocalSandbox { seat, _private: private })
+        Ok(LocalSandbox { seat })
     }
 
     /// The folder commands run in.

@@ -6,6 +6,6 @@ mod flood;
 mod keyboard;
 pub(crate) mod local;
 pub(crate) mod process;
-mod shared;
+pub(crate) mod shared;
 pub(crate) mod spare;
 mod spawn;

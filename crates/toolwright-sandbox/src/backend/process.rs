@@ -11,6 +11,7 @@ use super::shared::{self, Seat};
 use super::spare;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Mode, Setup};
+use crate::layer::home::{self, AtHome};
 use crate::layer::identity;
 use crate::layer::view::PRIVATE_WORKSPACE;
 use crate::policy::{Layer, Network, Policy};
@@ -54,25 +55,28 @@ impl ProcessSandbox {
         Self::build(policy, without).await
     }
 
-    pub(super) async fn build(mut policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
+    pub(super) async fn build(policy: Policy, without: &[Layer]) -> Result<Self, ToolError> {
+        let AtHome { mut policy, later } = home::resolve(&policy, shared::look_up)?;
         let (workspace, inside) = match &policy.workspace {
             Some(path) => {
                 let path = shared::real(path)?;
-                (path.clone(), path)
+                (Some(path.clone()), path)
             }
-            None => {
+            // Without a view there is no other place for it than a folder of the host.
+            None if without.contains(&Layer::MountNamespace) => {
                 let path = shared::private_folder()?;
-                let viewed = !without.contains(&Layer::MountNamespace);
-                (path.clone(), if viewed { PRIVATE_WORKSPACE.into() } else { path })
+                (Some(path.clone()), path)
             }
+            None => (None, PRIVATE_WORKSPACE.into()),
         };
-        let setup =
-            Setup { mode: Mode::Isolated, policy: policy.clone(), workspace, without: without.to_vec() };
-        let private = policy.workspace.is_none().then(|| setup.workspace.clone());
-        let mut session = Seat::start(setup).await.inspect_err(|_| {
-            // A launcher that never ran cannot have removed it.
-            private.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
-        })?;
+        let setup = Setup {
+            mode: Mode::Isolated,
+            policy: policy.clone(),
+            workspace,
+            later,
+            without: without.to_vec(),
+        };
+        let mut session = Seat::start(setup).await?;
         let layers = shared::layer_names(&session);
         let proxy = match (&policy.network, session.way_out.take()) {
             (Network::Allow(hosts), Some(listener)) => {

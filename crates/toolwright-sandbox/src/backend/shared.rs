@@ -35,7 +35,15 @@ pub(crate) struct Seat {
 impl Seat {
     /// Starts the launcher off the async threads.
     pub(crate) async fn start(setup: Setup) -> Result<Session, ToolError> {
-        tokio::task::spawn_blocking(move || Session::start(&setup))
+        let start = move || {
+            let started = Session::start(&setup);
+            if let (Err(_), None, Some(private)) = (&started, &setup.policy.workspace, &setup.workspace) {
+                // A launcher that never ran cannot have removed it.
+                let _ = std::fs::remove_dir(private);
+            }
+            started
+        };
+        tokio::task::spawn_blocking(start)
             .await
             .map_err(|error| unavailable("the start was interrupted").with_source(error))?
     }
@@ -119,8 +127,8 @@ impl Seat {
         let path = self.workspace.join(path);
         let own = self.policy.workspace.iter().filter(|_| !self.policy.read_only);
         let inside = |folder: &PathBuf| {
-            let inside = path.strip_prefix(folder).ok();
-            inside.is_some_and(|inside| self.policy.protect.iter().any(|one| inside.starts_with(one)))
+            path.starts_with(folder)
+                && self.policy.protect.iter().any(|one| path.starts_with(folder.join(one)))
         };
         own.chain(&self.policy.write).any(inside)
     }
@@ -187,7 +195,8 @@ pub(crate) fn look_up(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// A new private folder for a sandbox without a workspace of its own.
+/// A new private folder for a sandbox without a workspace of its own. Its monitor removes it, which outlives a runtime that
+/// is killed.
 pub(crate) fn private_folder() -> Result<PathBuf, ToolError> {
     use std::os::unix::fs::DirBuilderExt;
     let path = std::env::temp_dir().join(format!("toolwright-{:016x}", crate::sys::random_u64()));

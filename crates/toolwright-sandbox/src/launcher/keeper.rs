@@ -91,7 +91,7 @@ fn prepare(start: Start<'_>, missing: &mut Vec<(Layer, String)>) -> Result<Keepe
         step("loopback", sys::raise_loopback())?;
     }
     let viewed = on(Layer::MountNamespace);
-    let covers = viewed.then(|| Covers::new(&plan, guards, &setup.policy.protect));
+    let covers = viewed.then(|| Covers::new(&plan, guards, &setup.policy.protect, &setup.later));
     if viewed {
         let binds = match binds {
             Some(binds) => binds,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 
 use super::keeper::{self, Keeper};
 use super::wire::{MAX_SETUP, Mode, Setup, SetupReply};
@@ -11,9 +12,13 @@ use crate::layer::guard::{Guards, unprotected};
 use crate::layer::identity::Identity;
 use crate::layer::view::{Plan, detach_mapped};
 use crate::policy::Layer;
+use crate::remove;
 use crate::rlimit::MemoryLimit;
 use crate::sys::process::{self, Side, exit_now, fork};
 use crate::sys::{self, socket};
+
+/// How long removing a private workspace may take.
+const REMOVAL: Duration = Duration::from_secs(60);
 
 /// Runs a launcher from its first message to its end.
 pub(super) fn run() -> ! {
@@ -61,7 +66,7 @@ fn watch_runtime() -> Option<OwnedFd> {
 
 fn local(setup: Setup, control: OwnedFd) -> i32 {
     // A container engine shows the placeholders; the monitor sees to it that they go, even if the runtime is killed.
-    let folders = Guards::folders(&setup.policy, &setup.workspace);
+    let folders = Guards::folders(&setup.policy, setup.workspace.as_deref());
     let guards = match Guards::prepare(&folders, &setup.policy.protect, &[]) {
         Ok(guards) => guards,
         Err(reason) => fail(control.as_fd(), &unprotected(reason)),
@@ -79,10 +84,7 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
     };
     keeper.serve(&control, watch_runtime().as_ref());
     drop(guards);
-    // The runtime removes its private folder itself, unless it was killed.
-    if setup.policy.workspace.is_none() {
-        let _ = fs::remove_dir_all(&setup.workspace);
-    }
+    remove_private(&setup);
     0
 }
 
@@ -93,17 +95,20 @@ fn isolated(setup: Setup, control: OwnedFd) -> i32 {
             // From here on only the keeper answers. Everything below it is gone when it is.
             let _ = process::wait(running.keeper, true);
             drop(running);
-            if setup.policy.workspace.is_none() {
-                let _ = fs::remove_dir_all(&setup.workspace);
-            }
+            remove_private(&setup);
             0
         }
         Err(message) => {
-            if setup.policy.workspace.is_none() {
-                let _ = fs::remove_dir_all(&setup.workspace);
-            }
+            remove_private(&setup);
             fail(control.as_fd(), &message)
         }
+    }
+}
+
+/// Removes a private workspace that is a folder of the host. Nobody is there any more to be told what of it cannot be.
+fn remove_private(setup: &Setup) {
+    if let (None, Some(private)) = (&setup.policy.workspace, &setup.workspace) {
+        let _ = remove::tree(private, Instant::now() + REMOVAL);
     }
 }
 
@@ -119,9 +124,16 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
     {
         return Err(format!("the policy requires `{layer}`, which is not available: left out"));
     }
-    let about = fs::metadata(&setup.workspace).map_err(|error| format!("workspace: {error}"))?;
-    let mut plan = Plan::make(&setup.policy, &setup.workspace).map_err(|error| error.to_string())?;
-    let mut identity = Identity::choose((about.uid(), about.gid()));
+    let owner = match &setup.workspace {
+        Some(folder) => {
+            let about = fs::metadata(folder).map_err(|error| format!("workspace: {error}"))?;
+            (about.uid(), about.gid())
+        }
+        None => sys::effective_ids(),
+    };
+    let mut plan =
+        Plan::make(&setup.policy, setup.workspace.as_deref()).map_err(|error| error.to_string())?;
+    let mut identity = Identity::choose(owner);
     let mut missing = Vec::new();
 
     let mut binds = None;

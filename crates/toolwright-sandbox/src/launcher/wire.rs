@@ -28,9 +28,12 @@ pub(crate) enum Mode {
 pub(crate) struct Setup {
     pub(crate) mode: Mode,
     pub(crate) policy: Policy,
-    /// The workspace on the host.
-    #[serde(with = "path::one")]
-    pub(crate) workspace: PathBuf,
+    /// The workspace on the host. Without one the view has a private one, which nothing of is outside.
+    #[serde(with = "path::maybe")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// To be masked by every command that finds it there.
+    #[serde(with = "path::many")]
+    pub(crate) later: Vec<PathBuf>,
     /// Layers to leave out, to see what the others hold.
     pub(crate) without: Vec<Layer>,
 }

@@ -87,8 +87,8 @@ struct Placeholder {
 
 impl Guards {
     /// The folders of a policy that can be written, where nothing is shown elsewhere than it is.
-    pub(crate) fn folders(policy: &Policy, workspace: &Path) -> Vec<Writable> {
-        let own = (!policy.read_only).then_some(workspace);
+    pub(crate) fn folders(policy: &Policy, workspace: Option<&Path>) -> Vec<Writable> {
+        let own = workspace.filter(|_| !policy.read_only);
         let more = policy.write.iter().map(PathBuf::as_path).filter(|path| path.is_dir());
         own.into_iter().chain(more).map(Writable::here).collect()
     }
@@ -211,8 +211,14 @@ pub(crate) fn needed<'a>(
     for within in folders {
         for path in protect {
             let folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-            let path =
-                if path == Path::new("HEAD") { no_repository(&within.at) } else { Some(path.as_path()) };
+            let path = match path.as_path() {
+                path if path == Path::new("HEAD") => no_repository(&within.at),
+                // What lies in a home folder is not looked for in every other.
+                path if path.is_absolute() => {
+                    path.strip_prefix(&within.at).ok().filter(|path| *path != Path::new(""))
+                }
+                path => Some(path),
+            };
             found.extend(path.map(|path| Needed { within, path: path.to_owned(), folder }));
         }
     }

@@ -3,6 +3,7 @@
 pub(crate) mod cgroup;
 mod git;
 pub(crate) mod guard;
+pub(crate) mod home;
 pub(crate) mod identity;
 pub(crate) mod landlock;
 pub(crate) mod mounts;

@@ -85,14 +85,16 @@ pub(crate) struct Plan {
     /// As the view shows them.
     pub(crate) mask: Vec<PathBuf>,
     protect: Vec<PathBuf>,
+    /// The private folders, each with its mode.
+    scratch: Vec<(&'static str, u32)>,
     scratch_bytes: u64,
     /// What else is mounted below the folders the policy names, in the order of `binds`.
     mounted: Vec<Vec<PathBuf>>,
 }
 
 impl Plan {
-    /// Looks at the host and decides what goes where. `workspace` is the folder on the host.
-    pub(crate) fn make(policy: &Policy, workspace: &Path) -> Result<Plan, ToolError> {
+    /// Looks at the host and decides what goes where. `workspace` is the folder on the host; without one it is private.
+    pub(crate) fn make(policy: &Policy, workspace: Option<&Path>) -> Result<Plan, ToolError> {
         let mut links = Vec::new();
         let mut system = Vec::new();
         for path in &policy.system {
@@ -116,18 +118,24 @@ impl Plan {
                 binds.push(Bind { target, source, writable, folder, workspace: false });
             }
         }
-        let source = real(&workspace.to_owned())?;
-        let target = match policy.workspace {
-            Some(_) => source.clone(),
-            None => PathBuf::from(PRIVATE_WORKSPACE),
-        };
-        for bind in binds.iter().filter(|bind| bind.writable).map(|bind| &bind.source).chain([&source]) {
+        let mut scratch = SCRATCH.to_vec();
+        let source = workspace.map(|path| real(&path.to_owned())).transpose()?;
+        for bind in binds.iter().filter(|bind| bind.writable).map(|bind| &bind.source).chain(&source) {
             if bind.parent().is_none() || policy.system.iter().any(|path| path.starts_with(bind)) {
                 return Err(missing(bind, io::Error::other("too much to make writable")));
             }
         }
-        let (writable, shown_at) = (!policy.read_only, target.clone());
-        binds.push(Bind { source, target: shown_at, writable, folder: true, workspace: true });
+        let target = match (&policy.workspace, &source) {
+            (Some(_), Some(source)) => source.clone(),
+            _ => PathBuf::from(PRIVATE_WORKSPACE),
+        };
+        match source {
+            Some(source) => {
+                let (writable, target) = (!policy.read_only, target.clone());
+                binds.push(Bind { source, target, writable, folder: true, workspace: true });
+            }
+            None => scratch.push((PRIVATE_WORKSPACE, if policy.read_only { 0o555 } else { 0o755 })),
+        }
         let mounts = Mounts::read().map_err(|error| missing(Path::new("/proc/self/mountinfo"), error))?;
         let of_the_machine = |path: &Path| is_of_the_machine(path) || mounts.is_of_the_kernel(path);
         if let Some(bind) = binds.iter().find(|bind| of_the_machine(&bind.source)) {
@@ -151,7 +159,8 @@ impl Plan {
         );
         let mounted = binds.iter().map(|bind| mounts.others_below(&bind.source)).collect();
         let scratch_bytes = policy.limits.scratch;
-        let mut plan = Plan { links, system, binds, mask, protect: Vec::new(), scratch_bytes, mounted };
+        let protect = Vec::new();
+        let mut plan = Plan { links, system, binds, mask, protect, scratch, scratch_bytes, mounted };
         let folders = plan.writable();
         let protect = needed(&folders, &policy.protect)
             .map_err(|why| ToolError::of(ErrorKind::SandboxUnavailable, unprotected(why)))?;
@@ -181,7 +190,7 @@ impl Plan {
         entries.extend(self.system.iter().chain(&self.binds).map(|bind| {
             entry(&bind.target, if bind.writable { Access::Writable } else { Access::ReadOnly })
         }));
-        entries.extend(SCRATCH.iter().map(|(path, _)| entry(Path::new(path), Access::Private)));
+        entries.extend(self.scratch.iter().map(|(path, _)| entry(Path::new(path), Access::Private)));
         entries.extend(DEVICES.iter().map(|name| entry(&Path::new("/dev").join(name), Access::Device)));
         entries.push(entry(Path::new("/dev/pts"), Access::Device));
         entries.push(entry(Path::new("/proc"), Access::Processes));
@@ -207,7 +216,7 @@ impl Plan {
         rules.push((PathBuf::from("/proc"), Allow::Read));
         if viewed {
             rules.push((PathBuf::from("/dev/pts"), Allow::Device));
-            rules.extend(SCRATCH.iter().map(|(path, _)| (PathBuf::from(path), Allow::Write)));
+            rules.extend(self.scratch.iter().map(|(path, _)| (PathBuf::from(path), Allow::Write)));
         }
         rules
     }
@@ -362,7 +371,7 @@ pub(crate) fn build(plan: &Plan, binds: Vec<Tree>, guards: &[Guard]) -> Built<()
         at(path.display(), mount::attach(device.as_fd(), target.as_fd()))?;
     }
     terminals_and_processes(root)?;
-    scratch(root, plan.scratch_bytes)?;
+    scratch(root, plan)?;
     for (bind, tree) in plan.binds.iter().zip(&binds) {
         let access = if bind.writable { 0 } else { mount::RDONLY };
         let attributes = access | mount::NOSUID | mount::NODEV;
@@ -416,14 +425,17 @@ pub(crate) fn mount_processes(target: &std::ffi::CStr) -> io::Result<()> {
 }
 
 /// The private folders, each with the limit of the policy.
-fn scratch(root: BorrowedFd<'_>, bytes: u64) -> Built<()> {
-    for (path, mode) in SCRATCH {
+fn scratch(root: BorrowedFd<'_>, plan: &Plan) -> Built<()> {
+    let bytes = plan.scratch_bytes;
+    for (path, mode) in plan.scratch.iter().copied() {
         at(path, place(root, Path::new(path), true))?;
         let inodes = (bytes / 4096).clamp(1024, 1 << 20);
         let options = CString::new(format!("mode={mode:o},size={bytes},nr_inodes={inodes}"));
         let options = at(path, options.map_err(io::Error::other))?;
         let target = at(path, sys::c_path(Path::new(path.trim_start_matches('/'))))?;
-        at(path, mount::filesystem(c"tmpfs", &target, libc::MS_NOSUID | libc::MS_NODEV, &options))?;
+        let read_only = if mode & 0o222 == 0 { libc::MS_RDONLY } else { 0 };
+        let flags = libc::MS_NOSUID | libc::MS_NODEV | read_only;
+        at(path, mount::filesystem(c"tmpfs", &target, flags, &options))?;
     }
     at("/var/tmp", place(root, Path::new("/var"), true))?;
     at("/var/tmp", symlink("../tmp", "var/tmp"))
@@ -493,10 +505,11 @@ pub(crate) struct Covers {
 }
 
 impl Covers {
-    pub(crate) fn new(plan: &Plan, guards: &[Guard], protect: &[PathBuf]) -> Covers {
+    /// `later` is to be masked once it is there.
+    pub(crate) fn new(plan: &Plan, guards: &[Guard], protect: &[PathBuf], later: &[PathBuf]) -> Covers {
         let folders = plan.writable().iter().map(|folder| Writable::here(&folder.shown)).collect();
-        let (mask, kept) = (plan.mask.clone(), plan.kept());
-        Covers { mask, kept, guards: guards.to_vec(), protect: protect.to_vec(), folders }
+        let mask = plan.mask.iter().chain(later).cloned().collect();
+        Covers { mask, kept: plan.kept(), guards: guards.to_vec(), protect: protect.to_vec(), folders }
     }
 
     /// Puts on again what has come off. A mount goes away when, on the host, something else takes the place of what it

@@ -13,7 +13,7 @@ mod serve;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -150,6 +150,10 @@ impl Desk {
         let name = match host {
             // Named by the policy itself, so it may be private.
             Host::Address(address) => return Ok(vec![SocketAddr::new(*address, port)]),
+            // So is this machine, by the one name that can lead nowhere else.
+            Host::Name(name) if name == "localhost" => {
+                return Ok(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()]);
+            }
             Host::Name(name) => name.clone(),
         };
         if !self.may_look_up() {

@@ -166,6 +166,8 @@ impl Engine {
             return Err(format!("`{missing}` is not installed"));
         }
         let engine = Engine { program, folder: folder("engine"), daemon: None };
+        // SAFETY: nothing else of this process runs yet that could read the environment.
+        unsafe { std::env::set_var("XDG_CONFIG_HOME", engine.folder.join("settings")) };
         let root = engine.folder.join("root");
         root_folder(&root).map_err(|error| format!("no image can be made: {error}"))?;
         Ok((engine, root))
@@ -259,15 +261,22 @@ impl Engine {
         let other = folder("engine-other");
         std::fs::write(place.join(".env"), "secret").map_err(|error| error.to_string())?;
         std::fs::write(other.join("data"), "shared").map_err(|error| error.to_string())?;
+        let settings = self.folder.join("settings");
+        for path in ["gh/hosts.yml", "git/credentials"] {
+            let path = settings.join(path);
+            let made = std::fs::create_dir_all(path.parent().unwrap_or(&path));
+            made.and_then(|()| std::fs::write(path, "secret")).map_err(|error| error.to_string())?;
+        }
         {
             let mut policy = Policy::for_workspace(&place);
-            policy.read = vec![other.clone()];
+            policy.read = vec![other.clone(), settings.clone()];
             policy.mask.push(".env".into());
             let sandbox = self.open(policy).await?;
             let script = format!(
                 "echo made > made; cat {0}/data; echo; echo x > {0}/data; cat .env; echo x > .mcp.json; mv .git g; \
-                 echo x > .git/config; ls -a",
-                other.display()
+                 echo x > .git/config; cat {1}/gh/hosts.yml {1}/git/credentials; ls -a",
+                other.display(),
+                settings.display()
             );
             let result = sandbox.exec(ExecRequest::new(["sh", "-c", &script])).await.map_err(text)?;
             check(

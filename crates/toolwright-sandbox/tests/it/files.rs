@@ -35,8 +35,47 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-20::sockets_are_masked_however_they_were_bound", sockets),
         Case::new("SB-20::a_command_cannot_keep_a_socket_from_being_found", buried),
         Case::new("SB-05::a_workspace_can_be_read_only", read_only),
+        Case::new("SB-27::a_private_workspace_is_bounded_and_nowhere_else", private),
+        Case::new("SB-27::a_private_folder_goes_whatever_is_in_it", private_folder),
         Case::new("SB-05::the_folder_of_a_command_cannot_leave", folders),
     ]
+}
+
+/// What a command does to keep its folder from being removed.
+const STUBBORN: &str =
+    "mkdir -p closed/inner && echo x > closed/file && chmod 0 closed/inner closed || exit 1
+    mkdir -p $(printf 'd/%.0s' $(seq 1500))";
+
+async fn private() -> Result<(), String> {
+    let mut policy = Policy::private();
+    policy.limits.scratch = 8 << 20;
+    let sandbox = ProcessSandbox::open(policy.clone()).await.map_err(text)?;
+    sandbox.write_file("kept/file", b"from outside").await.map_err(text)?;
+    let run = |script: &str| sandbox.exec(ExecRequest::new(["sh", "-c", script]));
+    let full =
+        run("head -c 64M /dev/zero > big; stat -c %s big; rm big; cat kept/file").await.map_err(text)?;
+    check(&full.stderr, full.stderr.contains("No space left"))?;
+    let (size, kept) = full.stdout.split_once('\n').unwrap_or_default();
+    check(size, size.parse().is_ok_and(|size: u64| size > 0 && size <= 8 << 20))?;
+    equal(kept, "from outside")?;
+    let many = run("i=0; while true > many$i; do i=$((i+1)); done; rm many*; exit 3").await.map_err(text)?;
+    check(&many.stderr, many.stderr.contains("No space left"))?;
+    run("echo inside > later").await.map_err(text)?;
+    equal(sandbox.read_file("later").await.map_err(text)?, b"inside\n".to_vec())?;
+    policy.read_only = true;
+    let looked = ProcessSandbox::open(policy).await.map_err(text)?;
+    let refused = looked.exec(ExecRequest::new(["touch", "x"])).await.map_err(text)?;
+    check(&refused.stderr, refused.stderr.contains("Read-only"))
+}
+
+async fn private_folder() -> Result<(), String> {
+    let sandbox = LocalSandbox::open(Policy::private()).await.map_err(text)?;
+    let folder = sandbox.workspace().to_owned();
+    let done = sandbox.exec(ExecRequest::new(["sh", "-c", STUBBORN])).await.map_err(text)?;
+    check(&done.stderr, done.code == 0 && folder.exists())?;
+    drop(sandbox);
+    toolwright_sandbox::sandboxes_ended().await;
+    check("the folder is left", !folder.exists())
 }
 
 async fn odd_paths() -> Result<(), String> {
@@ -203,7 +242,10 @@ async fn obeyed() -> Result<(), String> {
             .map_err(|error| error.to_string())?;
         let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
         let mut script = String::new();
-        for name in toolwright_sandbox::PROTECTED.into_iter().filter(|name| *name != "HEAD") {
+        for name in toolwright_sandbox::PROTECTED
+            .into_iter()
+            .filter(|name| *name != "HEAD" && !name.starts_with("~/"))
+        {
             script += &format!("(echo x > {name}); mkdir -p {name}/x; rm -rf {name}; mkdir {name}\n");
         }
         script += "rm -f refs; mkdir objects refs; echo 'ref: refs/heads/main' > HEAD\n\

@@ -14,6 +14,7 @@ mod conformance;
 mod engine;
 mod files;
 mod git;
+mod home;
 mod layers;
 mod load;
 mod mounts;
@@ -41,9 +42,15 @@ fn main() -> ExitCode {
         probe::main(name);
     }
     if let [first, name] = words.as_slice()
-        && ["load", "engine"].contains(&first.as_str())
+        && ["load", "engine", "home"].contains(&first.as_str())
     {
-        let work = async { if first == "load" { load::main(name).await } else { engine::main(name).await } };
+        let work = async {
+            match first.as_str() {
+                "load" => load::main(name).await,
+                "home" => home::main(name).await,
+                _ => engine::main(name).await,
+            }
+        };
         return match block_on(work) {
             Ok(()) => ExitCode::SUCCESS,
             Err(reason) => {
@@ -77,6 +84,7 @@ fn cases() -> Vec<Case> {
     cases.extend(processes::cases());
     cases.extend(files::cases());
     cases.extend(git::cases());
+    cases.extend(home::cases());
     cases.extend(mounts::cases());
     cases.extend(layers::cases());
     cases.extend(load::cases());

@@ -13,6 +13,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::new("network::rules_that_mean_nothing_are_refused", rules),
         Case::new("network::named_hosts_are_reached", reached),
+        Case::new("network::localhost_is_the_machine_outside_when_a_rule_says_so", localhost),
         Case::new("network::nothing_else_is", closed),
         Case::new("network::odd_requests_get_one_answer", odd),
         Case::new("network::another_sandbox_gains_nothing", apart),
@@ -92,10 +93,32 @@ async fn reached() -> Result<(), String> {
     equal(events, vec![(port, None), (port, None)])
 }
 
+async fn localhost() -> Result<(), String> {
+    let (port, seen) = server()?;
+    let sandbox = open(&[format!("localhost:{port}")]).await?;
+    let script = format!(
+        "curl -s http://localhost:{port}/page || python3 -c \
+         'import urllib.request as r; print(r.urlopen(\"http://localhost:{port}/page\").read().decode(), end=\"\")'"
+    );
+    equal(bash(&sandbox, &script).await?.as_str(), "canary")?;
+    equal(seen.lock().expect("the list").len(), 1)?;
+    // What listens inside is still there, under its address.
+    equal(bash(&sandbox, "echo $NO_PROXY").await?.as_str(), "127.0.0.1,::1\n")?;
+    let inside = "import http.server as h, threading as t, urllib.request as r\n\
+         class One(h.BaseHTTPRequestHandler):\n    \
+             def do_GET(self): self.send_response(200); self.end_headers(); self.wfile.write(b\"inside\")\n    \
+             def log_message(self, *words): pass\n\
+         s = h.HTTPServer((\"127.0.0.1\", 0), One); t.Thread(target=s.serve_forever, daemon=True).start()\n\
+         print(r.urlopen(f\"http://127.0.0.1:{s.server_port}/\").read().decode(), end=\"\")";
+    let script =
+        format!("command -v python3 >/dev/null || {{ printf inside; exit; }}; python3 -c '{inside}'");
+    equal(bash(&sandbox, &script).await?.as_str(), "inside")
+}
+
 async fn closed() -> Result<(), String> {
     let (port, seen) = server()?;
-    // The name leads to this machine, which the policy does not name.
-    let sandbox = open(&[format!("localhost:{port}"), "open.example".to_owned()]).await?;
+    // Another port of this machine, which the policy does not name.
+    let sandbox = open(&["localhost:9".to_owned(), "open.example".to_owned()]).await?;
     for host in [
         format!("localhost:{port}"),
         format!("LOCALHOST.:{port}"),

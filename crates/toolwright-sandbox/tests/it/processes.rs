@@ -31,8 +31,20 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("HG-04::odd_times_are_clamped_or_honoured", odd_times),
         Case::new("HG-06::cancelling_at_any_moment_leaves_nothing", cancel),
         Case::new("limits::file_size_open_files_and_cpu_time", limits),
+        Case::new("limits::the_least_are_enough_to_run", least),
     ]);
     cases
+}
+
+/// The least limits that a policy may have are enough for something to run.
+async fn least() -> Result<(), String> {
+    let mut policy = Policy::private();
+    let limits = &mut policy.limits;
+    (limits.memory, limits.processes, limits.open_files) = (Some(16 << 20), Some(4), Some(16));
+    (limits.cpu_seconds, limits.scratch, limits.timeout_seconds) = (Some(1), 4096, Some(60));
+    let sandbox = ProcessSandbox::open(policy).await.map_err(text)?;
+    let said = sandbox.exec(ExecRequest::new(["sh", "-c", "echo $(cat /proc/sys/kernel/ostype)"]));
+    equal(said.await.map_err(text)?.stdout.as_str(), "Linux\n")
 }
 
 /// Name, script, time-out in seconds (0: none), the most it may take in all.

@@ -33,6 +33,15 @@ async fn a_protected_file_is_told_to_be_one(backend: Backend) {
         assert_eq!((error.kind, error.message), (ErrorKind::Permission, format!("`{path}` is protected")));
         assert!(error.hint.is_some_and(|hint| hint.contains("`protect`")));
     }
+    let patch = "*** Begin Patch\n*** Add File: .envrc\n+x\n*** End Patch\n";
+    for (tool, arguments, path) in [
+        ("text_editor", json!({"command": "create", "path": ".bashrc", "file_text": "x"}), ".bashrc"),
+        ("apply_patch", json!({"patch": patch}), ".envrc"),
+    ] {
+        let error = run.call(ToolCall::new("1", tool, arguments)).await.unwrap().error.unwrap();
+        assert_eq!(error.kind, ErrorKind::Permission, "{}", error.message);
+        assert!(error.message.contains(&format!("{path}` is protected")), "{}", error.message);
+    }
 }
 
 /// Texts that careless editors damage.

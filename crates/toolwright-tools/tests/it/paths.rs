@@ -170,6 +170,14 @@ async fn files_that_are_too_large_or_no_files_are_typed_errors(backend: Backend)
     bench.text("bash", json!({"command": "mkfifo pipe"})).await;
     let (kind, message) = bench.error("read_file", json!({"path": "pipe"})).await;
     assert_ne!(kind, ErrorKind::Fatal, "{message}");
+    for path in ["pipe", "/dev/zero"] {
+        let wanted = (ErrorKind::Permission, format!("{path} is not a regular file"));
+        assert_eq!(bench.error("grep", json!({"pattern": "x", "path": path})).await, wanted);
+    }
+    bench.write("folder/file", "needle\n");
+    bench.text("bash", json!({"command": "mkfifo folder/pipe"})).await;
+    let found = bench.text("grep", json!({"pattern": "needle", "path": "folder"})).await;
+    assert_eq!(found, "folder/file:1:needle");
 }
 
 async fn a_run_without_a_sandbox_is_refused(_: Backend) {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolwright_core::{CallNote, ErrorKind, Tool as _, ToolCall, ToolDef};
+use toolwright_core::{CallNote, ErrorKind, RunScope, Tool as _, ToolCall, ToolContext, ToolDef};
 use toolwright_runtime::{Event, EventKind, Run};
 use toolwright_tools::{Options, bash, python};
 
@@ -25,7 +25,38 @@ cases![
     an_approver_sees_the_code,
     output_is_told_while_a_command_runs,
     a_plan_with_a_goal_is_kept_and_told,
+    a_cancelled_command_is_killed_without_being_waited_for,
 ];
+
+/// Without a run around it: a run would stop waiting for it after half a second.
+async fn a_cancelled_command_is_killed_without_being_waited_for(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    let mut scope = RunScope::default();
+    scope.sandboxes.insert("default".to_owned(), bench.sandbox.clone());
+    let context = ToolContext::detached_in(scope);
+    let word = format!("7{}{}", backend as u8, std::process::id());
+    let tool = bash(&Options::default());
+    let command = json!({"command": format!("setsid sleep {word}; :")});
+    let call = tool.call(&context, command);
+    let cancel = async {
+        let begun = async {
+            while !running(&word) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), begun).await.unwrap();
+        context.cancel_token().cancel();
+    };
+    let both = async { tokio::join!(call, cancel).0 };
+    let error = tokio::time::timeout(Duration::from_secs(60), both).await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    let gone = async {
+        while running(&word) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
+}
 
 async fn a_shell_tells_output_errors_and_a_bad_end(backend: Backend) {
     let bench = Bench::new(backend).await;

@@ -157,7 +157,7 @@ impl SandboxSection {
             policy.read.push(folder.clone());
         }
         policy.network.clone_from(&self.network);
-        policy.mask.extend(self.mask.iter().map(|path| folder.join(path)));
+        policy.mask.extend(self.mask.iter().map(|path| masked(path, &folder)));
         if let Some(protect) = &self.protect {
             policy.protect.clone_from(protect);
         }
@@ -316,7 +316,7 @@ pub async fn open_policy(
     if policy.workspace.is_none() {
         // A private workspace has nothing to hide; what is meant lies where the other paths begin.
         let folder = real(Path::new("."))?;
-        policy.mask.iter_mut().for_each(|path| *path = folder.join(&*path));
+        policy.mask.iter_mut().for_each(|path| *path = masked(path, &folder));
     }
     let command = show_program(&mut policy, command)?;
     Ok((Arc::new(ProcessSandbox::open(policy).await?), command))
@@ -339,6 +339,11 @@ fn show_program(policy: &mut Policy, mut command: ExecRequest) -> Result<ExecReq
         command.env.insert("PATH".to_owned(), path.to_string_lossy().into_owned());
     }
     Ok(command)
+}
+
+/// A path to mask: in the folder, unless it says where it is itself.
+fn masked(path: &Path, folder: &Path) -> PathBuf {
+    if path.starts_with("~") { path.to_owned() } else { folder.join(path) }
 }
 
 fn real(path: &Path) -> Result<PathBuf, ToolError> {

@@ -59,7 +59,7 @@ pub(super) fn run(
         words.pair("--tmpfs", format!("{place}:rw,exec,nosuid,nodev,size={size},mode=1777{owned}"));
     }
 
-    words.folders(policy, workspace, guards)?;
+    words.folders(engine, policy, workspace, guards)?;
     words.all(["--entrypoint", "/bin/sh", image, "-c"]);
     words.0.push(format!("{SWEEP}\n{INIT}"));
     Ok(words.0)
@@ -124,7 +124,18 @@ impl Words {
     }
 
     /// What of the host is shown, and what of that is not.
-    fn folders(&mut self, policy: &Policy, workspace: &Path, guards: &[Guard]) -> Result<(), ToolError> {
+    fn folders(
+        &mut self,
+        engine: Engine,
+        policy: &Policy,
+        workspace: &Path,
+        guards: &[Guard],
+    ) -> Result<(), ToolError> {
+        // Podman fills a new folder with what it covers, unless told not to.
+        let empty = match engine {
+            Engine::Docker => "",
+            Engine::Podman => ",notmpcopyup",
+        };
         let mut shown: Vec<(PathBuf, bool)> = Vec::new();
         for (paths, writable) in [(&policy.read, false), (&policy.write, true)] {
             for path in paths {
@@ -152,7 +163,7 @@ impl Words {
             }
             match std::fs::symlink_metadata(&path) {
                 Ok(about) if about.is_dir() => {
-                    self.pair("--tmpfs", format!("{}:ro,size=4096,mode=0555", plain(&path)?))
+                    self.pair("--tmpfs", format!("{}:ro,size=4096,mode=0555{empty}", plain(&path)?))
                 }
                 Ok(about) if about.is_symlink() => {
                     return Err(unavailable(format!("`{}` is a link and cannot be masked", path.display())));

@@ -30,6 +30,7 @@ use crate::env;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Job, Mode, Setup};
 use crate::layer::guard::{Guards, unprotected};
+use crate::layer::home;
 use crate::layer::identity::{HOME, NAME};
 use crate::layer::view::PRIVATE_WORKSPACE;
 use crate::policy::{EnvPolicy, Layer, Policy};
@@ -107,8 +108,9 @@ impl EngineSandbox {
         Self::open(Engine::Podman, policy).await
     }
 
-    async fn open(engine: Engine, mut policy: Policy) -> Result<Self, ToolError> {
+    async fn open(engine: Engine, policy: Policy) -> Result<Self, ToolError> {
         policy.check()?;
+        let mut policy = home::resolve(&policy, look_up)?.policy;
         let folder = policy.workspace.as_deref().map(super::shared::real).transpose()?;
         let write = policy.write.iter().map(|path| super::shared::exists(path)).collect::<Result<_, _>>()?;
         let pass = CLIENT_VARIABLES.map(str::to_owned).to_vec();
@@ -121,8 +123,13 @@ impl EngineSandbox {
             ..Policy::default()
         };
         let at = host.workspace.clone().unwrap_or_default();
-        let setup =
-            Setup { mode: Mode::Local, policy: host.clone(), workspace: at.clone(), without: Vec::new() };
+        let setup = Setup {
+            mode: Mode::Local,
+            policy: host.clone(),
+            workspace: Some(at.clone()),
+            later: Vec::new(),
+            without: Vec::new(),
+        };
         let client = Seat {
             session: Arc::new(Seat::start(setup).await?),
             home: std::env::var("HOME").unwrap_or_else(|_| "/".to_owned()),
@@ -135,8 +142,9 @@ impl EngineSandbox {
         let workspace = policy.workspace.clone().unwrap_or_else(|| PRIVATE_WORKSPACE.into());
         let kept = policy.mask.iter().chain(&policy.read).chain(&policy.write);
         let kept: Vec<PathBuf> = kept.map(|path| workspace.join(path)).collect();
-        let guards = Guards::prepare(&Guards::folders(&client.policy, &at), &client.policy.protect, &kept)
-            .map_err(|reason| unavailable(unprotected(reason)))?;
+        let guards =
+            Guards::prepare(&Guards::folders(&client.policy, Some(&at)), &client.policy.protect, &kept)
+                .map_err(|reason| unavailable(unprotected(reason)))?;
         let name = format!("toolwright-{:016x}", sys::random_u64());
         let start = arguments::run(engine, &policy, &workspace, &guards.list, &name)?;
         let (clerk, layers) = Clerk::start(&client, start).await?;
