@@ -14,6 +14,7 @@
 //! # Ok::<(), toolwright_prompted::PromptError>(())
 //! ```
 
+mod calls;
 mod error;
 mod message;
 mod model;

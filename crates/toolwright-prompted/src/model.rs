@@ -6,7 +6,7 @@ use toolwright_core::{
     ModelOptions, ModelReply, ModelRequest, StopReason, ToolCall, ToolChoice, ToolResult, ToolSpec, Usage,
 };
 
-use crate::parse::{Reading, extract};
+use crate::calls::{self, Found};
 
 /// How tools and calls are written in the prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,13 +88,11 @@ impl<M: Model> Prompted<M> {
         } else {
             self.model.generate(inner).await?
         };
-        if stream {
-            words.end(sink);
-        }
-        if request.tools.is_empty() {
-            return Ok(reply);
-        }
-        self.format.read(&mut reply.message, turn, request.tools);
+        let calls = match request.tools.is_empty() {
+            true => None,
+            false => self.format.read(&mut reply.message, turn, request.tools),
+        };
+        words.end(calls, sink);
         if !reply.message.tool_calls.is_empty()
             && matches!(reply.stop, StopReason::EndTurn | StopReason::StopSequence)
         {
@@ -186,7 +184,7 @@ impl PromptFormat {
                 "To call tools, end your answer with one block of this form, with one <invoke> for each call:\n\
                  <function_calls>\n<invoke>\n<tool_name>NAME</tool_name>\n<parameters>\n<PARAMETER>VALUE</PARAMETER>\n\
                  </parameters>\n</invoke>\n</function_calls>\n\
-                 Texts are written as they are; numbers, lists and objects as JSON. The results follow in \
+                 Texts are written as they are, with nothing escaped; numbers, lists and objects as JSON. The results follow in \
                  <function_results>."
             }
             PromptFormat::Json => {
@@ -274,22 +272,19 @@ impl PromptFormat {
         }));
     }
 
-    /// Moves the calls from a reply's text to where calls belong. Text that only looks like a call stays text. What was
+    /// Moves the calls from a reply's text to where calls belong, and says where in the text the first began. Text that only looks like a call stays text. What was
     /// meant as a call and is none becomes one that the runtime refuses; its message keeps what the model wrote and what
     /// is wrong with it, and that is what the model reads.
-    fn read(self, message: &mut AssistantMessage, turn: usize, tools: &[ToolSpec]) {
+    fn read(self, message: &mut AssistantMessage, turn: usize, tools: &[ToolSpec]) -> Option<usize> {
         let mut text = message.text();
-        let (begun, ended) = (text.rfind(self.begin()), text.rfind(self.end()));
-        if self == PromptFormat::Xml && begun.is_some() && begun > ended {
+        let (begin, calls) = match self {
+            PromptFormat::Xml => calls::xml(&text, tools),
+            PromptFormat::Json => calls::in_json(&text),
+        }?;
+        let before = text.get(..begin).unwrap_or_default().to_owned();
+        if self == PromptFormat::Xml && text.rfind(self.begin()) > text.rfind(self.end()) {
             // The stop text is not part of the reply.
             text.push_str(self.end());
-        }
-        let (before, calls) = match self {
-            PromptFormat::Xml => xml_calls(&text, tools),
-            PromptFormat::Json => json_calls(&text),
-        };
-        if calls.is_empty() {
-            return;
         }
         message.content.retain(|block| block.as_text().is_none());
         let before = before.trim();
@@ -317,6 +312,7 @@ impl PromptFormat {
             let opaque = json!({"from": FROM, "wrote": text, "mistakes": mistakes});
             message.content.push(Content::Reasoning { text: String::new(), opaque });
         }
+        Some(begin)
     }
 }
 
@@ -344,135 +340,47 @@ fn reason<'a>(mistakes: &'a Map<String, Json>, result: &ToolResult) -> Option<&'
     mistakes.get(&*result.call_id)?.as_str()
 }
 
-/// What was found in a reply.
-enum Found {
-    /// A tool and its arguments.
-    Call(String, Json),
-    /// The tool that was meant, and what is wrong.
-    Mistake(String, String),
-}
-
-type Calls = Vec<Found>;
-
-fn xml_calls(text: &str, tools: &[ToolSpec]) -> (String, Calls) {
-    match extract(text) {
-        Reading::Words => (String::new(), Vec::new()),
-        Reading::Calls { prefix, invokes } => {
-            let calls = invokes.into_iter().map(|invoke| {
-                let name = invoke.tool_name.trim().to_owned();
-                let tool = tools.iter().find(|tool| *tool.name == *name);
-                let values = invoke.parameters.into_iter().map(|(parameter, text)| {
-                    let value = typed(tool, &parameter, text);
-                    (parameter, value)
-                });
-                let arguments: Map<String, Json> = values.collect();
-                Found::Call(name, Json::Object(arguments))
-            });
-            (prefix, calls.collect())
-        }
-        // Only what was plainly meant as a call is treated as one.
-        Reading::Mistake(reason) if text.contains("<function_calls>") => {
-            let prefix = text.split("<function_calls>").next().unwrap_or_default().to_owned();
-            let name = between(text, "<tool_name>", "</tool_name>").unwrap_or("function_calls").trim();
-            (prefix, vec![Found::Mistake(name.to_owned(), reason)])
-        }
-        Reading::Mistake(_) => (String::new(), Vec::new()),
-    }
-}
-
-/// A value as its schema wants it: text stays text where text fits, everything else is JSON when it can be read as such.
-fn typed(tool: Option<&ToolSpec>, parameter: &str, text: String) -> Json {
-    let schema = tool.and_then(|tool| tool.parameters.get("properties")).and_then(|all| all.get(parameter));
-    if schema.is_none_or(takes_text) {
-        return Json::String(text);
-    }
-    serde_json::from_str(text.trim()).unwrap_or(Json::String(text))
-}
-
-fn takes_text(schema: &Json) -> bool {
-    let branches = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(key)?.as_array());
-    match schema.get("type") {
-        Some(Json::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
-        Some(kind) => kind == "string",
-        None => branches.clone().next().is_none() || branches.flatten().any(takes_text),
-    }
-}
-
-fn json_calls(text: &str) -> (String, Calls) {
-    let mut calls = Vec::new();
-    let mut pieces = text.split("<tool_call>");
-    let before = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let piece = piece.split("</tool_call>").next().unwrap_or_default().trim();
-        match serde_json::from_str(piece) {
-            // Some models write all calls between one pair of tags.
-            Ok(Json::Array(list)) if !list.is_empty() => calls.extend(list.into_iter().map(json_call)),
-            Ok(call) => calls.push(json_call(call)),
-            Err(problem) => calls.push(no_call(&format!("is not JSON ({problem})"))),
-        }
-    }
-    (before, calls)
-}
-
-fn json_call(call: Json) -> Found {
-    let Json::Object(mut call) = call else { return no_call("is no object") };
-    let arguments = call.shift_remove("arguments").or_else(|| call.shift_remove("parameters"));
-    match call.get("name").and_then(Json::as_str) {
-        Some(name) => Found::Call(name.to_owned(), arguments.unwrap_or_else(|| json!({}))),
-        None => no_call("has no `name`"),
-    }
-}
-
-fn no_call(problem: &str) -> Found {
-    let form = r#"{"name": "NAME", "arguments": {"PARAMETER": VALUE}}"#;
-    let reason = format!("What stands between <tool_call> and </tool_call> {problem}. Write {form}.");
-    Found::Mistake("tool_call".to_owned(), reason)
-}
-
-fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
-    text.split_once(open)?.1.split_once(close).map(|(inside, _)| inside)
-}
-
-/// Passes words on until a call begins. What may be the beginning of one is held back until that is known.
+/// Passes words on until a call may begin. The beginning of a mark is held back until it is known to be one; what turns
+/// out to be no call is told at the end.
 struct Words {
     begin: &'static str,
-    held: String,
+    heard: String,
+    told: usize,
     over: bool,
 }
 
 impl Words {
     fn new(begin: &'static str) -> Self {
-        Words { begin, held: String::new(), over: false }
+        Words { begin, heard: String::new(), told: 0, over: false }
     }
 
     fn hear(&mut self, text: &str, sink: DeltaSink<'_>) {
+        self.heard.push_str(text);
         if self.over {
             return;
         }
-        self.held.push_str(text);
-        if let Some((words, _)) = self.held.split_once(self.begin) {
-            tell(words, sink);
-            self.over = true;
-            return;
-        }
-        let longest = self.begin.len().min(self.held.len());
-        let kept = (1..=longest)
-            .rev()
-            .find(|length| self.begin.get(..*length).is_some_and(|start| self.held.ends_with(start)));
-        let words = self.held.len() - kept.unwrap_or(0);
-        let rest = self.held.split_off(words);
-        tell(&std::mem::replace(&mut self.held, rest), sink);
+        let untold = self.heard.get(self.told..).unwrap_or_default();
+        let begin = untold.find(self.begin);
+        self.over = begin.is_some();
+        let started = || {
+            let longest = self.begin.len().min(untold.len());
+            let starts =
+                |length: &usize| self.begin.get(..*length).is_some_and(|start| untold.ends_with(start));
+            untold.len() - (1..=longest).rev().find(starts).unwrap_or(0)
+        };
+        let words = self.told + begin.unwrap_or_else(started);
+        self.tell(words, sink);
     }
 
-    fn end(&mut self, sink: DeltaSink<'_>) {
-        if !self.over {
-            tell(&std::mem::take(&mut self.held), sink);
-        }
+    /// Tells the rest of the words, up to where the first call begins.
+    fn end(&mut self, calls: Option<usize>, sink: DeltaSink<'_>) {
+        self.tell(calls.unwrap_or(self.heard.len()), sink);
     }
-}
 
-fn tell(words: &str, sink: DeltaSink<'_>) {
-    if !words.is_empty() {
-        sink(ModelDelta::Text(words));
+    fn tell(&mut self, until: usize, sink: DeltaSink<'_>) {
+        if let Some(words) = self.heard.get(self.told..until).filter(|words| !words.is_empty()) {
+            sink(ModelDelta::Text(words));
+            self.told = until;
+        }
     }
 }

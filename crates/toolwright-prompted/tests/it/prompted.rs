@@ -135,7 +135,7 @@ async fn calls_written_as_json_are_calls() {
 async fn a_call_that_cannot_be_read_is_told_and_words_about_tags_are_words() {
     let replies = vec![
         Reply::text("<function_calls><invoke><tool_name>repeat</tool_name></invoke>"),
-        Reply::text("I cannot use <invoke> tags here.").expecting("Missing <parameters>"),
+        Reply::text("I cannot use <invoke> tags here.").expecting("Missing <parameters></parameters>"),
     ];
     let (messages, asked, _) = go(PromptFormat::Xml, replies, Loop::default()).await;
     assert_eq!(messages.len(), 4);
@@ -146,7 +146,7 @@ async fn a_call_that_cannot_be_read_is_told_and_words_about_tags_are_words() {
         texts,
         [
             "<function_calls><invoke><tool_name>repeat</tool_name></invoke></function_calls>",
-            "<function_results>\n<system>\nMissing <parameters></paraeters> tags inside of <invoke></invoke> tags.\n\
+            "<function_results>\n<system>\nMissing <parameters></parameters> after the <tool_name> of an <invoke>.\n\
              </system>\n</function_results>",
         ]
     );
@@ -181,4 +181,77 @@ async fn text_that_looks_like_a_number_stays_text() {
     let replies = vec![Reply::text(call), Reply::text("ok").expecting("1.101.10")];
     let (messages, ..) = go(PromptFormat::Xml, replies, Loop::default()).await;
     assert_eq!(messages.last().unwrap().text(), "ok");
+}
+
+/// The arguments of the calls in one answer.
+async fn arguments(format: PromptFormat, answer: &str) -> Vec<Value> {
+    let (messages, ..) = go(format, vec![Reply::text(answer), Reply::text("ok")], Loop::default()).await;
+    let Message::Assistant(said) = &messages[1] else { panic!() };
+    said.tool_calls.iter().map(|call| call.arguments.clone()).collect()
+}
+
+#[tokio::test]
+async fn tags_in_a_text_are_text() {
+    let html =
+        "<html><title>1 < 2 &amp; 3</title><br/><text>in</text><p></parameters></p></html>\nVec<String>";
+    let both = [
+        xml("repeat", &format!("<text>{html}</text>\n<times>1</times>")),
+        xml("repeat", "<times>2</times><text></invoke><b></text>"),
+    ];
+    let answer = format!("<function_calls>{}", both.concat());
+    let wanted = [json!({"text": html, "times": 1}), json!({"text": "</invoke><b>", "times": 2})];
+    assert_eq!(arguments(PromptFormat::Xml, &answer).await, wanted);
+    // A parameter that nobody knows ends the text too; the schema has the last word about it.
+    let answer = format!("<function_calls>{}", xml("repeat", "<text>a</text><why>b</why><times>1</times>"));
+    assert_eq!(arguments(PromptFormat::Xml, &answer).await, [json!({"text": "a", "why": "b", "times": 1})]);
+
+    let text = "<tool_call>{}</tool_call> </tool_call> <think>";
+    let call = json!({"name": "repeat", "arguments": {"text": text, "times": 1}});
+    let answer = format!("<tool_call>{call}</tool_call>\n<tool_call>\n{call}\n</tool_call>");
+    let wanted = json!({"text": text, "times": 1});
+    assert_eq!(arguments(PromptFormat::Json, &answer).await, [wanted.clone(), wanted]);
+}
+
+#[tokio::test]
+async fn what_a_model_only_thinks_is_no_call() {
+    let call = r#"<tool_call>{"name": "fail", "arguments": {}}</tool_call>"#;
+    let block = format!("<function_calls>{}</function_calls>", xml("fail", ""));
+    for (format, call) in [(PromptFormat::Json, call), (PromptFormat::Xml, block.as_str())] {
+        for thought in [
+            format!("<think>Perhaps {call}?</think>"),
+            "<think>With <tool_call> or <function_calls>?</think>".to_owned(),
+        ] {
+            let answer = format!("{thought}\nNo.");
+            let (messages, _, heard) = go(format, vec![Reply::text(&*answer)], Loop::default()).await;
+            assert_eq!((messages.len(), messages[1].text()), (2, answer.clone()));
+            assert_eq!(heard, answer);
+
+            let replies = vec![Reply::text(format!("{thought}\nYes. {call}")), Reply::text("ok")];
+            let (messages, _, heard) = go(format, replies, Loop::default()).await;
+            let Message::Assistant(said) = &messages[1] else { panic!() };
+            assert_eq!((said.tool_calls.len(), said.text()), (1, format!("{thought}\nYes.")));
+            assert_eq!(heard, format!("{thought}\nYes. [fail]ok"));
+        }
+    }
+    let words = "One would write <tool_call> here.";
+    let (messages, ..) = go(PromptFormat::Json, vec![Reply::text(words)], Loop::default()).await;
+    assert_eq!((messages.len(), messages[1].text().as_str()), (2, words));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_off_in_a_call_makes_none() {
+    for parameters in
+        ["<text>rm -rf /tm", "<text>a</text><times>1", "<text>a</text>", "<text>a</text> b </parameters>"]
+    {
+        let cut = format!(
+            "<function_calls>{}<invoke><tool_name>repeat</tool_name><parameters>{parameters}",
+            xml("fail", "")
+        );
+        let replies = vec![Reply::text(cut), Reply::text("ok").expecting("<system>")];
+        let (messages, ..) = go(PromptFormat::Xml, replies, Loop::default()).await;
+        let Message::Assistant(said) = &messages[1] else { panic!() };
+        assert_eq!(said.tool_calls.len(), 1, "{parameters}");
+        let Message::Tool(result) = &messages[2] else { panic!() };
+        assert_eq!(result.error.as_ref().unwrap().kind, toolwright_core::ErrorKind::Parsing, "{parameters}");
+    }
 }
