@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use toolwright::lang::{Host, Loaded};
 use toolwright::vendor::VENDORS;
-use toolwright::{ConnectError, Model, ModelConfig, ScriptedModel, ToolError, offered};
+use toolwright::{ConnectError, Model, ModelConfig, Offer, ScriptedModel, ToolError, offered};
 
 use crate::prompt::printable;
 use crate::report::Usage;
@@ -72,9 +72,10 @@ pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model
         eprintln!("{variable} is set, so {name} answers (--model demo for the built-in demo)");
         return open(&name);
     }
-    if let Some((what, name)) = by_server() {
+    if let Some((what, model)) = by_server() {
+        let name = &model.model;
         eprintln!("found a local {what}, so {name} answers (--model demo for the built-in demo)");
-        return open(&name);
+        return connect(&model);
     }
     // The demo tells its own story, with its own tools; with others it would be wrong.
     let error = Usage::new("there is no model to answer: no key is set, and no local server was found");
@@ -201,7 +202,7 @@ fn ollama_host() -> Option<String> {
 }
 
 /// A model server that answers, and its first model.
-pub fn by_server() -> Option<(&'static str, String)> {
+pub fn by_server() -> Option<(&'static str, ModelConfig)> {
     let found = |local: Local| Some((local.what, local.models().into_iter().next()?));
     locals().into_iter().find_map(found)
 }
@@ -211,11 +212,16 @@ impl Local {
     const MOST: usize = 100;
 
     /// The models it has; none when it does not answer.
-    pub fn models(&self) -> Vec<String> {
+    pub fn models(&self) -> Vec<ModelConfig> {
         let base = format!("http://{}/v1", self.address);
         let asked = offered(&base, Duration::from_millis(200), Duration::from_secs(1));
-        let names = tokio::task::block_in_place(|| Handle::current().block_on(asked)).unwrap_or_default();
-        names.iter().take(Self::MOST).map(|name| format!("{}/{name}", self.vendor)).collect()
+        let offers = tokio::task::block_in_place(|| Handle::current().block_on(asked)).unwrap_or_default();
+        let model = |offer: Offer| ModelConfig {
+            model: format!("{}/{}", self.vendor, offer.name),
+            images: offer.images,
+            ..ModelConfig::default()
+        };
+        offers.into_iter().take(Self::MOST).map(model).collect()
     }
 }
 
@@ -287,7 +293,31 @@ fn unusable(error: ConnectError) -> Usage {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_server_that_is_found_says_whether_its_models_see() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut byte = [0];
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                head.push(byte[0]);
+            }
+            // As llama.cpp answers.
+            let list = r#"{"data": [{"id": "a", "architecture": {"input_modalities": ["text"]}},
+                {"id": "b", "architecture": {"input_modalities": ["text", "image"]}}, {"id": "c"}]}"#;
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{list}", list.len()).unwrap();
+        });
+        let local = Local { what: "llama.cpp server", vendor: "llama.cpp", address };
+        let models: Vec<_> = local.models().into_iter().map(|model| (model.model, model.images)).collect();
+        let wanted = [("llama.cpp/a", Some(false)), ("llama.cpp/b", Some(true)), ("llama.cpp/c", None)];
+        assert_eq!(models, wanted.map(|(name, images)| (name.to_owned(), images)));
+    }
 
     #[test]
     fn the_variable_of_ollama_is_read_as_ollama_reads_it() {

@@ -39,11 +39,18 @@ pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> Model
         None => said.into_owned(),
     };
     let kind = or_overflow(kind, &format!("{code} {said}"));
+    let (kind, hint) = match is_blind(&said) {
+        true => (
+            ModelErrorKind::Request,
+            " (with `images: false` in the model's settings, pictures are described to it)",
+        ),
+        false => (kind, ""),
+    };
     let said = shown(&said, secrets);
     let text = if said.is_empty() {
         format!("the server answered {status}")
     } else {
-        format!("the server answered {status}: {said}")
+        format!("the server answered {status}: {said}{hint}")
     };
     ModelError::new(kind, text)
 }
@@ -128,6 +135,22 @@ const OVERFLOW: &[&str] = &[
     "tokens_limit_reached",
     "contextwindowexceeded",
 ];
+
+/// Whether a server says that its model sees no pictures.
+fn is_blind(said: &str) -> bool {
+    let said = said.to_ascii_lowercase();
+    [
+        "image input is not supported",
+        "support image input",
+        "not support image",
+        "not support vision",
+        "not a multimodal model",
+        "unknown variant `image_url`",
+        "image_url is only supported",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
+}
 
 /// The code in an error body. Some vendors say only there what is wrong.
 fn code_in(body: &Value) -> Option<String> {
@@ -215,6 +238,18 @@ mod tests {
         ] {
             assert_eq!(from_status(400, body.as_bytes(), &[]).to_string(), wanted);
         }
+    }
+
+    #[test]
+    fn a_picture_that_a_model_cannot_see_names_the_setting() {
+        let body = br#"{"error": {"code": 500, "message": "image input is not supported - hint: provide the mmproj", "type": "server_error"}}"#;
+        let error = from_status(500, body, &[]);
+        assert_eq!(error.kind(), ModelErrorKind::Request);
+        assert_eq!(
+            error.to_string(),
+            "the server answered 500: image input is not supported - hint: provide the mmproj (server_error) (with `images: \
+             false` in the model's settings, pictures are described to it)"
+        );
     }
 
     /// What vendors were seen to answer.

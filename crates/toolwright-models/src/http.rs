@@ -169,8 +169,13 @@ impl Http {
         let body = answer.head().await;
         let failed = error::from_status(status.as_u16(), &body, &self.secrets);
         let after = verdict.after.or_else(|| asked_in(&body));
-        // The same conversation is too long the next time too.
-        let retry = verdict.retry && failed.kind() != ModelErrorKind::ContextLength;
+        // Some servers answer 500, or 429, to what would be wrong the next time too.
+        let hopeless = match failed.kind() {
+            ModelErrorKind::ContextLength => true,
+            ModelErrorKind::Request => status.is_server_error(),
+            _ => false,
+        };
+        let retry = verdict.retry && !hopeless;
         Err(match (retry, after) {
             (true, after) => Failure::Passing(failed, after),
             (false, Some(after)) if after >= 1.0 => Failure::Final(with_wait(&failed, after)),

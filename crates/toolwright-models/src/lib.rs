@@ -42,7 +42,7 @@ pub mod wire;
 pub use config::{ConfigError, ModelConfig};
 pub use http::HttpLimits;
 pub use model::VendorModel;
-pub use offer::offered;
+pub use offer::{Offer, offered};
 pub use pace::Pace;
 pub use price::Price;
 pub use registry::{ConnectError, ModelSettings, connect};

@@ -55,20 +55,26 @@ impl VendorModel {
         let Some((path, body)) = self.vendor.wire.count(target, &request)? else {
             return Ok(Tokens::Estimated(tokens::estimate(self.vendor, &request)));
         };
-        let counting = async {
-            let mut answer = self.http.post(&self.url(&path)?, body.to_string().as_bytes()).await?;
+        let reply = self.post(&path, &body).await?;
+        let names = ["input_tokens", "inputTokens", "totalTokens"];
+        let number = names.iter().find_map(|name| reply.get(*name)?.as_u64());
+        number.map(Tokens::Counted).ok_or_else(|| error::reply("the count has no number of tokens"))
+    }
+
+    /// Sends a body of the caller's own to a path of the vendor's API, in the same way as all requests: with the key or
+    /// the signature, the tries and the limits of this model.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, ModelError> {
+        let posting = async {
+            let mut answer = self.http.post(&self.url(path)?, body.to_string().as_bytes()).await?;
             let body = answer.body().await?;
-            let reply: Value = serde_json::from_slice(&body)
-                .map_err(|cause| error::reply("the count is not JSON").with_source(cause))?;
-            let names = ["input_tokens", "inputTokens", "totalTokens"];
-            let number = names.iter().find_map(|name| reply.get(*name)?.as_u64());
-            number.map(Tokens::Counted).ok_or_else(|| error::reply("the count has no number of tokens"))
+            serde_json::from_slice(&body)
+                .map_err(|cause| error::reply("the reply is not JSON").with_source(cause))
         };
         let limit = self.http.route.limits.total;
-        let counted = tokio::time::timeout(limit, counting).await;
-        let counted =
-            counted.unwrap_or_else(|_| Err(error::unavailable(format!("counting took more than {limit:?}"))));
-        counted.map_err(|failed| error::scrub(failed, &self.http.secrets))
+        let reply = tokio::time::timeout(limit, posting).await;
+        let reply =
+            reply.unwrap_or_else(|_| Err(error::unavailable(format!("the answer took more than {limit:?}"))));
+        reply.map_err(|failed| error::scrub(failed, &self.http.secrets))
     }
 
     async fn ask(

@@ -10,9 +10,18 @@ use crate::error;
 /// The most bytes of a list.
 const MOST: usize = 1 << 20;
 
-/// The names of the models that an OpenAI-compatible server has, such as a llama.cpp or Ollama server on this machine.
-/// `base` ends where `/models` follows; `connect` and `answer` bound the time.
-pub async fn offered(base: &str, connect: Duration, answer: Duration) -> Result<Vec<String>, ModelError> {
+/// A model that a server has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// What the server calls it.
+    pub name: String,
+    /// Whether it sees pictures; `None` when the server does not say.
+    pub images: Option<bool>,
+}
+
+/// The models that an OpenAI-compatible server has, such as a llama.cpp or Ollama server on this machine. `base` ends
+/// where `/models` follows; `connect` and `answer` bound the time.
+pub async fn offered(base: &str, connect: Duration, answer: Duration) -> Result<Vec<Offer>, ModelError> {
     let failed = |cause: reqwest::Error| {
         error::unavailable("the server does not say which models it has").with_source(cause.without_url())
     };
@@ -31,5 +40,11 @@ pub async fn offered(base: &str, connect: Duration, answer: Duration) -> Result<
         .map_err(|cause| error::reply("the list of models is not JSON").with_source(cause))?;
     let list = list.get("data").and_then(Value::as_array);
     let list = list.ok_or_else(|| error::reply("the list of models has no `data`"))?;
-    Ok(list.iter().filter_map(|model| model.get("id")?.as_str().map(str::to_owned)).collect())
+    Ok(list.iter().filter_map(offer).collect())
+}
+
+fn offer(model: &Value) -> Option<Offer> {
+    let takes = model.pointer("/architecture/input_modalities").and_then(Value::as_array);
+    let images = takes.map(|takes| takes.iter().any(|kind| kind == "image"));
+    Some(Offer { name: model.get("id")?.as_str()?.to_owned(), images })
 }

@@ -166,7 +166,10 @@ pub fn connect(
         }
         _ => settings.price.or_else(|| Price::find(vendor, model)),
     };
-    if let Some(version) = settings.api_version.take() {
+    let mut version = settings.api_version.take();
+    if vendor.wire != Wire::Gemini
+        && let Some(version) = version.take()
+    {
         settings = versioned(settings, version, vendor)?;
     }
     let base = settings.base_url.or_else(|| look_up(vendor.base_url_variables));
@@ -185,7 +188,10 @@ pub fn connect(
             }
         }
     }
-    let base = base_url(&base, vendor)?;
+    let mut base = base_url(&base, vendor)?;
+    if vendor.wire == Wire::Gemini {
+        base = with_version(base, version, || look_up(&[GEMINI_VERSION_VARIABLE]))?;
+    }
     if key.is_none() && signer.is_none() && vendor.key == Key::Required {
         return Err(ConnectError::NoKey { name: name.to_owned(), vendor });
     }
@@ -236,19 +242,47 @@ fn versioned(
     version: String,
     vendor: &'static Vendor,
 ) -> Result<ModelSettings, ConnectError> {
-    match (vendor.wire, vendor.base_url) {
-        (Wire::AnthropicMessages, _) => return Ok(settings.header("anthropic-version", version)),
-        (Wire::BedrockInvoke, _) => {
+    match vendor.wire {
+        Wire::AnthropicMessages => return Ok(settings.header("anthropic-version", version)),
+        Wire::BedrockInvoke => {
             settings.options.extra.entry("anthropic_version").or_insert_with(|| version.into());
-        }
-        // The version is the last part of the address.
-        (Wire::Gemini, Some(base)) if settings.base_url.is_none() => {
-            let start = base.rsplit_once('/').map_or(base, |(start, _)| start);
-            settings.base_url = Some(format!("{start}/{version}"));
         }
         _ => return Err(ConnectError::NoVersion { vendor }),
     }
     Ok(settings)
+}
+
+/// Where Google's own clients look for the version of its API.
+const GEMINI_VERSION_VARIABLE: &str = "GOOGLE_GENAI_API_VERSION";
+
+/// An address of Google's API with its version at the end, as Google's own clients add it. One that ends in a version
+/// keeps it, unless another was chosen for this model.
+fn with_version(
+    base: Url,
+    chosen: Option<String>,
+    usual: impl Fn() -> Option<String>,
+) -> Result<Url, ConnectError> {
+    let is_version = |last: &str| {
+        let rest = last.strip_prefix('v').unwrap_or_default();
+        rest.starts_with(|c: char| c.is_ascii_digit())
+            && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let path = base.path().trim_end_matches('/').to_owned();
+    let (start, last) = path.rsplit_once('/').unwrap_or((&path, ""));
+    let start = match (is_version(last), &chosen) {
+        (true, None) => return Ok(base),
+        (true, Some(_)) => start,
+        (false, _) => &path,
+    };
+    let version = chosen.or_else(usual).filter(|version| version != "beta");
+    let version = version.as_deref().unwrap_or("v1beta");
+    if version.contains(['?', '#']) {
+        let url = without_keys(&format!("{base}{version}"));
+        return Err(ConnectError::BadBaseUrl { url, problem: "it must not have a `?` or `#` part" });
+    }
+    let mut base = base;
+    base.set_path(&format!("{start}/{version}"));
+    Ok(base)
 }
 
 /// The keys that sign requests; `None` when nothing speaks of any.
@@ -505,6 +539,47 @@ mod tests {
             assert_eq!((model.model.as_str(), model.vendor.name), ("a/b", vendor.name));
             assert!(!format!("{model:?}").contains("0123456789"), "{}", vendor.name);
         }
+    }
+
+    /// Google's clients add a version to what the variable says, too; theirs is `v1` since google-genai 3.
+    #[test]
+    fn addresses_mean_what_they_mean_to_the_vendors_own_clients() {
+        let base = |name: &str, settings: ModelSettings, pairs: &'static [(&str, &str)]| {
+            let environment = move |name: &str| {
+                pairs.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+            };
+            let model = connect(name, settings.key(Secret::new("k")), environment).unwrap();
+            model.base.as_str().trim_end_matches('/').to_owned()
+        };
+        let new = ModelSettings::new;
+        const GOOGLE: &str = "https://generativelanguage.googleapis.com";
+        assert_eq!(base("google/g", new(), &[]), format!("{GOOGLE}/v1beta"));
+        assert_eq!(base("google/g", new().api_version("v1"), &[]), format!("{GOOGLE}/v1"));
+        assert_eq!(base("google/g", new(), &[("GOOGLE_GENAI_API_VERSION", "v1")]), format!("{GOOGLE}/v1"));
+        assert_eq!(
+            base("google/g", new(), &[("GOOGLE_GENAI_API_VERSION", "beta")]),
+            format!("{GOOGLE}/v1beta")
+        );
+        for (set, wanted) in [
+            ("http://h:1", "http://h:1/v1beta"),
+            ("http://h:1/", "http://h:1/v1beta"),
+            ("http://v1", "http://v1/v1beta"),
+            ("http://h/gemini/", "http://h/gemini/v1beta"),
+            ("http://h/v1alpha/", "http://h/v1alpha"),
+            ("http://h/vertex", "http://h/vertex/v1beta"),
+        ] {
+            let pairs: &'static [(&str, &str)] = Box::leak(Box::new([("GOOGLE_GEMINI_BASE_URL", set)]));
+            assert_eq!(base("google/g", new(), pairs), wanted);
+            assert_eq!(base("google/g", new().base_url(set), &[]), wanted);
+        }
+        const PROXY: &[(&str, &str)] =
+            &[("GOOGLE_GEMINI_BASE_URL", "http://h/v1beta"), ("GOOGLE_GENAI_API_VERSION", "v2")];
+        assert_eq!(base("google/g", new(), PROXY), "http://h/v1beta");
+        assert_eq!(base("google/g", new().api_version("v1"), PROXY), "http://h/v1");
+        const OPENAI: &[(&str, &str)] =
+            &[("OPENAI_BASE_URL", "http://h/v1/"), ("ANTHROPIC_BASE_URL", "http://h/a/")];
+        assert_eq!(base("openai/m", new(), OPENAI), "http://h/v1");
+        assert_eq!(base("anthropic/m", new(), OPENAI), "http://h/a");
     }
 
     #[test]

@@ -32,6 +32,6 @@ pub use python::convert;
 pub use tool::{Parameter, PromptTool, system_prompt};
 pub use tool_user::{Mode, Next, ToolUser, Verbosity};
 pub use transport::{
-    Completer, Completion, CompletionRequest, ModelCompleter, STOP_SEQUENCES, Transport, Turn,
-    from_messages_api, to_messages_api,
+    Completer, Completion, CompletionRequest, ModelCompleter, STOP_SEQUENCES, Transport, TransportCompleter,
+    Turn, from_messages_api, to_messages_api,
 };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    BoxFuture, Message, Model, ModelError, ModelOptions, ModelRequest, StopReason, ToolChoice, Usage,
+    BoxFuture, Message, Model, ModelError, ModelErrorKind, ModelOptions, ModelRequest, StopReason,
+    ToolChoice, Usage,
 };
 
 use crate::error::{PromptError, PromptErrorKind};
@@ -113,6 +114,78 @@ impl Transport {
     }
 }
 
+impl Transport {
+    /// Reads the reply to a request.
+    pub fn reply(self, reply: &Json) -> Result<Completion, ModelError> {
+        let text = |path: &str| reply.pointer(path).and_then(Json::as_str);
+        let missing = |what: &str| {
+            ModelError::new(ModelErrorKind::Reply, format!("the reply to a completion has no `{what}`"))
+        };
+        match self {
+            Transport::FirstParty => {
+                let blocks = reply.get("content").and_then(Json::as_array);
+                let blocks = blocks.ok_or_else(|| missing("content"))?.iter();
+                let texts: Vec<&str> = blocks.filter_map(|block| block.get("text")?.as_str()).collect();
+                let stop_reason = text("/stop_reason").ok_or_else(|| missing("stop_reason"))?;
+                let count = |path: &str| reply.pointer(path).and_then(Json::as_u64).unwrap_or(0);
+                let usage = Usage {
+                    input_tokens: count("/usage/input_tokens"),
+                    output_tokens: count("/usage/output_tokens"),
+                    ..Usage::default()
+                };
+                Ok(Completion { usage, ..from_messages_api(stop_reason, text("/stop_sequence"), &texts) })
+            }
+            Transport::Bedrock => Ok(Completion {
+                text: text("/completion").ok_or_else(|| missing("completion"))?.to_owned(),
+                stop_reason: text("/stop_reason").unwrap_or_default().to_owned(),
+                stop: text("/stop").map(str::to_owned),
+                usage: Usage::default(),
+            }),
+        }
+    }
+}
+
+/// Completes prompts as anthropic-tools does: with its own requests, over one of its transports.
+///
+/// How a request is sent is the caller's: a path and a body go out, the reply comes back. With a model of a vendor that
+/// is `VendorModel::post`, which adds the key or the signature.
+#[derive(Debug, Clone)]
+pub struct TransportCompleter<S> {
+    transport: Transport,
+    model: String,
+    send: S,
+}
+
+impl<S> TransportCompleter<S>
+where
+    S: Fn(String, Json) -> BoxFuture<'static, Result<Json, ModelError>> + Send + Sync,
+{
+    /// Completes prompts with the model of that name; `default` is the one the package comes with.
+    pub fn new(transport: Transport, model: &str, send: S) -> Result<Self, PromptError> {
+        Ok(TransportCompleter { transport, model: transport.model(model)?.to_owned(), send })
+    }
+}
+
+impl<S> Completer for TransportCompleter<S>
+where
+    S: Fn(String, Json) -> BoxFuture<'static, Result<Json, ModelError>> + Send + Sync,
+{
+    fn name(&self) -> &str {
+        &self.model
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a CompletionRequest,
+    ) -> BoxFuture<'a, Result<Completion, ModelError>> {
+        Box::pin(async move {
+            let body = self.transport.body(&self.model, request);
+            let body = body.map_err(|error| ModelError::new(ModelErrorKind::Request, error.to_string()))?;
+            self.transport.reply(&(self.send)(self.transport.path(&self.model), body).await?)
+        })
+    }
+}
+
 /// A turn of the Messages API: who speaks, and what is said.
 pub type Turn = (&'static str, String);
 
@@ -192,9 +265,8 @@ impl Completer for ModelCompleter {
         request: &'a CompletionRequest,
     ) -> BoxFuture<'a, Result<Completion, ModelError>> {
         Box::pin(async move {
-            let (system, turns) = to_messages_api(&request.prompt).map_err(|error| {
-                ModelError::new(toolwright_core::ModelErrorKind::Request, error.to_string())
-            })?;
+            let (system, turns) = to_messages_api(&request.prompt)
+                .map_err(|error| ModelError::new(ModelErrorKind::Request, error.to_string()))?;
             let mut messages = vec![Message::system(system)];
             for (role, content) in turns {
                 match role {

@@ -103,8 +103,8 @@ pub use toolwright_core::__private;
 #[cfg(feature = "models")]
 #[doc(inline)]
 pub use toolwright_models::{
-    ConfigError, ConnectError, HttpLimits, ModelConfig, ModelSettings, Pace, Price, Proxies, ProxyError,
-    Reply, RetryPolicy, ScriptError, ScriptedCall, ScriptedModel, VendorModel, connect, offered,
+    ConfigError, ConnectError, HttpLimits, ModelConfig, ModelSettings, Offer, Pace, Price, Proxies,
+    ProxyError, Reply, RetryPolicy, ScriptError, ScriptedCall, ScriptedModel, VendorModel, connect, offered,
 };
 #[cfg(feature = "models")]
 #[doc(inline)]

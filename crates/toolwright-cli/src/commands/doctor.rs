@@ -121,7 +121,7 @@ fn keys() -> Finding {
 fn answers() -> Finding {
     let chosen = models::wished()
         .or_else(|| models::by_key().map(|(_, name)| name))
-        .or_else(|| models::by_server().map(|(_, name)| name));
+        .or_else(|| models::by_server().map(|(_, model)| model.model));
     let fix = "set a key, or start a local server: `ollama serve`, or `llama-server -m MODEL.gguf --jinja`";
     Finding {
         what: "a real model",

@@ -33,8 +33,8 @@ pub fn run(what: Models, json: bool) -> anyhow::Result<()> {
     }
     for local in models::locals() {
         let from = format!("{} at {}", local.what, local.address);
-        for name in local.models() {
-            found.push(Found { name, from: from.clone(), usable: true, problem: None });
+        for model in local.models() {
+            found.push(Found { name: model.model, from: from.clone(), usable: true, problem: None });
         }
     }
     let answers = match named.contains_key("default") {

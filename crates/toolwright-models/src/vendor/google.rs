@@ -7,7 +7,7 @@ use crate::wire::content::Kind;
 pub(super) const GOOGLE: Vendor = Vendor {
     name: "google",
     wire: Wire::Gemini,
-    base_url: Some("https://generativelanguage.googleapis.com/v1beta"),
+    base_url: Some("https://generativelanguage.googleapis.com"),
     base_url_variables: &["GOOGLE_GEMINI_BASE_URL"],
     key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     key: Key::Required,

@@ -38,7 +38,7 @@ async fn whole_loops_with_a_real_server() {
     };
     let base = format!("http://127.0.0.1:{}/v1", server.port);
     let offered = offered(&base, Duration::from_secs(60), Duration::from_secs(60)).await.unwrap();
-    assert_eq!(offered.len(), 1, "{offered:?}");
+    assert_eq!((offered.len(), offered[0].images), (1, Some(false)), "{offered:?}");
     for vendor in ["llama.cpp", "openai-compatible", "anthropic-compatible", "openai"] {
         for streamed in [false, true] {
             let what = format!("{vendor}, streamed: {streamed}");

@@ -218,6 +218,22 @@ async fn bedrock_takes_a_bearer_token_and_no_signature() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_the_next_time_too_is_not_sent_again() {
+    for (status, message, kind) in [
+        (500, "image input is not supported - hint: provide the mmproj", ModelErrorKind::Request),
+        (500, "the request exceeds the available context size", ModelErrorKind::ContextLength),
+        (429, "Request too large for m on tokens per min (TPM)", ModelErrorKind::ContextLength),
+    ] {
+        let body = json!({"error": {"code": status, "message": message, "type": "server_error"}});
+        let server = Server::start(move |_| Reply::json(status, &body)).unwrap();
+        let settings = ModelSettings::new().base_url(server.url()).retry(QUICK);
+        let model = connect("llama.cpp/m", settings, |_| None).unwrap();
+        assert_eq!(ask(&model).await.unwrap_err().kind(), kind, "{message}");
+        assert_eq!(server.requests().len(), 1, "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_model_with_a_pace_is_not_asked_faster() {
     let server = Server::start(|_| Reply::json(200, &serde_json::from_str(OK).unwrap_or_default())).unwrap();
     let pace = json!({"requests_per_second": 5, "max_bucket_size": 1});

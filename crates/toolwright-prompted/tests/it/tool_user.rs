@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolwright_core::{ToolDef, ToolError, ToolSpec, Toolset, Usage};
-use toolwright_models::{Reply, ScriptedModel};
+use toolwright_core::{BoxFuture, ModelError, ToolDef, ToolError, ToolSpec, Toolset, Usage};
+use toolwright_models::{ModelSettings, Reply, ScriptedModel, connect};
 use toolwright_prompted::{
-    Mode, ModelCompleter, Next, PromptErrorKind, PromptMessage, ToolInput, ToolUser, Verbosity,
+    Mode, ModelCompleter, Next, PromptErrorKind, PromptMessage, ToolInput, ToolUser, Transport,
+    TransportCompleter, Verbosity,
 };
 use toolwright_runtime::{Limits, Run};
+use toolwright_testkit::server::{self, Server};
 
 fn tool(name: &str, code: fn(Value) -> Result<Value, ToolError>) -> ToolDef {
     let mut spec = ToolSpec::new(name, "Works with numbers.");
@@ -245,4 +247,68 @@ async fn a_confidential_result_is_not_written_into_the_prompt() {
         let outputs = user.run_tools(&[input]).await.unwrap().to_json().to_string();
         assert!(outputs.contains(told) && !outputs.contains("PIN-1234"), "{outputs}");
     }
+}
+
+/// The package's own requests, sent over the one way to a vendor.
+#[tokio::test(flavor = "multi_thread")]
+async fn both_transports_reach_their_servers() {
+    for (transport, vendor) in [(Transport::FirstParty, "anthropic"), (Transport::Bedrock, "bedrock")] {
+        let server = Server::start(move |request| {
+            let second = request.json().to_string().contains("function_results");
+            let (text, stop) = match second {
+                true => ("26.".to_owned(), "\n\nHuman:"),
+                false => (call("perform_addition", SUM), "</function_calls>"),
+            };
+            server::Reply::json(
+                200,
+                &match transport {
+                    Transport::FirstParty => json!({"type": "message", "role": "assistant",
+                        "content": [{"type": "text", "text": text}], "stop_reason": "stop_sequence",
+                        "stop_sequence": stop, "usage": {"input_tokens": 5, "output_tokens": 2}}),
+                    Transport::Bedrock => {
+                        json!({"completion": text, "stop_reason": "stop_sequence", "stop": stop})
+                    }
+                },
+            )
+        })
+        .unwrap();
+        let settings = ModelSettings::new().base_url(server.url()).region("us-east-1");
+        let environment = |name: &str| match name {
+            "ANTHROPIC_API_KEY" => Some("sk-1".to_owned()),
+            "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => Some("AKIDEXAMPLE".to_owned()),
+            _ => None,
+        };
+        let model = Arc::new(connect(&format!("{vendor}/any"), settings, environment).unwrap());
+        let send = move |path: String, body: Value| -> BoxFuture<'static, Result<Value, ModelError>> {
+            let model = model.clone();
+            Box::pin(async move { model.post(&path, &body).await })
+        };
+        let completer = TransportCompleter::new(transport, "default", send).unwrap();
+        let run = run();
+        let user = ToolUser::new(run.dispatch(), Arc::new(completer)).await.unwrap();
+        let next = user.use_tools(&asked("17 + 9?"), Mode::Automatic).await.unwrap();
+        let said = PromptMessage::Assistant { content: "26.".to_owned() };
+        assert!(matches!(&next, Next::Message(message) if *message == said), "{next:?}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), 2);
+        let (request, body) = (&requests[1], requests[1].json());
+        match transport {
+            Transport::FirstParty => {
+                assert_eq!(
+                    (request.target.as_str(), request.header("x-api-key")),
+                    ("/v1/messages", Some("sk-1"))
+                );
+                assert_eq!(body["model"], "claude-3-opus-20240229");
+                assert_eq!(run.spent().usage.input_tokens, 10);
+            }
+            Transport::Bedrock => {
+                assert_eq!(request.target, "/model/anthropic.claude-v2:1/invoke");
+                assert!(request.header("authorization").unwrap().starts_with("AWS4-HMAC-SHA256 "));
+                assert!(body["prompt"].as_str().unwrap().contains("26.0"), "{body}");
+            }
+        }
+    }
+    assert!(TransportCompleter::new(Transport::Bedrock, "claude-3", |_, _| unreachable!()).is_err());
+    let error = Transport::Bedrock.reply(&json!({"outputs": []})).unwrap_err();
+    assert_eq!(error.to_string(), "the reply to a completion has no `completion`");
 }
