@@ -35,7 +35,8 @@ macro_rules! approver_behind {
 }
 approver_behind!(Arc Box);
 
-/// A call that waits for a decision.
+/// A call that waits for a decision. [`ApprovalRequest::new`] makes one, for tests of an approver.
+#[non_exhaustive]
 #[derive(Debug)]
 pub struct ApprovalRequest<'a> {
     /// The call, with validated arguments.
@@ -54,7 +55,20 @@ pub struct ApprovalRequest<'a> {
     pub choices: Option<&'a [Choice]>,
 }
 
-impl ApprovalRequest<'_> {
+impl<'a> ApprovalRequest<'a> {
+    /// A call that a model asks for, shown as it is and for no reason given; everything else can be set.
+    pub fn new(call: &'a ToolCall, annotations: &'a Annotations) -> Self {
+        ApprovalRequest {
+            call,
+            annotations,
+            view: CallView::default(),
+            reason: None,
+            depth: 0,
+            asker: Asker::default(),
+            choices: None,
+        }
+    }
+
     /// True when this answer may be given. Passing a call on is offered only where the policy names it.
     pub fn offers(&self, choice: Choice) -> bool {
         self.choices.map_or(choice != Choice::Escalate, |choices| choices.contains(&choice))

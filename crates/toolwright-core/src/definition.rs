@@ -120,19 +120,13 @@ impl ToolDef {
     /// The definition of an existing tool; calls go to that tool.
     pub fn of(tool: impl Tool + 'static) -> Self {
         let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
-        let identity = Self::identity_of(&tool);
+        let identity = tool.identity().unwrap_or_else(new_identity);
         ToolDef { inner: Arc::new(Inner { identity, spec, settings, body: Body::Tool(Arc::new(tool)) }) }
     }
 
     /// Tells tools apart, whatever they are called: copies have the same number.
     pub(crate) fn identity(&self) -> u64 {
         self.inner.identity
-    }
-
-    /// The number of a tool that has one already, else a new one.
-    pub(crate) fn identity_of<T: Tool + 'static>(tool: &T) -> u64 {
-        let def = (tool as &dyn std::any::Any).downcast_ref::<ToolDef>();
-        def.map_or_else(new_identity, ToolDef::identity)
     }
 
     /// A copy that counts as the tool of that number.
@@ -303,6 +297,10 @@ impl Tool for ToolDef {
             Body::Tool(tool) => tool.call(context, arguments),
         }
     }
+
+    fn identity(&self) -> Option<u64> {
+        Some(self.inner.identity)
+    }
 }
 
 impl std::fmt::Debug for ToolDef {
@@ -333,12 +331,18 @@ pub async fn run_blocking(
 
 /// The fatal error for a panic in a tool.
 pub fn panic_error(payload: &(dyn std::any::Any + Send)) -> ToolError {
+    panic_of("the tool", payload)
+}
+
+/// The fatal error for a panic in code that is not a tool's.
+#[doc(hidden)]
+pub fn panic_of(whose: &str, payload: &(dyn std::any::Any + Send)) -> ToolError {
     let text = payload
         .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
-    ToolError::fatal(format!("the tool panicked: {text}"))
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    ToolError::fatal(format!("{whose} panicked: {text}"))
 }
 
 #[cfg(test)]

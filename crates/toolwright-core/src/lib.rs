@@ -46,7 +46,7 @@ mod wrap;
 
 pub use approval::{ApprovalRequest, Approver, Choice, Decision};
 pub use context::{CancelToken, RunScope, State, ToolContext};
-pub use definition::{ToolDef, panic_error, run_blocking};
+pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
 pub use dispatch::{Asker, CallNote, Dispatch, Manner, Origin, Watch};
 pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};

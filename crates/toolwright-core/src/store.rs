@@ -7,6 +7,8 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,13 +28,54 @@ pub struct Store {
     inner: Arc<Inner>,
 }
 
-#[derive(Default)]
 struct Inner {
-    entries: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
-    /// Why a restored value could not be used.
-    unreadable: OnceLock<String>,
-    /// Results that tools keep for the run; they are not saved with it.
+    entries: Mutex<HashMap<String, Arc<Place>>>,
+    /// Why a value could not be given, and what helps.
+    refused: OnceLock<(String, &'static str)>,
+    /// Results that tools keep for the run, each for as long as its tool says; they are not saved with it.
     cache: Cache,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        let cache = Cache::new(Duration::ZERO);
+        Inner { entries: Mutex::default(), refused: OnceLock::new(), cache }
+    }
+}
+
+/// Where a value is, and which thread has it.
+struct Place {
+    slot: Mutex<Slot>,
+    holder: Mutex<Option<ThreadId>>,
+}
+
+impl Place {
+    fn new(slot: Slot) -> Arc<Self> {
+        Arc::new(Place { slot: Mutex::new(slot), holder: Mutex::default() })
+    }
+
+    /// The value, once nobody else has it; none when it is this very thread that has it, which would wait for ever.
+    fn hold(&self) -> Option<Held<'_>> {
+        let me = std::thread::current().id();
+        if *lock(&self.holder) == Some(me) {
+            return None;
+        }
+        let slot = lock(&self.slot);
+        *lock(&self.holder) = Some(me);
+        Some(Held { slot, holder: &self.holder })
+    }
+}
+
+/// A value that this thread has.
+struct Held<'a> {
+    slot: MutexGuard<'a, Slot>,
+    holder: &'a Mutex<Option<ThreadId>>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        *lock(self.holder) = None;
+    }
 }
 
 /// A value in use, one that nobody asked for yet, or one that was restored and not asked for yet.
@@ -64,9 +107,8 @@ impl Store {
             None => std::any::type_name::<T>().to_owned(),
             Some(instance) => format!("{}:{instance}", std::any::type_name::<T>()),
         };
-        let slot =
-            lock(&self.inner.entries).entry(key).or_insert_with(|| Arc::new(Mutex::new(Slot::Fresh))).clone();
-        Stored { slot, store: self.inner.clone(), kind: PhantomData }
+        let place = lock(&self.inner.entries).entry(key).or_insert_with(|| Place::new(Slot::Fresh)).clone();
+        Stored { place, store: self.inner.clone(), kind: PhantomData }
     }
 
     /// Everything in the store, as data. An error when a value cannot be written as JSON, such as a map whose keys are not
@@ -74,10 +116,14 @@ impl Store {
     pub fn save(&self) -> Result<Map<String, Value>, ToolError> {
         // A tool that holds one value may ask for another, so no two locks are held here.
         let entries: Vec<_> =
-            lock(&self.inner.entries).iter().map(|(key, slot)| (key.clone(), slot.clone())).collect();
+            lock(&self.inner.entries).iter().map(|(key, place)| (key.clone(), place.clone())).collect();
         let mut saved = Vec::with_capacity(entries.len());
-        for (key, slot) in entries {
-            let value = match &*lock(&slot) {
+        for (key, place) in entries {
+            let Some(held) = place.hold() else {
+                let (why, hint) = in_use(&key);
+                return Err(ToolError::fatal(why).hint(hint));
+            };
+            let value = match &*held.slot {
                 Slot::Live(live) => live.save().map_err(|error| {
                     ToolError::fatal(format!("the state `{key}` cannot be saved as JSON: {error}"))
                         .hint("keep only what serialises to JSON: the keys of a map must be text or numbers")
@@ -95,7 +141,7 @@ impl Store {
     pub fn restore(saved: Map<String, Value>) -> Self {
         let slot = |(key, value): (String, Value)| {
             let slot = if value.is_null() { Slot::Fresh } else { Slot::Saved { key: key.clone(), value } };
-            (key, Arc::new(Mutex::new(slot)))
+            (key, Place::new(slot))
         };
         let entries = Mutex::new(saved.into_iter().map(slot).collect());
         Store { inner: Arc::new(Inner { entries, ..Inner::default() }) }
@@ -106,14 +152,12 @@ impl Store {
         &self.inner.cache
     }
 
-    /// A fatal error when a restored value was asked for and does not fit its type. The value stays as it was saved, and
-    /// what a tool did meanwhile is not kept.
+    /// A fatal error when a restored value was asked for and does not fit its type, or when a value was asked for by code
+    /// that had it already. The value stays as it was, and what a tool did meanwhile is not kept.
     pub fn check(&self) -> Result<(), ToolError> {
-        match self.inner.unreadable.get() {
+        match self.inner.refused.get() {
             None => Ok(()),
-            Some(why) => Err(ToolError::fatal(why.clone()).hint(
-                "resume with the version of the tool that saved it, or take the key out of the saved state",
-            )),
+            Some((why, hint)) => Err(ToolError::fatal(why.clone()).hint(*hint)),
         }
     }
 }
@@ -141,37 +185,41 @@ impl std::fmt::Debug for Store {
 /// assert_eq!(ctx.store_as::<Counter>("other").read(|counter| counter.n), 0);
 /// ```
 pub struct Stored<T> {
-    slot: Arc<Mutex<Slot>>,
+    place: Arc<Place>,
     store: Arc<Inner>,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T: StoreState> Stored<T> {
-    /// Looks at the value. Do not call other tools from inside `look`.
+    /// Looks at the value, as [`update`](Self::update) changes it.
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         self.update(|value| look(value))
     }
 
-    /// Changes the value; no other call sees it half changed. A restored value that does not fit the type is not touched:
-    /// `change` gets the default, and [`Store::check`] tells.
+    /// Changes the value; no other call sees it half changed. Do not ask for other values inside `change`: two calls that
+    /// each have what the other wants wait for ever. Asked for the value it has already, or for a restored one that does not
+    /// fit the type, the store gives the default, keeps the value as it was, and [`Store::check`] tells.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let mut slot = lock(&self.slot);
+        let Some(mut held) = self.place.hold() else {
+            return self.refuse(change, in_use(std::any::type_name::<T>()));
+        };
+        let slot = &mut *held.slot;
         let live = match &*slot {
             Slot::Live(_) => None,
             Slot::Fresh => Some(T::default()),
             Slot::Saved { key, value } => match T::deserialize(value) {
                 Ok(live) => Some(live),
                 Err(error) => {
-                    let why = || format!("the saved state `{key}` does not fit: {error}");
-                    self.store.unreadable.get_or_init(why);
-                    return change(&mut T::default());
+                    let hint = "resume with the version of the tool that saved it, or take the key out of the saved state";
+                    return self
+                        .refuse(change, (format!("the saved state `{key}` does not fit: {error}"), hint));
                 }
             },
         };
         if let Some(live) = live {
             *slot = Slot::Live(Box::new(live));
         }
-        if let Slot::Live(live) = &mut *slot
+        if let Slot::Live(live) = slot
             && let Some(value) = (**live).as_any_mut().downcast_mut::<T>()
         {
             return change(value);
@@ -181,6 +229,12 @@ impl<T: StoreState> Stored<T> {
         let result = change(&mut fresh);
         *slot = Slot::Live(Box::new(fresh));
         result
+    }
+
+    /// Lets `change` work on a value that nobody keeps, and the run know why.
+    fn refuse<R>(&self, change: impl FnOnce(&mut T) -> R, why: (String, &'static str)) -> R {
+        self.store.refused.get_or_init(|| why);
+        change(&mut T::default())
     }
 
     /// A copy of the value.
@@ -195,6 +249,12 @@ impl<T: StoreState> Stored<T> {
     pub fn set(&self, value: T) {
         self.update(|old| *old = value);
     }
+}
+
+/// Why a value is not given to code that has it already.
+fn in_use(key: &str) -> (String, &'static str) {
+    let why = format!("the state `{key}` was asked for inside a `read` or an `update` of it");
+    (why, "use the value that the closure is given, or ask after the closure is over")
 }
 
 /// Locks, also after a panic elsewhere: the state is plain data, and the run has ended fatally anyway.
@@ -239,6 +299,22 @@ mod tests {
         let error = store.save().unwrap_err();
         assert!(error.is_fatal() && error.message().contains("HashMap<(u8, u8)"), "{}", error.message());
         assert_eq!(store.of::<Board>(None).get().len(), 1, "the run itself goes on with it");
+    }
+
+    #[test]
+    fn asking_for_a_value_inside_its_own_update_is_told_and_does_not_hang() {
+        let store = Store::default();
+        let notes = store.of::<Notes>(None);
+        notes.update(|held| {
+            held.items.push("kept".into());
+            assert_eq!(store.of::<Notes>(None).get(), Notes::default());
+            assert!(store.save().unwrap_err().message().contains("Notes` was asked for inside"));
+            store.of::<Notes>(Some("other")).update(|other| other.items.push("also kept".into()));
+        });
+        assert_eq!(notes.get().items, ["kept"]);
+        assert_eq!(store.of::<Notes>(Some("other")).get().items, ["also kept"]);
+        let error = store.check().unwrap_err();
+        assert!(error.is_fatal() && error.message().contains("inside a `read` or an `update`"));
     }
 
     #[test]

@@ -36,6 +36,12 @@ pub trait Tool: Send + Sync {
         context: &'a ToolContext,
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// Tells tools apart whatever they are called; only a [`ToolDef`](crate::ToolDef) has such a number.
+    #[doc(hidden)]
+    fn identity(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl<T: Tool + ?Sized> Tool for Arc<T> {
@@ -53,6 +59,10 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         (**self).call(context, arguments)
+    }
+
+    fn identity(&self) -> Option<u64> {
+        (**self).identity()
     }
 }
 

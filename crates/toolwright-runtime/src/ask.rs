@@ -62,7 +62,8 @@ async fn charged(
     let masked = direct::masked(request.messages);
     let messages = masked.as_deref().unwrap_or(request.messages);
     let request = ModelRequest { messages, ..request };
-    let reply = match run.unless_stopped(cancel, deadline, model.generate(request)).await? {
+    let work = unbroken(model, async { model.generate(request).await });
+    let reply = match run.unless_stopped(cancel, deadline, work).await? {
         Ok(reply) => reply,
         Err(error) => return Ok(Err(error)),
     };
@@ -115,6 +116,16 @@ pub(crate) async fn converse(
         Some(RunEnd::Terminated { reason }) => Err(ToolError::fatal(reason)),
         Some(RunEnd::Failed { message }) => Err(ToolError::fatal(message)),
     }
+}
+
+/// The answer of a model. A panic in the model, or in those who hear its answer while it comes, is an error of it.
+pub(crate) async fn unbroken(
+    model: &dyn Model,
+    answer: impl Future<Output = Result<ModelReply, ModelError>>,
+) -> Result<ModelReply, ModelError> {
+    let whose = format!("the model `{}`, or whoever hears its answer,", model.name());
+    let answered = guard::caught(&whose, answer).await;
+    answered.unwrap_or_else(|panic| Err(ModelError::new(ModelErrorKind::Reply, panic.message())))
 }
 
 /// A limit on the cost that cannot be kept is an error, not a limit that never holds.

@@ -49,7 +49,7 @@ pub(crate) async fn run_batch(
     cancel: &CancelToken,
 ) -> Result<Vec<ToolResult>, ToolError> {
     let results = Results::default();
-    let tools = run.refresh_tools().await?;
+    let tools = run.refresh_tools(cancel).await?;
     run_into(&results, run, &tools, calls, fail_fast, cancel).await?;
     Ok(results.take())
 }

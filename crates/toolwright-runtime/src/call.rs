@@ -37,7 +37,7 @@ pub(crate) async fn run_call_from(
 ) -> Result<ToolResult, ToolError> {
     let tools = match fresh {
         Some(tools) => tools.clone(),
-        None => run.refresh_tools().await?,
+        None => run.refresh_tools(from.cancel).await?,
     };
     let limit = output_limit(run, &tools, &call.name);
     let mut call = call;

@@ -126,7 +126,7 @@ impl Conversation {
     /// that nothing is done twice.
     pub async fn make_pending(&mut self) -> Result<(), ToolError> {
         let (inner, results) = (&self.run.inner, batch::Results::default());
-        let tools = inner.refresh_tools().await?;
+        let tools = inner.refresh_tools(&inner.cancel).await?;
         let made = batch::run_into(&results, inner, &tools, self.pending(), &[], &inner.cancel).await;
         results.take().into_iter().for_each(|result| self.push(Message::Tool(result)));
         made

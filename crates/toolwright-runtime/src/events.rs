@@ -4,13 +4,16 @@
 //! span that is opened by [`EventKind::CallStarted`] is closed by exactly one [`EventKind::CallFinished`].
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_core::{CallNote, ErrorInfo, Fingerprint, Message, ModelDelta, StopReason, ToolResult, Usage};
+use toolwright_core::{
+    CallNote, ErrorInfo, Fingerprint, Message, ModelDelta, StopReason, ToolError, ToolResult, Usage,
+};
 
 use crate::limits::LimitReached;
 use crate::time;
@@ -175,15 +178,16 @@ pub struct ToolStamp {
     pub fingerprint: Fingerprint,
 }
 
-/// Takes events as they happen. Must not block for long: the run waits for it.
+/// Takes events as they happen. Must not block for long: the run waits for it. What is an event itself, such as
+/// [`Run::finish`](crate::Run::finish), fails inside a sink; [`Run::cancel`](crate::Run::cancel) does not.
 pub trait EventSink: Send + Sync {
     /// Takes one event. An error ends the run: what cannot be recorded must not happen.
-    fn take(&self, event: &Event) -> Result<(), toolwright_core::ToolError>;
+    fn take(&self, event: &Event) -> Result<(), ToolError>;
 }
 
 /// A sink that is a closure.
 impl<F: Fn(&Event) + Send + Sync> EventSink for F {
-    fn take(&self, event: &Event) -> Result<(), toolwright_core::ToolError> {
+    fn take(&self, event: &Event) -> Result<(), ToolError> {
         self(event);
         Ok(())
     }
@@ -199,7 +203,9 @@ pub(crate) struct Events {
     /// Who hears answers while they come. Pieces are no events: the whole message follows, and only that is recorded.
     pub(crate) deltas: Vec<DeltaListener>,
     /// Keeps the numbers in the order of the sinks' input.
-    order: std::sync::Mutex<u64>,
+    order: Mutex<u64>,
+    /// The thread whose event the sinks are taking.
+    telling: Mutex<Option<ThreadId>>,
     spans: AtomicU64,
 }
 
@@ -210,7 +216,8 @@ impl Events {
         first_seq: u64,
         first_span: u64,
     ) -> Self {
-        Events { sinks, deltas, order: std::sync::Mutex::new(first_seq), spans: AtomicU64::new(first_span) }
+        let (order, spans) = (Mutex::new(first_seq), AtomicU64::new(first_span));
+        Events { sinks, deltas, order, telling: Mutex::default(), spans }
     }
 
     /// A number for a new call.
@@ -224,14 +231,42 @@ impl Events {
     }
 
     /// Hands an event to every sink.
-    pub(crate) fn emit(&self, kind: EventKind) -> Result<(), toolwright_core::ToolError> {
+    pub(crate) fn emit(&self, kind: EventKind) -> Result<(), ToolError> {
         if self.sinks.is_empty() {
             return Ok(());
         }
-        let mut order = self.order.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let me = std::thread::current().id();
+        if *lock(&self.telling) == Some(me) {
+            let message = "a sink of events did something that is an event itself while it was taking one";
+            return Err(ToolError::fatal(message).hint(
+                "do it after `take` has returned, from another task: `Run::cancel` is the one thing a sink can do at once",
+            ));
+        }
+        let mut order = lock(&self.order);
         let event = Event { seq: *order, time: SystemTime::now(), kind };
         *order += 1;
+        let _telling = Telling::new(&self.telling, me);
         // The record comes first: what cannot be written down is told to nobody.
         self.sinks.iter().try_for_each(|sink| sink.take(&event))
     }
+}
+
+/// While the sinks take an event; also when one panics.
+struct Telling<'a>(&'a Mutex<Option<ThreadId>>);
+
+impl<'a> Telling<'a> {
+    fn new(telling: &'a Mutex<Option<ThreadId>>, thread: ThreadId) -> Self {
+        *lock(telling) = Some(thread);
+        Telling(telling)
+    }
+}
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        *lock(self.0) = None;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use toolwright_core::{BoxFuture, ErrorKind, ToolContext, ToolError, ToolOutput, Toolset, panic_error};
+use toolwright_core::{
+    BoxFuture, ErrorKind, ToolContext, ToolError, ToolOutput, Toolset, panic_error, panic_of,
+};
 
 use crate::executor::Envelope;
 use crate::limits::{LimitReached, Permit};
@@ -158,8 +160,8 @@ pub(crate) fn cancelled() -> ToolError {
     ToolError::of(ErrorKind::Cancelled, "the call was cancelled")
 }
 
-/// Work in which a panic becomes a fatal error.
-pub(crate) struct Catch<'a, T>(pub(crate) BoxFuture<'a, Result<T, ToolError>>);
+/// A tool's work, in which a panic becomes a fatal error.
+struct Catch<'a, T>(BoxFuture<'a, Result<T, ToolError>>);
 
 impl<T> Future for Catch<'_, T> {
     type Output = Result<T, ToolError>;
@@ -171,6 +173,17 @@ impl<T> Future for Catch<'_, T> {
             Err(payload) => Poll::Ready(Err(panic_error(&*payload))),
         }
     }
+}
+
+/// Waits for code of somebody else's, a source of tools or a model say, that is no tool's: a panic in it becomes a fatal error
+/// that says whose it is.
+pub(crate) async fn caught<T>(whose: &str, work: impl Future<Output = T>) -> Result<T, ToolError> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(payload) => Poll::Ready(Err(panic_of(whose, &*payload))),
+    })
+    .await
 }
 
 /// Work on a task of its own, which is aborted when nobody waits for it any more.

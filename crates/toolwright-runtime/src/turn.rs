@@ -246,7 +246,7 @@ impl Talk<'_> {
         let fail_fast = fail_fast.unwrap_or_default();
         let tools = match self.tools.take() {
             Some(tools) => tools,
-            None => self.run.tools().await?,
+            None => self.run.inner.refresh_tools(self.stop).await?,
         };
         if let Some(max) = self.run.limits().repeats() {
             let length = self.repeats.count(&calls);
@@ -292,13 +292,22 @@ impl Talk<'_> {
     /// The model's answer, or none when it was stopped while it thought. What it had said by then stays.
     async fn answer(&mut self) -> Result<Option<ModelReply>, RunError> {
         ask::check_price(self.run.limits(), self.model).map_err(RunError::Model)?;
-        let set = self.run.tools().await?;
+        let set = self.run.inner.refresh_tools(self.stop).await?;
+        if self.stopped() {
+            return Ok(None);
+        }
         let (tools, choice) = self.choice.resolve(set.specs());
         let sent = history::for_model(&self.said.messages, &set, self.left_out.clone())?;
         let request =
             ModelRequest { messages: &sent, tools: &tools, tool_choice: &choice, options: &self.how.options };
         let inner = &self.run.inner;
-        let deadline = inner.limits.deadline(None).map_err(ToolError::from)?;
+        let deadline = match inner.limits.deadline(None) {
+            Ok(deadline) => deadline,
+            Err(limit) => {
+                self.limit_reached(limit)?;
+                return Ok(None);
+            }
+        };
         let asked = Instant::now();
         let mut said = String::new();
         // What an agent says while it answers a call is not the answer of the conversation.
@@ -310,10 +319,13 @@ impl Talk<'_> {
             }
             listeners.iter().for_each(|listener| listener(delta));
         };
-        let work = match listeners.is_empty() {
-            true => self.model.generate(request),
-            false => self.model.generate_streaming(request, &mut hear),
+        let work = async {
+            match listeners.is_empty() {
+                true => self.model.generate(request).await,
+                false => self.model.generate_streaming(request, &mut hear).await,
+            }
         };
+        let work = ask::unbroken(self.model, work);
         let Ok(reply) = inner.unless_stopped(self.stop, deadline, work).await else {
             if !said.is_empty() {
                 self.add(Message::assistant(said))?;

@@ -1,4 +1,7 @@
 //! A cache of results that are still fresh. Equal calls that arrive together do the work once.
+//!
+//! Nobody waits for work that waits for him: a call waits only for an equal one that is as deep as itself, and so never for
+//! one that it is part of. A cached tool is another tool than the one inside it, so one cache can hold both.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{around, lock};
 use crate::context::ToolContext;
-use crate::definition::ToolDef;
+use crate::definition::{ToolDef, new_identity};
 use crate::dispatch::CallNote;
 use crate::error::ToolError;
 use crate::output::ToolOutput;
@@ -40,14 +43,16 @@ type Key = (u64, String);
 #[derive(Debug)]
 struct Slot {
     made: Instant,
-    until: Option<Instant>,
+    /// How long whoever made it keeps it.
+    ttl: Duration,
+    /// How deep the call is that makes it.
+    depth: u32,
     result: OnceCell<ToolOutput>,
 }
 
 impl Slot {
-    /// A result is fresh until its time has come; one whose time cannot be told stays.
-    fn is_fresh(&self, now: Instant) -> bool {
-        self.until.is_none_or(|until| now < until)
+    fn is_fresh(&self, now: Instant, ttl: Duration) -> bool {
+        now.saturating_duration_since(self.made) < ttl
     }
 }
 
@@ -79,24 +84,24 @@ impl Cache {
         self.len() == 0
     }
 
-    /// The slot for a key: the fresh one that is there, or a new empty one.
-    fn slot(&self, key: &Key, ttl: Duration) -> Arc<Slot> {
+    /// The slot for a key: the one that is there and fresh to whoever asks, or a new empty one.
+    fn slot(&self, key: &Key, ttl: Duration, depth: u32) -> Arc<Slot> {
         let now = Instant::now();
         let mut entries = lock(&self.entries);
         if let Some(slot) = entries.get(key)
-            && slot.is_fresh(now)
+            && slot.is_fresh(now, ttl)
         {
             return slot.clone();
         }
         if entries.len() >= self.capacity {
-            entries.retain(|_, slot| slot.is_fresh(now));
+            entries.retain(|_, slot| slot.is_fresh(now, slot.ttl));
         }
         if entries.len() >= self.capacity
             && let Some(oldest) = entries.iter().min_by_key(|(_, slot)| slot.made).map(|(key, _)| key.clone())
         {
             entries.remove(&oldest);
         }
-        let slot = Arc::new(Slot { made: now, until: now.checked_add(ttl), result: OnceCell::new() });
+        let slot = Arc::new(Slot { made: now, ttl, depth, result: OnceCell::new() });
         entries.insert(key.clone(), slot.clone());
         slot
     }
@@ -117,7 +122,10 @@ impl Cache {
         arguments: Value,
     ) -> Result<ToolOutput, ToolError> {
         let key = (tool.identity(), canonical_json(&arguments));
-        let slot = self.slot(&key, ttl);
+        let slot = self.slot(&key, ttl, context.depth());
+        if slot.depth != context.depth() && !slot.result.initialized() {
+            return tool.call(context, arguments).await;
+        }
         let mut hit = true;
         let made = slot.result.get_or_try_init(|| {
             hit = false;
@@ -139,26 +147,21 @@ impl Cache {
     }
 }
 
-impl Default for Cache {
-    /// The cache of one run, whose tools say how long their results are kept.
-    fn default() -> Self {
-        Cache::new(Duration::ZERO)
-    }
-}
-
 /// Keeps results in a cache that others may share.
 pub(super) fn shared(tool: impl Tool + 'static, cache: Cache) -> ToolDef {
-    around(ToolDef::of(tool), move |tool, context, arguments| {
+    let def = around(ToolDef::of(tool), move |tool, context, arguments| {
         let cache = cache.clone();
         Box::pin(async move { cache.call(cache.ttl, &tool, context, arguments).await })
-    })
+    });
+    def.with_identity(new_identity())
 }
 
 /// Keeps results for as long as the run that they were made in.
 pub(super) fn of_run(tool: impl Tool + 'static, ttl: Duration) -> ToolDef {
-    around(ToolDef::of(tool), move |tool, context, arguments| {
+    let def = around(ToolDef::of(tool), move |tool, context, arguments| {
         Box::pin(async move { context.scope().store.cache().call(ttl, &tool, context, arguments).await })
-    })
+    });
+    def.with_identity(new_identity())
 }
 
 #[cfg(test)]
@@ -246,6 +249,54 @@ mod tests {
             let said = tool.call(&context, json!({})).await.unwrap().to_text();
             assert_eq!((said.as_str(), cache.len()), (says, kept));
         }
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_is_cached_already_can_be_cached_again() {
+        let hour = Duration::from_secs(3600);
+        let cache = Cache::new(hour);
+        let tool = || counting(&cache, false);
+        let of_run = |(tool, count): (ToolDef, _)| (tool.cached(hour).cached(hour), count);
+        let retried = |(tool, count): (ToolDef, _)| {
+            (tool.cached(hour).retry(crate::Retry::times(2)).cached(hour).cached_in(&cache), count)
+        };
+        for (tool, count) in [of_run(tool()), retried(tool())] {
+            let context = ToolContext::detached();
+            for _ in 0..2 {
+                let call = tool.call(&context, json!({}));
+                let said = tokio::time::timeout(Duration::from_secs(60), call).await.expect("it hangs");
+                assert_eq!(said.unwrap().to_text(), "run 0");
+            }
+            assert_eq!(count.load(Ordering::SeqCst), 1);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_asks_says_how_old_a_result_may_be() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let clock = ToolDef::dynamic(ToolSpec::new("clock", "Counts."), move |_, _| {
+            let n = count.fetch_add(1, Ordering::SeqCst);
+            async move { n.to_string() }
+        });
+        let (hour, second) = (Duration::from_secs(3600), Duration::from_secs(1));
+        let (patient, hasty) = (clock.clone().cached(hour), clock.cached(second));
+        let context = ToolContext::detached();
+        for (tool, says) in [(&patient, "0"), (&hasty, "1"), (&patient, "1")] {
+            assert_eq!(tool.call(&context, json!({})).await.unwrap().to_text(), says);
+            tokio::time::advance(Duration::from_secs(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tool_taken_out_of_a_set_is_the_one_that_was_put_in() {
+        let search = ToolDef::dynamic(ToolSpec::new("search", "Searches."), |_, _| async { "hit" });
+        let set = crate::Toolset::new().with(search).unwrap();
+        let (cache, context) = (Cache::new(Duration::from_secs(60)), ToolContext::detached());
+        for _ in 0..2 {
+            let out = set.get("search").unwrap().tool.clone().cached_in(&cache);
+            out.call(&context, json!({})).await.unwrap();
+        }
+        assert_eq!(cache.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -89,9 +89,13 @@ where
 {
     let tool = Arc::new(tool);
     let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
-    let identity = ToolDef::identity_of(&*tool);
+    let identity = tool.identity();
     let def = ToolDef::from_fn(spec, move |context, arguments| code(tool.clone(), context, arguments));
-    def.edit(|_, own| *own = settings).with_identity(identity)
+    let def = def.edit(|_, own| *own = settings);
+    match identity {
+        Some(identity) => def.with_identity(identity),
+        None => def,
+    }
 }
 
 /// Locks, also after a panic elsewhere: what is behind these locks is valid at every step.

@@ -11,6 +11,9 @@ use crate::definition::ToolDef;
 use crate::dispatch::CallNote;
 use crate::tool::Tool;
 
+/// Longer than any call waits, and short enough for every clock.
+const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
 /// A rate limit. Clones share it, so several tools can be put under one.
 ///
 /// ```
@@ -60,16 +63,21 @@ impl RateLimit {
     /// Books the next free moment. Bookings are in order, so each is at least a period after the one `calls` before it.
     fn reserve(&self, now: Instant) -> Instant {
         let mut admitted = lock(&self.admitted);
-        while admitted.front().is_some_and(|&first| first + self.period <= now) {
+        while admitted.front().is_some_and(|&first| self.after(first) <= now) {
             admitted.pop_front();
         }
         let free = match admitted.len().checked_sub(self.calls).and_then(|index| admitted.get(index)) {
-            Some(&blocking) => now.max(blocking + self.period),
+            Some(&blocking) => now.max(self.after(blocking)),
             None => now,
         };
         let turn = admitted.back().map_or(free, |&last| last.max(free));
         admitted.push_back(turn);
         turn
+    }
+
+    /// One period later; when no clock gets that far, a moment that no call lives to see.
+    fn after(&self, turn: Instant) -> Instant {
+        turn.checked_add(self.period).unwrap_or(turn + NEVER)
     }
 }
 
@@ -110,6 +118,16 @@ pub(super) fn wrap(tool: impl Tool + 'static, limit: RateLimit) -> ToolDef {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_period_that_never_ends_lets_its_calls_through_and_no_more() {
+        let limit = RateLimit::new(2, Duration::MAX);
+        for _ in 0..2 {
+            assert_eq!(limit.acquire().await, Duration::ZERO);
+        }
+        let year = Duration::from_secs(365 * 24 * 3600);
+        assert!(tokio::time::timeout(year, limit.acquire()).await.is_err());
+    }
 
     async fn admissions(concurrent: bool) -> Vec<u128> {
         let limit = RateLimit::new(2, Duration::from_millis(500));

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    ApprovalRequest, Approver, Asker, BoxFuture, CallView, Content, Decision, ErrorKind, Message, Model,
-    ModelOptions, ModelRequest, StopReason, ToolCall, ToolChoice, ToolContext, text,
+    ApprovalRequest, Approver, BoxFuture, Content, Decision, ErrorKind, Message, Model, ModelOptions,
+    ModelRequest, StopReason, ToolCall, ToolChoice, ToolContext, text,
 };
 
 use crate::bridge;
@@ -113,15 +113,9 @@ impl Elicitor for ThroughApprover {
 /// Has an approver decide about something that is no call, as if it were one.
 async fn decide(approver: &dyn Approver, name: &'static str, arguments: Value, reason: String) -> Decision {
     let call = ToolCall::new(name, name, arguments);
-    let request = ApprovalRequest {
-        call: &call,
-        annotations: &toolwright_core::Annotations::default(),
-        view: CallView::default(),
-        reason: Some(reason),
-        depth: 0,
-        asker: Asker::default(),
-        choices: None,
-    };
+    let annotations = toolwright_core::Annotations::default();
+    let mut request = ApprovalRequest::new(&call, &annotations);
+    request.reason = Some(reason);
     approver.decide(&request).await
 }
 

@@ -81,6 +81,10 @@ impl Handoff {
         let name = &agent.name;
         let said = agent.said(conversation);
         let (tools, new) = (run.inner.current_tools(), said.iter().skip(before));
+        // What it was told on the way was not said by the user of the conversation; what the agents that it handed over to
+        // added was.
+        let told = |message: &&Message| agent.react.as_ref().is_some_and(|react| react.tells(message));
+        let new = new.filter(|message| !told(message));
         let mut added: Vec<Message> = new.filter_map(|message| signed(message, name, &tools)).collect();
         added.push(Message::user(match &outcome {
             Ok((_, RunEnd::Limit { limit })) => format!("The agent {name} was stopped: {limit}."),
@@ -125,11 +129,7 @@ fn seen(message: &Message, tools: &Toolset) -> Option<Message> {
 
 /// What the agent said and did, under its name.
 fn signed(message: &Message, name: &str, tools: &Toolset) -> Option<Message> {
-    let mut message = match message {
-        // What it was told on the way was not said by the user of the conversation.
-        Message::User { .. } => return None,
-        message => seen(message, tools)?,
-    };
+    let mut message = seen(message, tools)?;
     let (Message::Assistant(AssistantMessage { content, .. }) | Message::User { content }) = &mut message
     else {
         return None;

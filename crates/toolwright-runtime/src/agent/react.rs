@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use toolwright_core::{BoxFuture, Content, Message, Model, ToolDef, ToolResult, ToolSpec};
 
 use crate::conversation::Conversation;
+use crate::guard;
 use crate::run::RunEnd;
 use crate::turn::{RunError, StopWhen, ToolCalls, completion};
 
@@ -14,8 +15,8 @@ type Judge = Arc<dyn Fn(String) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// How an agent works until it submits an answer with the tool `submit`.
 ///
-/// An answer without a call is followed by the word to go on, until the limits of the agent or the run are reached. An
-/// agent without limits of its own may take at most 100 turns. In everything the agent is told, `{submit}` stands for the
+/// An answer without a call is followed by the word to go on, until the limits of the agent or the run are reached. Unless its
+/// limits say how many turns it may take, these are at most 100, whatever else they limit. In everything the agent is told, `{submit}` stands for the
 /// name of the tool.
 #[derive(Clone)]
 pub struct React {
@@ -29,7 +30,7 @@ pub struct React {
     keep_submit: bool,
 }
 
-/// The turns of an agent without limits of its own.
+/// The turns of an agent whose limits do not say how many.
 pub(super) const DEFAULT_TURNS: u64 = 100;
 
 impl Default for React {
@@ -163,7 +164,9 @@ impl React {
             };
             attempts += 1;
             let right = match &self.judge {
-                Some(judge) if attempts < self.attempts => judge(answer).await,
+                Some(judge) if attempts < self.attempts => {
+                    guard::caught("the judge of the agent's answers", async { judge(answer).await }).await?
+                }
                 _ => true,
             };
             if right {
@@ -171,6 +174,11 @@ impl React {
             }
             conversation.push(Message::user(self.told(&self.incorrect)));
         }
+    }
+
+    /// True when the agent is told this on the way, and nobody else said it.
+    pub(super) fn tells(&self, message: &Message) -> bool {
+        [&self.go_on, &self.incorrect].iter().any(|text| *message == Message::user(self.told(text)))
     }
 
     /// Makes submissions words, unless they are to stay calls.

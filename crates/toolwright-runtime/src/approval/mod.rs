@@ -53,6 +53,15 @@ pub(crate) struct Approved {
     pub(crate) changed: bool,
 }
 
+impl Approved {
+    fn as_it_is(call: &mut ToolCall) -> Self {
+        Approved { arguments: call.arguments.take(), changed: false }
+    }
+}
+
+/// Who decided, what, and why.
+type Verdict<'a> = (&'a str, Decision, Option<String>);
+
 impl Approvals {
     /// Decides about one call. An error is for the model, unless the run is to end.
     pub(crate) async fn review(
@@ -65,69 +74,24 @@ impl Approvals {
         let (settings, span) = (entry.tool.settings(), standing.span);
         if run.by_person {
             record(run, span, "person", "approve", None, None)?;
-            return Ok(Approved { arguments: call.arguments.take(), changed: false });
+            return Ok(Approved::as_it_is(call));
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
         let all;
         let policy = match &self.policy {
             Some(policy) => policy.as_ref(),
-            None if settings.require_confirmation != Some(true) => {
-                return Ok(Approved { arguments: call.arguments.take(), changed: false });
-            }
+            None if settings.require_confirmation != Some(true) => return Ok(Approved::as_it_is(call)),
             None => {
                 all = Policy::approve_all();
                 &all
             }
         };
         in_declared_order(entry.tool.spec(), &mut call.arguments);
-        // A tool that works in a sandbox is no safer than the sandbox it is given.
-        let exposed = settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates());
-        let mut trusted = Cow::Borrowed(settings);
-        if exposed {
-            trusted.to_mut().sandboxed = false;
-        }
-        let mut ruling = policy.rule_on(call, entry.tool.spec(), &trusted);
-        let changed = !ruling.set.is_empty() && ruling.decision < RuleDecision::Reject;
-        if changed {
-            let Value::Object(given) = &mut call.arguments else {
-                let reason = "the policy changes arguments of this call by name, and it has none";
-                return Err(ToolError::of(ErrorKind::Approval, reason));
-            };
-            given.append(&mut ruling.set);
-            let arguments = call.arguments.take();
-            let reason = ruling.reason.clone().filter(|_| ruling.decision == RuleDecision::Modify);
-            record(run, span, "policy", "modify", reason, Some(&arguments))?;
-            call.arguments = validate(run, entry, arguments)?;
-            in_declared_order(entry.tool.spec(), &mut call.arguments);
-        }
-        if ruling.decision < RuleDecision::Ask
-            && let Some(reason) = wants_confirmation(settings, &call.arguments)
-        {
-            let (decision, reason) = (RuleDecision::Ask, Some(reason));
-            ruling = Ruling { decision, reason, set: ruling.set, choices: None, next: None };
-        }
-        let mut asked = None;
-        while ruling.decision == RuleDecision::Ask {
-            asked = self.ask(run, entry, call, &ruling, standing).await?;
-            let Some(next) = ruling.next.filter(|_| asked.is_none()) else { break };
-            ruling = policy.rule_from(next, call, entry.tool.spec(), &trusted);
-        }
-        let (approver, decision, reason) = match ruling.decision {
-            RuleDecision::Ask => asked.unwrap_or(("policy", Decision::reject(NOBODY_LEFT), None)),
-            RuleDecision::Approve => ("policy", Decision::Approve, ruling.reason),
-            RuleDecision::Reject => {
-                let reason =
-                    ruling.reason.unwrap_or_else(|| "the policy does not allow this call".to_owned());
-                ("policy", Decision::reject(reason), None)
-            }
-            // It was done, and is on record.
-            RuleDecision::Modify => {
-                return Ok(Approved { arguments: call.arguments.take(), changed: false });
-            }
-            RuleDecision::Terminate => {
-                let reason = ruling.reason.unwrap_or_else(|| "the policy ends the run".to_owned());
-                ("policy", Decision::Terminate { reason }, None)
-            }
+        let case = Case { run, entry, policy, settings: trusted(run, settings), standing };
+        let mut ruling = case.rule_from(0, call);
+        let changed = case.change(call, &mut ruling)?;
+        let Some((approver, decision, reason)) = self.decide(&case, call, ruling).await? else {
+            return Ok(Approved::as_it_is(call));
         };
         let (reason, arguments) = match &decision {
             Decision::Reject { reason } | Decision::Terminate { reason } => (Some(reason.clone()), None),
@@ -136,7 +100,7 @@ impl Approvals {
         };
         record(run, span, approver, decision.as_str(), reason, arguments)?;
         match decision {
-            Decision::Approve => Ok(Approved { arguments: call.arguments.take(), changed: false }),
+            Decision::Approve => Ok(Approved::as_it_is(call)),
             Decision::Modify { arguments } => Ok(Approved { arguments, changed: true }),
             Decision::Reject { reason } => Err(ToolError::of(ErrorKind::Approval, reason)),
             Decision::Escalate => Err(ToolError::of(ErrorKind::Approval, NOBODY_LEFT)),
@@ -147,16 +111,48 @@ impl Approvals {
         }
     }
 
+    /// The word of the rules, or of those whom they leave it to; none when the rules changed the call, which is on record.
+    async fn decide(
+        &self,
+        case: &Case<'_>,
+        call: &ToolCall,
+        mut ruling: Ruling,
+    ) -> Result<Option<Verdict<'_>>, ToolError> {
+        loop {
+            ruling = case.confirmed(ruling, call);
+            let reason = ruling.reason.clone();
+            return Ok(Some(match ruling.decision {
+                RuleDecision::Ask => match (self.ask(case, call, &ruling).await?, ruling.passed_on_to()) {
+                    (Some(verdict), _) => verdict,
+                    (None, Some(next)) => {
+                        ruling = case.rule_from(next, call);
+                        continue;
+                    }
+                    (None, None) => ("policy", Decision::reject(NOBODY_LEFT), None),
+                },
+                RuleDecision::Approve => ("policy", Decision::Approve, reason),
+                RuleDecision::Reject => {
+                    let reason = reason.unwrap_or_else(|| "the policy does not allow this call".to_owned());
+                    ("policy", Decision::reject(reason), None)
+                }
+                RuleDecision::Modify => return Ok(None),
+                RuleDecision::Terminate => {
+                    let reason = reason.unwrap_or_else(|| "the policy ends the run".to_owned());
+                    ("policy", Decision::Terminate { reason }, None)
+                }
+            }));
+        }
+    }
+
     /// Asks the approvers, one after the other, until one decides; `None` when nobody does. Whoever passes the call on is on
     /// record too.
     async fn ask(
         &self,
-        run: &RunInner,
-        entry: &Entry,
+        case: &Case<'_>,
         call: &ToolCall,
         ruling: &Ruling,
-        standing: &Standing<'_>,
-    ) -> Result<Option<(&str, Decision, Option<String>)>, ToolError> {
+    ) -> Result<Option<Verdict<'_>>, ToolError> {
+        let &Case { run, entry, standing, .. } = case;
         if self.approvers.is_empty() {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
             return Ok(Some(("policy", Decision::reject(reason), None)));
@@ -177,9 +173,9 @@ impl Approvals {
         };
         let &Standing { span, depth, cancel, ref asker } = standing;
         let annotations = &entry.tool.spec().annotations;
-        let (reason, choices) = (ruling.reason.clone(), ruling.choices.as_deref());
-        let request =
-            ApprovalRequest { call, annotations, view, reason, depth, asker: asker.clone(), choices };
+        let mut request = ApprovalRequest::new(call, annotations);
+        (request.view, request.depth, request.asker) = (view, depth, asker.clone());
+        (request.reason, request.choices) = (ruling.reason.clone(), ruling.choices.as_deref());
         // While somebody is asked the call can be cancelled like any other.
         let waiting = ToolContext::new(
             run.host()?,
@@ -194,18 +190,20 @@ impl Approvals {
         let _asking = run.limits.wait(None);
         for approver in &self.approvers {
             let deadline = run.limits.waiting_deadline()?;
-            let deciding = guard::Catch(Box::pin(async { Ok(approver.decide(&request).await) }));
+            let deciding = guard::caught("the approver", async { approver.decide(&request).await });
             let decided = run.unless_stopped(waiting.cancel_token(), deadline, deciding).await?;
             let decision = decided.unwrap_or_else(|_| {
                 Decision::reject("whoever decides about this call could not: the approver panicked")
             });
             // What the policy does not offer lets no call run, whoever answers it.
-            let runs = match decision {
-                Decision::Approve => Some(Choice::Approve),
-                Decision::Modify { .. } => Some(Choice::Modify),
-                Decision::Reject { .. } | Decision::Escalate | Decision::Terminate { .. } => None,
+            let offered = match decision {
+                Decision::Approve => request.offers(Choice::Approve),
+                Decision::Modify { .. } => request.offers(Choice::Modify),
+                // Where the policy names no answers, one approver may leave a call to the next.
+                Decision::Escalate => request.choices.is_none() || request.offers(Choice::Escalate),
+                Decision::Reject { .. } | Decision::Terminate { .. } => true,
             };
-            if runs.is_some_and(|choice| !request.offers(choice)) {
+            if !offered {
                 let reason = format!("the policy does not offer to {} this call", decision.as_str());
                 return Ok(Some((approver.name(), Decision::reject(reason), None)));
             }
@@ -216,6 +214,64 @@ impl Approvals {
         }
         Ok(None)
     }
+}
+
+/// A call before its judges.
+struct Case<'a> {
+    run: &'a RunInner,
+    entry: &'a Entry,
+    policy: &'a Policy,
+    /// The tool's settings, as far as they are to be believed.
+    settings: Cow<'a, ToolSettings>,
+    standing: &'a Standing<'a>,
+}
+
+impl Case<'_> {
+    /// What the rules from this one on say.
+    fn rule_from(&self, first: usize, call: &ToolCall) -> Ruling {
+        self.policy.rule_from(first, call, self.entry.tool.spec(), &self.settings)
+    }
+
+    /// Changes the arguments as the rules say; true when they did.
+    fn change(&self, call: &mut ToolCall, ruling: &mut Ruling) -> Result<bool, ToolError> {
+        if ruling.set.is_empty() || ruling.decision >= RuleDecision::Reject {
+            return Ok(false);
+        }
+        let Value::Object(given) = &mut call.arguments else {
+            let reason = "the policy changes arguments of this call by name, and it has none";
+            return Err(ToolError::of(ErrorKind::Approval, reason));
+        };
+        given.append(&mut ruling.set);
+        let arguments = call.arguments.take();
+        let reason = ruling.reason.clone().filter(|_| ruling.decision == RuleDecision::Modify);
+        record(self.run, self.standing.span, "policy", "modify", reason, Some(&arguments))?;
+        call.arguments = validate(self.run, self.entry, arguments)?;
+        in_declared_order(self.entry.tool.spec(), &mut call.arguments);
+        Ok(true)
+    }
+
+    /// The ruling; where the rules would let the call run and the tool itself wants it confirmed, somebody is asked.
+    fn confirmed(&self, ruling: Ruling, call: &ToolCall) -> Ruling {
+        if ruling.decision >= RuleDecision::Ask {
+            return ruling;
+        }
+        match wants_confirmation(&self.settings, &call.arguments) {
+            None => ruling,
+            reason => {
+                Ruling { decision: RuleDecision::Ask, reason, choices: None, next: None, set: ruling.set }
+            }
+        }
+    }
+}
+
+/// The settings of a tool, as far as they are to be believed: one that works in a sandbox is no safer than the sandbox it is
+/// given.
+fn trusted<'a>(run: &RunInner, settings: &'a ToolSettings) -> Cow<'a, ToolSettings> {
+    let mut trusted = Cow::Borrowed(settings);
+    if settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates()) {
+        trusted.to_mut().sandboxed = false;
+    }
+    trusted
 }
 
 /// Puts arguments in the order in which the tool declares them, and others after them by name: what a rule or a person

@@ -44,8 +44,16 @@ pub(super) struct Ruling {
     pub(super) set: Map<String, Value>,
     /// The only answers that are offered to whoever is asked.
     pub(super) choices: Option<Arc<[Choice]>>,
-    /// The rule that decides when everybody who is asked passes the call on, in an `approvers:` list.
+    /// The rule after the one that decides, in an `approvers:` list.
     pub(super) next: Option<usize>,
+}
+
+impl Ruling {
+    /// The rule that decides when everybody who is asked passes the call on; none where that is not offered.
+    pub(super) fn passed_on_to(&self) -> Option<usize> {
+        let offered = self.choices.as_ref().is_some_and(|choices| choices.contains(&Choice::Escalate));
+        self.next.filter(|_| offered)
+    }
 }
 
 impl Policy {
@@ -139,10 +147,6 @@ impl Policy {
     /// The rules, in the order of the file.
     pub fn rules(&self) -> Vec<&Rule> {
         self.rules.iter().map(|compiled| &compiled.rule).collect()
-    }
-
-    pub(super) fn rule_on(&self, call: &ToolCall, spec: &ToolSpec, settings: &ToolSettings) -> Ruling {
-        self.rule_from(0, call, spec, settings)
     }
 
     /// The ruling of the rules from this one on.
@@ -300,7 +304,7 @@ mod tests {
     fn decide(policy: &str, name: &str, arguments: Value) -> RuleDecision {
         let policy = Policy::from_yaml(policy).unwrap();
         let call = ToolCall::new("1", name, arguments);
-        policy.rule_on(&call, &ToolSpec::new(name, "d"), &ToolSettings::default()).decision
+        policy.rule_from(0, &call, &ToolSpec::new(name, "d"), &ToolSettings::default()).decision
     }
 
     #[test]
@@ -372,7 +376,9 @@ mod tests {
         let mut spec = ToolSpec::new("del", "d");
         spec.parameters = json!({"properties": {"force": {"type": "boolean", "default": true}}});
         let ruling = |arguments: Value| {
-            policy.rule_on(&ToolCall::new("1", "del", arguments), &spec, &ToolSettings::default()).decision
+            policy
+                .rule_from(0, &ToolCall::new("1", "del", arguments), &spec, &ToolSettings::default())
+                .decision
         };
         assert_eq!(ruling(json!({})), RuleDecision::Reject);
         assert_eq!(ruling(json!({"force": false})), RuleDecision::Approve);
@@ -396,13 +402,13 @@ mod tests {
             r#"{tools: ["bash(command='cat *"], decision: reject}"#,
         ] {
             assert_eq!(
-                policy(rule).rule_on(&call, &spec, &settings).decision,
+                policy(rule).rule_from(0, &call, &spec, &settings).decision,
                 RuleDecision::Reject,
                 "{rule}"
             );
         }
         let changed =
-            policy("{tools: bash, decision: modify, set: {cmd: ls}}").rule_on(&call, &spec, &settings);
+            policy("{tools: bash, decision: modify, set: {cmd: ls}}").rule_from(0, &call, &spec, &settings);
         assert_eq!(Value::Object(changed.set), json!({"command": "ls"}));
     }
 
@@ -456,7 +462,7 @@ mod tests {
             "name: human, params: {choices: [approve, escalate]}",
         ] {
             let policy = file(entry).unwrap();
-            let ruling = policy.rule_on(&call, &ToolSpec::new("t", "d"), &ToolSettings::default());
+            let ruling = policy.rule_from(0, &call, &ToolSpec::new("t", "d"), &ToolSettings::default());
             assert_eq!(ruling.choices.as_deref(), Some([Choice::Approve, Choice::Escalate].as_slice()));
             assert_ne!(policy.id, file("name: human").unwrap().id);
         }
@@ -479,7 +485,7 @@ mod tests {
             spec.annotations.read_only = read_only;
             let mut settings = ToolSettings::default();
             settings.sandboxed = sandboxed;
-            Policy::cautious().rule_on(&ToolCall::new("1", "t", json!({})), &spec, &settings).decision
+            Policy::cautious().rule_from(0, &ToolCall::new("1", "t", json!({})), &spec, &settings).decision
         };
         assert_eq!(ruling(None, false), RuleDecision::Ask);
         assert_eq!(ruling(Some(true), false), RuleDecision::Approve);
@@ -487,7 +493,7 @@ mod tests {
         let set = |policy: Policy, change: fn(&mut ToolSettings)| {
             let (spec, mut settings) = (ToolSpec::new("t", "d"), ToolSettings::default());
             change(&mut settings);
-            policy.rule_on(&ToolCall::new("1", "t", json!({})), &spec, &settings).decision
+            policy.rule_from(0, &ToolCall::new("1", "t", json!({})), &spec, &settings).decision
         };
         let changes: [fn(&mut ToolSettings); 2] =
             [|settings| settings.delegates = true, |settings| settings.require_confirmation = Some(false)];

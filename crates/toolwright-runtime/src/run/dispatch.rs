@@ -20,7 +20,7 @@ impl Dispatch for RunInner {
     }
 
     fn fresh_specs(&self) -> BoxFuture<'_, Result<Vec<ToolSpec>, ToolError>> {
-        Box::pin(async { Ok(self.refresh_tools().await?.specs()) })
+        Box::pin(async { Ok(self.refresh_tools(&self.cancel).await?.specs()) })
     }
 
     fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>> {

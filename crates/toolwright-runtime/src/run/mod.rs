@@ -245,9 +245,9 @@ impl Run {
         Run { inner }
     }
 
-    /// The tools as they are now; those of sources are asked for.
+    /// The tools as they are now; those of sources are asked for, unless the run has ended.
     pub async fn tools(&self) -> Result<Toolset, ToolError> {
-        self.inner.refresh_tools().await
+        self.inner.refresh_tools(&self.inner.cancel).await
     }
 
     /// Lets a model work with the run's tools until it is done; see [`Loop`]. For a conversation that goes on after
@@ -384,14 +384,29 @@ impl RunInner {
         self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks the sources for their tools. Without sources this is only a look at the set.
-    pub(crate) async fn refresh_tools(&self) -> Result<Toolset, ToolError> {
+    /// Asks the sources for their tools, until the run ends or `cancel` fires: then the tools are those there were, and no
+    /// call of them is made any more. Without sources this is only a look at the set.
+    pub(crate) async fn refresh_tools(&self, cancel: &CancelToken) -> Result<Toolset, ToolError> {
         if self.sources.is_empty() {
             return Ok(self.current_tools());
         }
         let mut tools = self.own_tools.clone();
         for source in &self.sources {
-            tools = tools.combined(source.tools().await?)?;
+            let whose = format!("the source of tools `{}`", source.name());
+            let asking = guard::caught(&whose, async { source.tools().await });
+            let deadline = match self.limits.deadline(None) {
+                Ok(deadline) => deadline,
+                Err(limit) => {
+                    if self.ended().is_none() {
+                        call::limit_reached(self, &limit);
+                    }
+                    return Ok(self.current_tools());
+                }
+            };
+            let Ok(found) = self.unless_stopped(cancel, deadline, asking).await else {
+                return Ok(self.current_tools());
+            };
+            tools = tools.combined(found??)?;
         }
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools.clone();
         Ok(tools)

@@ -214,6 +214,32 @@ async fn a_conversation_is_handed_over_and_comes_back() {
 }
 
 #[tokio::test]
+async fn what_an_agent_two_levels_down_found_out_comes_back_and_what_it_was_told_does_not() {
+    let look = plain("look", |_| async { Ok("THE FACT".to_owned()) });
+    let replies = [Reply::call("look", json!({})), Reply::text("c done")];
+    let c = Agent::new("c", "C.").model(script(replies)).tools(tools([look]));
+    let b = script([Reply::call("transfer_to_c", json!({})), Reply::text("hm"), submit("b done")]);
+    let b = Agent::new("b", "B.").model(b).tools(tools([c.handoff()])).react(React::default());
+    let run = Run::builder(tools([b.handoff()])).build().unwrap();
+    let boss = ScriptedModel::new([Reply::call("transfer_to_b", json!({})), Reply::text("a done")]);
+    let outcome = run.generate_loop(&boss, go(), &Loop::default()).await.unwrap();
+    let texts: Vec<String> = outcome.messages.iter().skip(3).map(Message::text).collect();
+    assert_eq!(
+        texts,
+        [
+            "[b] [c] look()",
+            "[b] [c] Result of look:\nTHE FACT",
+            "[b] [c] c done",
+            "[b] The agent c has done its part.",
+            "[b] hm",
+            "[b] b done",
+            "The agent b has done its part.",
+            "a done"
+        ]
+    );
+}
+
+#[tokio::test]
 async fn whoever_goes_on_with_a_conversation_knows_what_was_found_out_in_it() {
     let found = |name: &str, what: &'static str| plain(name, move |_| async move { Ok(what.to_owned()) });
     let secret = |output| async move { Ok::<_, ToolError>(ToolOutput { confidential: true, ..output }) };

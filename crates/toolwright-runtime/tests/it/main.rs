@@ -12,6 +12,7 @@ mod agents;
 mod batches;
 mod confidence;
 mod conformance;
+mod foreign;
 mod kill;
 mod leaks;
 mod loops;

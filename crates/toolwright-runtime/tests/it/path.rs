@@ -442,6 +442,20 @@ async fn a_call_travels_as_data_and_a_changed_definition_does_not_run() {
 }
 
 #[tokio::test]
+async fn a_cached_tool_that_calls_itself_is_stopped_by_its_depth() {
+    let calls = |name: &str| {
+        plain(name, |context| async move { Ok(context.call("again", json!({})).await?.to_text()) })
+    };
+    let minute = Duration::from_secs(60);
+    let both = [calls("again").cached(minute), calls("other").cached(minute)];
+    let run = Run::builder(tools(both)).build().unwrap();
+    for name in ["again", "other"] {
+        let result = tokio::time::timeout(minute, run.call(bare(name))).await.expect("it hangs");
+        assert_eq!(result.unwrap().error.unwrap().kind, ErrorKind::Limit, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_time_out_beyond_the_clock_is_none() {
     let run = Run::builder(tools([add().with_timeout(Duration::MAX)])).build().unwrap();
     assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");

@@ -177,7 +177,26 @@ async fn an_approvers_file_ends_in_a_refusal() {
     let mild = file(&["{name: human, tools: add, choices: [reject]}", &auto("approve")]);
     let reason = Err("the policy does not offer to approve this call");
     check(mild.clone(), Decision::Approve, reason, &[("human", "reject")]).await;
+    let reason = Err("the policy does not offer to escalate this call");
+    check(mild.clone(), Decision::Escalate, reason, &[("human", "reject")]).await;
+    let unnamed = file(&["{name: human, tools: add}", &auto("approve")]);
+    let nobody = Err("nobody granted approval for this call");
+    check(unnamed, Decision::Escalate, nobody, &[passed, refused]).await;
     check(mild, Decision::reject("no"), Err("no"), &[("human", "reject")]).await;
+}
+
+#[tokio::test]
+async fn a_tool_that_wants_a_word_gets_one_also_after_the_call_was_passed_on() {
+    let careful = add().edit(|_, settings| settings.require_confirmation = Some(true));
+    let policy =
+        "approvers: [{name: human, tools: add, choices: [approve, escalate]}, {name: auto, tools: '*'}]";
+    let (person, ears) = (Person::who_says(Decision::Escalate), Ears::default());
+    let builder = Run::builder(tools([careful])).policy(Policy::from_yaml(policy).unwrap());
+    let run = ears.on(builder.approver(person)).build().unwrap();
+    let result = run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap();
+    assert_eq!(result.error.unwrap().kind, ErrorKind::Approval);
+    let passed = pair("human", "escalate");
+    assert_eq!(decisions(&ears), [passed.clone(), passed, pair("policy", "reject")].concat());
 }
 
 #[tokio::test]
