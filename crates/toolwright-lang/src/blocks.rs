@@ -167,15 +167,37 @@ const MAX_KEPT: usize = 64 << 20;
 const MAX_CALLS: usize = 256;
 
 /// Pictures and the like of called tools whose value is not made of blocks: the flow's expressions do not see them, and
-/// they travel along when the flow returns the value as it came.
+/// they travel along when the flow returns the value as it came. A number or a truth value is like any other that is equal to
+/// it, so it is the one that came only when nothing was done after the call.
 #[derive(Default)]
 pub(crate) struct Beside(OnceLock<Arc<Mutex<Kept>>>);
 
 #[derive(Default)]
 struct Kept {
-    calls: VecDeque<(Value, Vec<Content>)>,
+    calls: VecDeque<Pictured>,
     bytes: usize,
     left_out: usize,
+}
+
+/// A value and what is beside it.
+struct Pictured {
+    value: Value,
+    blocks: Vec<Content>,
+    /// How many statements the flow had left after the call; none when a script made it, whose steps are not counted.
+    left: Option<u64>,
+}
+
+impl Pictured {
+    /// True when this is the value that came from the call.
+    fn is(&self, value: &Value, left: u64) -> bool {
+        match (&self.value, value) {
+            (Value::List(_) | Value::Dict(_), _) => self.value.is(value),
+            (Value::Str(known), Value::Str(text)) if known.as_str().as_ptr() == text.as_str().as_ptr() => {
+                true
+            }
+            _ => self.left == Some(left) && self.value.is(value),
+        }
+    }
 }
 
 /// Where one flow keeps them; for a script, which outlives the borrow of its flow.
@@ -187,18 +209,19 @@ impl Beside {
         Keeper(self.0.get_or_init(Arc::default).clone())
     }
 
-    /// Keeps what is beside the value of an output, if anything is.
+    /// Keeps what is beside the value of an output, if anything is. `left` is how many statements the flow has left.
     #[inline]
-    pub(crate) fn keep(&self, value: &Value, output: &mut ToolOutput) {
+    pub(crate) fn keep(&self, value: &Value, output: &mut ToolOutput, left: u64) {
         if output.structured.is_some() && output.content.iter().any(is_more) {
-            self.keeper().keep(value, output);
+            self.keeper().keep(value, output, Some(left));
         }
     }
 
-    /// The output of a flow that returns this value.
-    pub(crate) fn output(&self, value: &Value) -> ToolOutput {
+    /// The output of a flow that returns this value, and has so many statements left.
+    pub(crate) fn output(&self, value: &Value, left: u64) -> ToolOutput {
         let json = crate::json::from_value(value);
-        let beside = self.0.get().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner).of(value));
+        let beside =
+            self.0.get().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner).of(value, left));
         match beside {
             Some(beside) if !beside.is_empty() => {
                 let mut output = ToolOutput::json(json.clone()).with_structured(json);
@@ -211,37 +234,38 @@ impl Beside {
 }
 
 impl Keeper {
-    pub(crate) fn keep(&self, value: &Value, output: &mut ToolOutput) {
+    pub(crate) fn keep(&self, value: &Value, output: &mut ToolOutput, left: Option<u64>) {
         if output.structured.is_none() {
             return;
         }
         let blocks: Vec<Content> = output.content.extract_if(.., |block| is_more(block)).collect();
         if !blocks.is_empty() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).add(value, blocks);
+            let pictured = Pictured { value: value.clone(), blocks, left };
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).add(pictured);
         }
     }
 }
 
 impl Kept {
-    fn add(&mut self, value: &Value, blocks: Vec<Content>) {
-        self.bytes += size(&blocks);
-        self.calls.push_back((value.clone(), blocks));
+    fn add(&mut self, pictured: Pictured) {
+        self.bytes += size(&pictured.blocks);
+        self.calls.push_back(pictured);
         while self.calls.len() > MAX_CALLS || self.bytes > MAX_KEPT {
-            let Some((_, blocks)) = self.calls.pop_front() else { return };
-            self.bytes -= size(&blocks);
+            let Some(oldest) = self.calls.pop_front() else { return };
+            self.bytes -= size(&oldest.blocks);
             self.left_out += 1;
         }
     }
 
     /// What is beside this value, or beside the elements of this list.
-    fn of(&self, value: &Value) -> Vec<Content> {
-        let beside = |value: &Value| self.calls.iter().rev().find(|(known, _)| known.is(value));
+    fn of(&self, value: &Value, left: u64) -> Vec<Content> {
+        let beside = |value: &Value| self.calls.iter().rev().find(|pictured| pictured.is(value, left));
         let mut found: Vec<Content> = match (beside(value), value) {
-            (Some((_, blocks)), _) => return blocks.clone(),
+            (Some(pictured), _) => return pictured.blocks.clone(),
             (None, Value::List(items)) => {
                 let items = items.snapshot();
                 let containers = items.iter().filter(|item| matches!(item, Value::List(_) | Value::Dict(_)));
-                containers.filter_map(beside).flat_map(|(_, blocks)| blocks.clone()).collect()
+                containers.filter_map(beside).flat_map(|pictured| pictured.blocks.clone()).collect()
             }
             _ => Vec::new(),
         };
@@ -316,11 +340,11 @@ mod tests {
         let values: Vec<Value> = (0..MAX_CALLS + 2).map(|_| Value::dict([("a", Value::Int(1))])).collect();
         for value in &values {
             let picture = Content::image("image/png", b"png");
-            beside.keep(value, &mut ToolOutput::block(picture).with_structured(json!({"a": 1})));
+            beside.keep(value, &mut ToolOutput::block(picture).with_structured(json!({"a": 1})), 0);
         }
-        assert_eq!(beside.output(values.last().unwrap()).content.len(), 2);
-        assert_eq!(beside.output(&values[0]).content.len(), 1);
-        let all = beside.output(&Value::list(values)).content;
+        assert_eq!(beside.output(values.last().unwrap(), 0).content.len(), 2);
+        assert_eq!(beside.output(&values[0], 0).content.len(), 1);
+        let all = beside.output(&Value::list(values), 0).content;
         assert_eq!(all.len(), 1 + MAX_CALLS + 1);
         assert!(all.last().unwrap().as_text().unwrap().contains("2 earlier calls"));
     }

@@ -94,7 +94,7 @@ impl FlowTool {
     /// What the flow gives to its caller.
     fn left(&self, flow: &Flow<'_>, outcome: Outcome) -> Result<ToolOutput, ToolError> {
         match outcome {
-            Ok(value) => Ok(flow.beside.output(&value)),
+            Ok(value) => Ok(flow.beside.output(&value, flow.statements_left())),
             Err(error) => Err(failed(flow.context, error::leaving(error, &self.spec.name))),
         }
     }

@@ -77,7 +77,9 @@ impl Call {
         let (arguments, manner) = self.prepare(flow, frame, locals)?;
         let callee = &self.callee;
         match flow.context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner).await {
-            Ok(output) => Ok(callee.value(output, |value, output| flow.beside.keep(value, output))),
+            Ok(output) => Ok(callee.value(output, |value, output| {
+                flow.beside.keep(value, output, flow.statements_left());
+            })),
             Err(error) => self.caught(flow, error, located),
         }
     }

@@ -114,6 +114,6 @@ fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan) -> Value {
             let (class, message) = (error::class_of(&error).to_owned(), error.message().to_owned());
             HostError::new(class, message).with_source(error)
         })?;
-        Ok(callee.value(output, |value, output| beside.keep(value, output)))
+        Ok(callee.value(output, |value, output| beside.keep(value, output, None)))
     }))
 }

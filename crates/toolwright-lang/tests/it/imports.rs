@@ -366,11 +366,17 @@ async fn pictures_beside_a_value_travel_with_it() {
     let plain = tool("plain", &[], |_| {
         Ok(ToolOutput::blocks([Content::text("a"), Content::document("application/pdf", "a.pdf", b"%PDF")]))
     });
-    let tools = Toolset::new().with(photo).unwrap().with(plain).unwrap();
+    let counted = tool("count", &[], |_| {
+        Ok(ToolOutput::blocks([Content::image("image/png", b"png")]).with_structured(json!(2)))
+    });
+    let tools = Toolset::new().with(photo).unwrap().with(plain).unwrap().with(counted).unwrap();
     let text = "
 tools:
   - import_tool: photo
   - import_tool: plain
+  - import_tool: count
+  - {name: counted, do: [{eval: 1}, {if: true, then: {call: count}}]}
+  - {name: equal, do: [{call: count}, {eval: '${1 + 1}'}]}
   - {name: same, do: [{call: photo, store_as: x}, {eval: 1}, {eval: '${x}'}]}
   - {name: outer, do: {call: same}}
   - {name: script, do: {starlark: 'result = photo()'}}
@@ -391,6 +397,9 @@ tools:
         (vec![Content::json(list.clone()), picture(), picture()], Some(list))
     );
     assert_eq!(given(&file, "width").await, (vec![Content::json(json!(4))], None));
+    let two = || Content::json(json!(2));
+    assert_eq!(given(&file, "counted").await, (vec![two(), picture()], Some(json!(2))));
+    assert_eq!(given(&file, "equal").await, (vec![two()], None), "another two has no picture");
     let document = Content::document("application/pdf", "a.pdf", b"%PDF");
     assert_eq!(given(&file, "files").await, (vec![Content::text("a"), document], None));
     assert_eq!(given(&file, "bytes").await, (vec![Content::text("JVBERg==")], None));
