@@ -37,6 +37,8 @@ struct Write {
     after: Option<File>,
     /// The file is made by the patch, and not the one that was there.
     fresh: bool,
+    /// The mode of the file that was there, whole.
+    was: Option<String>,
 }
 
 impl Write {
@@ -58,8 +60,8 @@ async fn put(call: &Call, path: &str, file: Option<&File>) -> Result<(), ToolErr
     }
 }
 
-async fn set_mode(call: &Call, path: &str, file: Option<&File>) -> Result<(), ToolError> {
-    match file.and_then(|file| file.mode.as_deref()) {
+async fn set_mode(call: &Call, path: &str, mode: Option<&String>) -> Result<(), ToolError> {
+    match mode {
         Some(mode) => paths::change_mode(call, path, mode).await,
         None => Ok(()),
     }
@@ -108,7 +110,8 @@ async fn carry_out(call: &Call, mut writes: Vec<Write>) -> Result<(), ToolError>
         written += 1;
     }
     for write in writes.iter().filter(|write| failed.is_none() && write.changes_mode()) {
-        if let Err(error) = set_mode(call, &write.path, write.after.as_ref()).await {
+        let mode = write.after.as_ref().and_then(|file| file.mode.as_ref());
+        if let Err(error) = set_mode(call, &write.path, mode).await {
             failed = Some((write, error));
             break;
         }
@@ -117,12 +120,12 @@ async fn carry_out(call: &Call, mut writes: Vec<Write>) -> Result<(), ToolError>
     let Some((write, error)) = failed else { return Ok(()) };
     let mut undone = true;
     for write in writes.iter().filter(|write| write.changes_mode()).take(modes) {
-        undone &= set_mode(call, &write.path, write.before.as_ref()).await.is_ok();
+        undone &= set_mode(call, &write.path, write.was.as_ref()).await.is_ok();
     }
     for write in writes.iter().take(written).rev() {
         undone &= put(call, &write.path, write.before.as_ref()).await.is_ok();
         if write.after.is_none() {
-            undone &= set_mode(call, &write.path, write.before.as_ref()).await.is_ok();
+            undone &= set_mode(call, &write.path, write.was.as_ref()).await.is_ok();
         }
     }
     let state = if undone { "nothing was changed" } else { "some files could not be put back as they were" };
@@ -214,9 +217,9 @@ impl Plan<'_> {
         let at = match self.writes.iter().position(|write| write.path == path) {
             Some(at) => at,
             None => {
-                let before = on_disk(self.call, path).await?;
-                let after = before.clone();
-                self.writes.push(Write { path: path.to_owned(), before, after, fresh: false });
+                let (before, was) = on_disk(self.call, path).await?.unzip();
+                let (after, was) = (before.clone(), was.flatten());
+                self.writes.push(Write { path: path.to_owned(), before, after, fresh: false, was });
                 self.writes.len() - 1
             }
         };
@@ -260,7 +263,7 @@ impl Plan<'_> {
 }
 
 /// The file that is at a path now.
-async fn on_disk(call: &Call, path: &str) -> Result<Option<File>, ToolError> {
+async fn on_disk(call: &Call, path: &str) -> Result<Option<(File, Option<String>)>, ToolError> {
     let text = match read_file::read(call, path).await {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::FileNotFound => return Ok(None),
@@ -271,10 +274,10 @@ async fn on_disk(call: &Call, path: &str) -> Result<Option<File>, ToolError> {
     if about.as_ref().is_some_and(paths::About::is_placeholder) {
         return Ok(None);
     }
-    let mode = about.map(|about| format!("{:o}", about.mode & 0o7777));
+    let was = about.map(|about| format!("{:o}", about.mode & 0o7777));
     // These are what a new file gets.
-    let mode = mode.filter(|mode| mode != "644" && mode != "664");
-    Ok(Some(File { text, mode }))
+    let mode = was.clone().filter(|mode| mode != "644" && mode != "664");
+    Ok(Some((File { text, mode }, was)))
 }
 
 #[cfg(test)]
@@ -289,6 +292,7 @@ mod tests {
             before: file(before),
             after: after.and_then(file),
             fresh: false,
+            was: None,
         };
         let writes = [write("abc", Some("de")), write("de", None)];
         assert!(bounded(&writes, 7).is_ok());

@@ -1,7 +1,9 @@
 //! Edits change what they say and nothing else, whichever tool makes them.
 
+use std::sync::Arc;
+
 use serde_json::json;
-use toolwright_core::{ErrorKind, ToolCall};
+use toolwright_core::{BoxFuture, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolCall, ToolError};
 use toolwright_runtime::Run;
 use toolwright_sandbox::Policy;
 use toolwright_tools::standard;
@@ -17,7 +19,57 @@ cases![
     a_file_is_written_only_as_asked,
     a_failed_write_is_not_remembered,
     a_protected_file_is_told_to_be_one,
+    a_patch_that_fails_at_a_mode_leaves_the_modes_as_they_were,
 ];
+
+/// A sandbox in which the mode of `b` cannot be changed.
+struct Stubborn(Arc<dyn Sandbox>);
+
+impl Sandbox for Stubborn {
+    fn kind(&self) -> &str {
+        self.0.kind()
+    }
+
+    fn isolates(&self) -> bool {
+        self.0.isolates()
+    }
+
+    fn exec<'a>(&'a self, mut command: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
+        if command.command.first().is_some_and(|word| word == "chmod")
+            && command.command.last().is_some_and(|word| word == "b")
+        {
+            command.command = vec!["false".to_owned()];
+        }
+        self.0.exec(command)
+    }
+
+    fn write_file<'a>(&'a self, path: &'a str, contents: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.0.write_file(path, contents)
+    }
+
+    fn read_file<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        self.0.read_file(path)
+    }
+}
+
+async fn a_patch_that_fails_at_a_mode_leaves_the_modes_as_they_were(backend: Backend) {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new(backend).await;
+    let mode = |name: &str| std::fs::metadata(bench.folder.join(name)).unwrap().permissions().mode() & 0o777;
+    for name in ["a", "b"] {
+        bench.sandbox.write_file(name, b"text\n").await.unwrap();
+    }
+    let before = (mode("a"), mode("b"));
+    assert_eq!(before.0 & 0o111, 0);
+    let sandbox = Arc::new(Stubborn(bench.sandbox.clone()));
+    let run = Run::builder(standard().unwrap()).sandbox("default", sandbox).build().unwrap();
+    let one = |name: &str| format!("diff --git a/{name} b/{name}\nold mode 100644\nnew mode 100755\n");
+    let arguments = json!({"patch": one("a") + &one("b")});
+    let result = run.call(ToolCall::new("1", "apply_patch", arguments)).await.unwrap();
+    let message = result.error.unwrap().message;
+    assert!(message.ends_with("nothing was changed"), "{message}");
+    assert_eq!((mode("a"), mode("b")), before);
+}
 
 async fn a_protected_file_is_told_to_be_one(backend: Backend) {
     if backend == Backend::Local {
