@@ -183,7 +183,7 @@ fn shown(server: &Server) -> String {
 
 /// A word as a shell would read it back, with nothing invisible in it.
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-?&".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
         false => visible(&format!("'{}'", word.replace('\'', "'\\''"))),
@@ -221,5 +221,26 @@ fn keep(kept: Map<String, Value>) {
     if let Err(error) = kept {
         // It is asked again the next time.
         let _ = writeln!(std::io::stderr(), "the answer is not kept: {error:#}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_unless_every_shell_reads_it_as_it_is() {
+        for plain in ["npx", "@scope/server", "--port=80", "http://127.0.0.1:80/mcp", "a,b"] {
+            assert_eq!(quoted(plain), plain);
+        }
+        for (word, told) in [
+            ("what?.jsonl", "'what?.jsonl'"),
+            ("a&b", "'a&b'"),
+            ("http://x/?a=1&b=2", "'http://x/?a=1&b=2'"),
+            ("it's", "'it'\\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), told);
+        }
     }
 }

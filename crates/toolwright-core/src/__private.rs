@@ -109,7 +109,7 @@ impl<T: Serialize> ToolReturn for T {
     message = "a tool cannot fail with `{Self}`",
     label = "does not convert into `ToolError`",
     note = "return `Result<_, ToolError>` and convert where it fails, for example \
-            `.map_err(|error| ToolError::new(error.to_string()))`, or implement `From<{Self}>` for `ToolError`"
+            `.map_err(|error| ToolError::new(error.to_string()))`, or give your own error type `impl From<..> for ToolError`"
 )]
 pub trait ToolFailure {
     fn into_tool_error(self) -> ToolError;

@@ -89,7 +89,9 @@ pub enum Server {
     },
 }
 
-/// What a file entrusts an MCP server with: what it may do, and how long it may take.
+/// What a file entrusts an MCP server with: what it may do, and how long it may take. The default is what a file that says
+/// nothing of it means.
+#[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
     /// Whether the file is of no use without it.
@@ -102,6 +104,18 @@ pub struct Trust {
     pub call_timeout: Option<Duration>,
     /// How long calls of the tools that match may take; the first pattern that matches counts.
     pub tool_timeouts: Vec<(String, Duration)>,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Trust {
+            required: true,
+            sampling: None,
+            reading_tools: false,
+            call_timeout: None,
+            tool_timeouts: Vec::new(),
+        }
+    }
 }
 
 impl Server {

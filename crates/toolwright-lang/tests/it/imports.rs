@@ -375,7 +375,7 @@ tools:
   - import_tool: photo
   - import_tool: plain
   - import_tool: count
-  - {name: counted, do: [{eval: 1}, {if: true, then: {call: count}}]}
+  - {name: counted, do: [{eval: 1}, {if: '${True}', then: {call: count}}]}
   - {name: equal, do: [{call: count}, {eval: '${1 + 1}'}]}
   - {name: same, do: [{call: photo, store_as: x}, {eval: 1}, {eval: '${x}'}]}
   - {name: outer, do: {call: same}}

@@ -121,6 +121,7 @@ pub enum ServerStatus {
 }
 
 /// A server as a person sees it.
+#[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerState {
     /// What state it is in.

@@ -240,14 +240,45 @@ fn locked<'l>(locks: &'l [PathBuf], name: &str) -> Result<Option<(LockedServer, 
 /// Waits for work on the runtime that is there; an error when it has no thread to spare.
 #[cfg(feature = "mcp")]
 fn wait<T>(work: impl Future<Output = T>) -> Result<T, ToolError> {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use tokio::runtime::{Handle, RuntimeFlavor};
-    match Handle::try_current() {
-        Ok(handle) if handle.runtime_flavor() != RuntimeFlavor::CurrentThread => {
-            Ok(tokio::task::block_in_place(|| handle.block_on(work)))
-        }
-        _ => Err(ToolError::new(
-            "MCP servers can be started only inside a runtime of tokio with several threads",
-        )
-        .hint("use `#[tokio::main]` as it is, and load the file inside it")),
+    let refused = || {
+        let message = "MCP servers can be started only inside a runtime of tokio with several threads";
+        ToolError::new(message)
+            .hint("use `#[tokio::main]` as it is, and load the file inside it, not inside a `LocalSet`")
+    };
+    let handle = Handle::try_current().map_err(|_| refused())?;
+    if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return Err(refused());
+    }
+    // Inside a `LocalSet` tokio panics before it begins, and there is no other way to learn of one.
+    let mut began = false;
+    let waited = catch_unwind(AssertUnwindSafe(|| {
+        tokio::task::block_in_place(|| {
+            began = true;
+            handle.block_on(work)
+        })
+    }));
+    match waited {
+        Ok(done) => Ok(done),
+        Err(panic) if began => resume_unwind(panic),
+        Err(_) => Err(refused()),
+    }
+}
+
+#[cfg(all(test, feature = "mcp"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_no_thread_can_be_spared_that_is_an_error_and_not_a_panic() {
+        let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let alone = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert!(wait(async {}).is_err());
+        assert!(alone.block_on(async { wait(async {}) }).is_err());
+        assert!(threads.block_on(async { wait(async {}) }).is_ok());
+        let set = tokio::task::LocalSet::new();
+        let error = set.block_on(&threads, async { wait(async {}) }).unwrap_err();
+        assert!(error.message().contains("several threads"), "{error}");
     }
 }
