@@ -219,7 +219,7 @@ pub enum StopReason {
     StopSequence,
     /// The vendor's filter stepped in, or the model refused.
     Refusal,
-    /// It meant to call a tool, and the vendor could not read the call.
+    /// It meant to call a tool, and the vendor could not read the call, or refused it. A loop asks the model to mend it.
     MalformedCall,
     /// The vendor interrupted a long turn. The model goes on when it gets the conversation back.
     Paused,
@@ -243,7 +243,7 @@ impl StopReason {
             StopReason::ContextLength => "the answer was cut off: the conversation no longer fits the model",
             StopReason::Refusal => "the model refused, or the vendor's filter stepped in",
             StopReason::MalformedCall => {
-                "the model meant to call a tool, and the vendor could not read the call"
+                "the model meant to call a tool, and the vendor could not read the call or refused it"
             }
             StopReason::Paused => "the vendor interrupted the answer",
             StopReason::Other => "the model stopped for a reason that is not known",

@@ -157,6 +157,7 @@ pub(crate) async fn go(
         stop,
         left_out: 0..0,
         repeats: Repeats::default(),
+        unread: 0,
         tools: None,
     };
     let left_to_caller = talk.go().await?;
@@ -168,6 +169,13 @@ pub(crate) async fn go(
     })
 }
 
+/// How often in a row a model is asked to mend a call that the vendor could not read.
+const UNREAD: usize = 3;
+
+/// What it is told then.
+const MEND: &str = "Your last answer was meant to call a tool, and the call could not be read, so nothing was called. Make \
+     the call again, with arguments that fit the tool's parameters, or answer without a tool.";
+
 struct Talk<'a> {
     run: &'a Run,
     model: &'a dyn Model,
@@ -178,6 +186,8 @@ struct Talk<'a> {
     /// The messages that no longer fit the model.
     left_out: Range<usize>,
     repeats: Repeats,
+    /// How many answers in a row held a call that the vendor could not read.
+    unread: usize,
     /// The tools the model was last told of. Its calls are made with them.
     tools: Option<Toolset>,
 }
@@ -210,11 +220,17 @@ impl Talk<'_> {
                     return Ok(false);
                 }
                 if !makes_calls(reply.stop) {
-                    for call in &calls {
-                        self.add(Message::Tool(not_made(call, reply.stop)))?;
+                    for call in std::mem::take(&mut calls) {
+                        self.add(Message::Tool(not_made(&call, reply.stop)))?;
+                    }
+                    if reply.stop == StopReason::MalformedCall && self.unread < UNREAD {
+                        self.unread += 1;
+                        self.add(Message::user(MEND))?;
+                        continue;
                     }
                     return Ok(false);
                 }
+                self.unread = 0;
                 if calls.is_empty() {
                     // What was interrupted goes on once the model has its own words back.
                     if reply.stop == StopReason::Paused {

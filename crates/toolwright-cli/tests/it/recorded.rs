@@ -59,7 +59,8 @@ fn why_an_answer_ended_is_told_and_kept() {
         ("malformed_call", "", 1, Some("the model gave no answer: the model meant to call a tool")),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let replies = format!("- {{text: {text:?}, stop: {stop}}}\n");
+        // A model is asked three times to mend a call.
+        let replies = format!("- {{text: {text:?}, stop: {stop}}}\n").repeat(4);
         std::fs::write(folder.path().join("replies.yaml"), replies).unwrap();
         let ask = ["ask", "Go", "--model", "scripted/replies.yaml"];
         let shown = show_in(folder.path(), &ask, "");

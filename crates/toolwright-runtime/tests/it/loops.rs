@@ -62,7 +62,7 @@ async fn what_the_vendor_interrupted_goes_on_within_the_limits() {
 
 #[tokio::test]
 async fn calls_of_an_answer_that_was_refused_are_not_made() {
-    for stop in [StopReason::Refusal, StopReason::MalformedCall, StopReason::Other] {
+    for stop in [StopReason::Refusal, StopReason::Other] {
         for tool_calls in [ToolCalls::Loop, ToolCalls::None] {
             let refused =
                 Reply { stop: Some(stop), ..asks_for_add().and_call("add", json!({"x": 3, "y": 4})) };
@@ -84,6 +84,34 @@ async fn calls_of_an_answer_that_was_refused_are_not_made() {
             assert_eq!(chat.say(&model, "and now?").await.unwrap(), Some(RunEnd::Done));
         }
     }
+}
+
+#[tokio::test]
+async fn a_call_that_the_vendor_could_not_read_is_mended_or_the_end_of_the_run() {
+    let unread = || Reply { stop: Some(StopReason::MalformedCall), ..Reply::text("").with_usage(1, 1) };
+    let half = || Reply { stop: Some(StopReason::MalformedCall), ..asks_for_add() };
+    let model = ScriptedModel::new([
+        unread(),
+        half().expecting("could not be read"),
+        asks_for_add().expecting("could not be read"),
+        unread(),
+        Reply::text("It is 3."),
+    ]);
+    let ears = Ears::default();
+    let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
+    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    assert_eq!((outcome.completion().as_str(), outcome.end), ("It is 3.", Some(RunEnd::Done)));
+    let started = ears.words().iter().filter(|word| *word == "call_started").count();
+    assert_eq!(started, 1, "the call beside it is not made");
+    let Message::Tool(result) = &outcome.messages[4] else { panic!("{:?}", outcome.messages) };
+    assert!(result.error.as_ref().unwrap().message.starts_with("this call was not made: "), "{result:?}");
+
+    let run = Run::builder(tools([add()])).build().unwrap();
+    let mut chat = toolwright_runtime::Conversation::new(&run);
+    let model = ScriptedModel::repeating([unread()]);
+    assert_eq!(chat.say(&model, "go").await.unwrap(), Some(RunEnd::Done));
+    assert_eq!(chat.last_stop(), Some(StopReason::MalformedCall));
+    assert_eq!(run.spent().turns, 4, "it is asked three times, and no more");
 }
 
 #[tokio::test]
