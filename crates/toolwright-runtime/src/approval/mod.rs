@@ -5,6 +5,8 @@
 //! pass it on (an `approvers:` file goes on with its next entry then). When there is nobody to ask, or nobody left, the call
 //! is refused. A run without a policy approves everything but the calls of tools that wait for a person's word.
 
+#[cfg(test)]
+mod approvers_tests;
 mod call_text;
 mod matching;
 mod misses;
@@ -86,9 +88,14 @@ impl Approvals {
                 &all
             }
         };
-        in_declared_order(entry.tool.spec(), &mut call.arguments);
         let case = Case { run, entry, policy, settings: trusted(run, settings), standing };
+        // A model cannot choose an order that no rule is about.
+        let as_given = policy.sees_order().then(|| case.rule_from(0, call));
+        in_declared_order(entry.tool.spec(), &mut call.arguments);
         let mut ruling = case.rule_from(0, call);
+        if let Some(as_given) = as_given.filter(|as_given| as_given.decision > ruling.decision) {
+            ruling = as_given;
+        }
         let changed = case.change(call, &mut ruling)?;
         let Some((approver, decision, reason)) = self.decide(&case, call, ruling).await? else {
             return Ok(Approved::as_it_is(call));

@@ -5,7 +5,7 @@
 use serde_json::Value;
 use toolwright_core::{ToolCall, glob_match};
 
-use super::call_text::call_text;
+use super::call_text::{Writing, call_text};
 use super::matching::{Aliases, ordered, plain};
 
 /// Patterns over calls. Those with a leading `!` take calls away; only such patterns means "all but these".
@@ -13,6 +13,7 @@ use super::matching::{Aliases, ordered, plain};
 pub(super) struct Naming {
     wanted: Vec<Pattern>,
     unwanted: Vec<Pattern>,
+    writings: Writings,
 }
 
 #[derive(Debug)]
@@ -20,6 +21,15 @@ enum Pattern {
     Name(String),
     /// The start of a whole call, as in `add(x=1`.
     Call(String),
+}
+
+/// In which writings of a call a pattern over whole calls must fit.
+#[derive(Debug, Clone, Copy)]
+enum Writings {
+    /// Any of these.
+    Any(&'static [Writing]),
+    /// All of these.
+    All(&'static [Writing]),
 }
 
 impl Pattern {
@@ -31,8 +41,11 @@ impl Pattern {
         }
     }
 
+    /// A `*` may reach from the name into the arguments, as in `*rm -rf*`.
     fn is_about(&self, tool: &str) -> bool {
-        glob_match(self.tool(), tool)
+        let Pattern::Call(call) = self else { return glob_match(self.tool(), tool) };
+        let mut stars = call.match_indices('*').filter_map(|(at, _)| call.get(..=at));
+        glob_match(self.tool(), tool) || stars.any(|start| glob_match(start, tool))
     }
 }
 
@@ -57,7 +70,40 @@ impl Naming {
         if wanted.is_empty() {
             wanted.push(Pattern::Name("*".to_owned()));
         }
-        Ok(Naming { wanted, unwanted })
+        Ok(Naming { wanted, unwanted, writings: Writings::Any(&[Writing::Ours]) })
+    }
+
+    /// The patterns of an entry of an `approvers:` file, read as Inspect does: commas part them, each is the start of a
+    /// whole call in Inspect's own writing. There a value's quotes are bare, so that it can pretend to be more than one
+    /// argument. An entry that lets a call pass is therefore about no more than what also fits with quotes escaped, its
+    /// calls are not cut at their commas, and what reads as a name is a name. Any other entry is about what fits in any
+    /// writing, ours among them.
+    pub(super) fn of_approver(texts: &[String], lets_pass: bool) -> Result<Self, String> {
+        let mut wanted = Vec::new();
+        for text in texts {
+            let parts = match lets_pass {
+                true => split(text)?,
+                false => text.split(',').map(|part| part.trim().to_owned()).collect(),
+            };
+            for part in parts.into_iter().filter(|part| !part.is_empty()) {
+                if part.starts_with('!') {
+                    return Err(format!(
+                        "`{part}`: nothing is taken away in `approvers`; write an entry for it before this one"
+                    ));
+                }
+                let name = part.chars().all(|c| c.is_alphanumeric() || "_-.:/*?[]!".contains(c));
+                let pattern = format!("{part}*");
+                wanted.push(if lets_pass && name { Pattern::Name(pattern) } else { Pattern::Call(pattern) });
+            }
+        }
+        if wanted.is_empty() {
+            return Err("`tools` is empty, so the entry is about nothing".to_owned());
+        }
+        let writings = match lets_pass {
+            true => Writings::All(&[Writing::Inspect, Writing::Python]),
+            false => Writings::Any(&[Writing::Inspect, Writing::Python, Writing::Ours]),
+        };
+        Ok(Naming { wanted, unwanted: Vec::new(), writings })
     }
 
     /// True when calls of this tool can be meant.
@@ -73,23 +119,37 @@ impl Naming {
     }
 
     pub(super) fn matches(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> bool {
-        let mut texts = None;
+        let mut ways = None;
         let mut any = |patterns: &[Pattern]| {
             patterns.iter().any(|pattern| match pattern {
                 Pattern::Name(name) => glob_match(name, &call.name),
-                Pattern::Call(start) => texts
-                    .get_or_insert_with(|| ways_to_write(call, schema, aliases))
+                Pattern::Call(start) => ways
+                    .get_or_insert_with(|| self.texts(call, schema, aliases))
                     .iter()
-                    .any(|text| glob_match(start, text)),
+                    .any(|texts| self.fits(start, texts)),
             })
         };
         any(&self.wanted) && !any(&self.unwanted)
     }
+
+    /// Each way to put the call, in each of the writings.
+    fn texts(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> Vec<Vec<String>> {
+        let (Writings::Any(writings) | Writings::All(writings)) = self.writings;
+        let ways = ways_to_put(call, schema, aliases).into_iter();
+        ways.map(|way| writings.iter().map(|writing| writing.text(&way)).collect()).collect()
+    }
+
+    fn fits(&self, start: &str, texts: &[String]) -> bool {
+        match self.writings {
+            Writings::Any(_) => texts.iter().any(|text| glob_match(start, text)),
+            Writings::All(_) => texts.iter().all(|text| glob_match(start, text)),
+        }
+    }
 }
 
-/// The ways a call is written: with its numbers as they came, with whole numbers as such, with what it leaves out, and
+/// The ways a call is put: with its numbers as they came, with whole numbers as such, with what it leaves out, and
 /// with the other names of its parameters. The arguments stand in the order in which the call has them.
-fn ways_to_write(call: &ToolCall, schema: &Value, aliases: &Aliases) -> Vec<String> {
+fn ways_to_put(call: &ToolCall, schema: &Value, aliases: &Aliases) -> Vec<ToolCall> {
     let written = |write: fn(&Value) -> Value| {
         let arguments = match &call.arguments {
             Value::Object(given) => given.iter().map(|(name, value)| (name.clone(), write(value))).collect(),
@@ -98,12 +158,12 @@ fn ways_to_write(call: &ToolCall, schema: &Value, aliases: &Aliases) -> Vec<Stri
         ToolCall { arguments, ..call.clone() }
     };
     let mut way = written(plain);
-    let mut ways = vec![call_text(&written(ordered)), call_text(&way)];
+    let mut ways = vec![written(ordered), way.clone()];
     for (alias, parameter) in aliases {
         if let Some(given) = way.arguments.as_object().filter(|given| given.contains_key(&**parameter)) {
             let named = |name: &String| if **name == **parameter { alias.to_string() } else { name.clone() };
             let arguments = given.iter().map(|(name, value)| (named(name), value.clone())).collect();
-            ways.push(call_text(&ToolCall { arguments, ..call.clone() }));
+            ways.push(ToolCall { arguments, ..call.clone() });
         }
     }
     if let (Value::Object(given), Some(declared)) =
@@ -120,9 +180,9 @@ fn ways_to_write(call: &ToolCall, schema: &Value, aliases: &Aliases) -> Vec<Stri
         }
         all.append(given);
         *given = all;
-        ways.push(call_text(&way));
+        ways.push(way);
     }
-    ways.dedup();
+    ways.dedup_by(|way, last| call_text(way) == call_text(last));
     ways
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use toolwright_core::{Choice, Fingerprint, ToolCall, ToolSettings, ToolSpec};
 
 use super::matching::real_name;
-use super::naming::split;
+use super::naming::Naming;
 use super::rule::{CompiledRule, Rule, RuleDecision};
 
 /// Rules about calls. The strictest matching rule wins; a call no rule matches is asked about. In an `approvers:` file the
@@ -30,6 +30,15 @@ enum Order {
     Strictest,
     /// The first that does not pass the question on, as in an `approvers:` list.
     First,
+}
+
+impl Order {
+    fn naming(self, rule: &Rule) -> Result<Naming, String> {
+        match self {
+            Order::Strictest => Naming::new(&rule.tools),
+            Order::First => Naming::of_approver(&rule.tools, rule.lets_pass()),
+        }
+    }
 }
 
 /// A rule, and the only answers that whoever is asked may give.
@@ -73,7 +82,8 @@ impl Policy {
                 told.extend(choices.as_deref().map(serde_json::to_value).transpose().ok().flatten());
             }
             let compile = |(rule, choices)| {
-                let mut rule = CompiledRule::new(rule)?;
+                let naming = order.naming(&rule)?;
+                let mut rule = CompiledRule::new(rule, naming)?;
                 rule.choices = choices;
                 Ok(rule)
             };
@@ -124,7 +134,7 @@ impl Policy {
             Rule { read_only: Some(true), decision: RuleDecision::Approve, ..Rule::about(["*"]) },
             Rule { sandboxed: Some(true), decision: RuleDecision::Approve, ..Rule::about(["*"]) },
         ]
-        .map(CompiledRule::new);
+        .map(CompiledRule::of);
         Policy {
             id: "cautious".into(),
             rules: rules.into_iter().flatten().collect(),
@@ -138,7 +148,7 @@ impl Policy {
         let rule = Rule { decision: RuleDecision::Approve, ..Rule::about(["*"]) };
         Policy {
             id: "approve_all".into(),
-            rules: CompiledRule::new(rule).into_iter().collect(),
+            rules: CompiledRule::of(rule).into_iter().collect(),
             order: Order::Strictest,
             trusts_settings: false,
         }
@@ -147,6 +157,11 @@ impl Policy {
     /// The rules, in the order of the file.
     pub fn rules(&self) -> Vec<&Rule> {
         self.rules.iter().map(|compiled| &compiled.rule).collect()
+    }
+
+    /// True when the patterns of the policy see arguments in the order that a model gave them, as those of Inspect do.
+    pub(super) fn sees_order(&self) -> bool {
+        self.order == Order::First
     }
 
     /// The ruling of the rules from this one on.
@@ -245,21 +260,10 @@ impl ApproverEntry {
                 .map(|item| {
                     serde_json::from_value(item).map_err(|_| "`tools` holds more than texts".to_owned())
                 })
-                .collect::<Result<_, String>>()?,
+                .collect::<Result<Vec<String>, String>>()?,
             _ => return Err("`tools` is text or a list of texts".to_owned()),
         };
-        // There, every pattern is a prefix: `ad` is about `add` too. Nothing between two commas is nothing.
-        let mut patterns = Vec::new();
-        for text in texts {
-            let parts = split(&text)?.into_iter().filter(|part| !part.is_empty());
-            patterns.extend(parts.map(|part| {
-                match part.contains('(') || part.ends_with('*') || part == "!" {
-                    true => part,
-                    false => format!("{part}*"),
-                }
-            }));
-        }
-        Ok(Some((Rule { decision, ..Rule::about(patterns) }, choices)))
+        Ok(Some((Rule { decision, ..Rule::about(texts) }, choices)))
     }
 }
 

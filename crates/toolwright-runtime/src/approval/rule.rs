@@ -95,6 +95,11 @@ impl Rule {
             examples: Examples::default(),
         }
     }
+
+    /// True when a call that the rule decides about runs without a question.
+    pub(super) fn lets_pass(&self) -> bool {
+        self.decision <= RuleDecision::Modify
+    }
 }
 
 /// Calls that prove a rule. Each is a map of arguments, or `{tool, args}` where the rule's patterns name no single tool.
@@ -142,15 +147,20 @@ pub(super) struct CompiledRule {
 }
 
 impl CompiledRule {
+    /// Compiles a rule whose patterns are ours.
+    pub(super) fn of(rule: Rule) -> Result<Self, String> {
+        let naming = Naming::new(&rule.tools)?;
+        Self::new(rule, naming)
+    }
+
     /// Compiles a rule and tries its examples; the error says what is wrong.
-    pub(super) fn new(rule: Rule) -> Result<Self, String> {
+    pub(super) fn new(rule: Rule, naming: Naming) -> Result<Self, String> {
         if rule.decision == RuleDecision::Modify && rule.set.is_empty() {
             return Err("`decision: modify` needs `set` with the arguments to use".to_owned());
         }
         if rule.decision != RuleDecision::Modify && !rule.set.is_empty() {
             return Err("`set` only goes with `decision: modify`".to_owned());
         }
-        let naming = Naming::new(&rule.tools)?;
         let when = rule.when.iter().map(|(name, pattern)| {
             let pattern = Match::new(pattern).map_err(|problem| format!("`when`: {problem}"))?;
             Ok((name.clone(), pattern))
@@ -171,7 +181,7 @@ impl CompiledRule {
 
     fn matches_call(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> bool {
         // Where a name may mean two arguments, a rule that lets a call pass must be right about both.
-        let lets_pass = self.rule.decision <= RuleDecision::Modify;
+        let lets_pass = self.rule.lets_pass();
         let fits = |(name, pattern): &(String, Match)| {
             let values = meant(&call.arguments, schema, aliases, name);
             match lets_pass {

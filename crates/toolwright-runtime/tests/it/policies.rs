@@ -185,6 +185,19 @@ async fn an_approvers_file_ends_in_a_refusal() {
     check(mild, Decision::reject("no"), Err("no"), &[("human", "reject")]).await;
 }
 
+/// Inspect's patterns see the arguments as the model ordered them; here no order gets a call past an entry that refuses it.
+#[tokio::test]
+async fn an_approvers_file_refuses_whatever_the_order_of_arguments() {
+    let entry = |tools: &str, decision: &str| json!({"name": "auto", "tools": tools, "decision": decision});
+    for pattern in ["add(x=1, y=2", "add(y=2", "add(*y=2*x=1", "*x=1*y=2*"] {
+        let file = json!({"approvers": [entry(pattern, "reject"), entry("*", "approve")]});
+        let (result, ..) = sum(&file.to_string(), None, json!({"y": 2, "x": 1})).await;
+        assert_eq!(result.unwrap().error.unwrap().kind, ErrorKind::Approval, "{pattern}");
+        let (result, ..) = sum(&file.to_string(), None, json!({"x": 3, "y": 3})).await;
+        assert_eq!(result.unwrap().to_text(), "6", "{pattern}");
+    }
+}
+
 #[tokio::test]
 async fn a_tool_that_wants_a_word_gets_one_also_after_the_call_was_passed_on() {
     let careful = add().edit(|_, settings| settings.require_confirmation = Some(true));
