@@ -62,13 +62,13 @@ pub use output::{
 pub use preparation::Preparation;
 pub use sandbox::{
     Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
-    PLACEHOLDER_TIME, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
+    PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
 };
 pub use secret::Secret;
 pub use store::{Store, StoreState, Stored};
 pub use tool::{
-    Annotations, BoxFuture, CallView, CallWords, Fingerprint, ModelInput, Reader, Tool, ToolSettings,
-    ToolSpec, ViewContent, ViewFormat, Viewer, Words, canonical_json, empty_parameters,
+    Annotations, BoxFuture, CallView, CallWords, Canonical, Fingerprint, ModelInput, Reader, Tool,
+    ToolSettings, ToolSpec, ViewContent, ViewFormat, Viewer, Words, canonical_json, empty_parameters,
 };
 pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};

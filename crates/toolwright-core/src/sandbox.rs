@@ -23,6 +23,13 @@ pub const MAX_READ_FILE: usize = 100 * 1024 * 1024;
 /// could otherwise be made.
 pub const PLACEHOLDER_TIME: i64 = 1;
 
+/// The one such file that is not empty, and what it says. A login shell reads the first of three files that is there, so this
+/// one must pass on to those it hides.
+pub const PLACEHOLDER_LOGIN: (&str, &str) = (
+    ".bash_profile",
+    "if [ -s ~/.bash_login ]; then . ~/.bash_login; elif [ -r ~/.profile ]; then . ~/.profile; fi\n",
+);
+
 /// A place to run commands and keep files.
 pub trait Sandbox: Send + Sync {
     /// The kind of sandbox, for example `process` or `docker`.

@@ -223,6 +223,9 @@ pub struct ToolSettings {
     pub require_confirmation: Option<bool>,
     /// Reads arguments before they are checked, for tools with rules of their own about what fits.
     pub reader: Option<Reader>,
+    /// Puts checked arguments into the one form that rules and people decide about and the tool gets: a path without
+    /// `..`, for example.
+    pub canonical: Option<Canonical>,
     /// Shows a call to an approver.
     pub viewer: Option<Viewer>,
     /// Puts a call into words for people, and says whether it needs their word.
@@ -246,6 +249,7 @@ static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
     confidential: false,
     require_confirmation: None,
     reader: None,
+    canonical: None,
     viewer: None,
     words: None,
     model_input: None,
@@ -290,6 +294,9 @@ impl std::fmt::Debug for ToolSettings {
 
 /// Reads the arguments of a call; what it returns is then checked against the schema.
 pub type Reader = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send + Sync>;
+
+/// Puts checked arguments into the form that is decided about and acted on. Their types stay what they are.
+pub type Canonical = Arc<dyn Fn(Value) -> Value + Send + Sync>;
 
 /// Makes the view of a call that an approver sees. An error refuses the call under a policy.
 pub type Viewer = Arc<dyn Fn(&ToolCall) -> Result<CallView, ToolError> + Send + Sync>;

@@ -249,6 +249,19 @@ pub(crate) fn validate(
     entry: &Entry,
     arguments: serde_json::Value,
 ) -> Result<serde_json::Value, ToolError> {
+    let checked = check(run, entry, arguments)?;
+    Ok(match &entry.tool.settings().canonical {
+        Some(canonical) => canonical(checked),
+        None => checked,
+    })
+}
+
+/// The arguments as the tool's reader and its schema take them.
+fn check(
+    run: &RunInner,
+    entry: &Entry,
+    arguments: serde_json::Value,
+) -> Result<serde_json::Value, ToolError> {
     let settings = entry.tool.settings();
     let arguments = settings.with_real_names(arguments);
     let Some(read) = &settings.reader else { return entry.schema.validate(arguments, run.strictness) };

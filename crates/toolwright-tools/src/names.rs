@@ -131,7 +131,10 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
     let class = class_name(reference);
     let reference = class.as_deref().unwrap_or(reference);
     let (_, make) = all().find(|(name, _)| *name == reference)?;
-    let tool = make(options);
+    let mut tool = make(options);
+    if marsys::TOOLS.iter().any(|(name, _)| *name == reference) {
+        tool = marsys::as_there(tool);
+    }
     Some(match words::of(reference) {
         Some(words) => tool.edit(|_, settings| settings.words = Some(words)),
         None => tool,

@@ -9,12 +9,13 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use toolwright_core::{
     CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef,
-    ToolError,
+    ToolError, ToolSettings, ToolSpec,
 };
 
 use toolwright_net::Reach;
 
 use crate::live::Live;
+use crate::paths;
 
 /// A command is stopped so long after its call, whose own error says more; it comes in time to carry the output.
 const AFTER_THE_CALL: Duration = Duration::from_millis(5);
@@ -263,18 +264,45 @@ pub(crate) enum Effect {
 
 /// Annotations, category and aliases in one go. That each alias leads to a parameter is a test.
 pub(crate) fn finish(tool: ToolDef, category: &str, effect: Effect, aliases: &[(&str, &str)]) -> ToolDef {
-    tool.with_category(category).edit(|spec, settings| {
-        match effect {
-            Effect::Reads => spec.annotations.read_only = Some(true),
-            Effect::Writes => {
-                spec.annotations.read_only = Some(false);
-                settings.parallel = Some(false);
+    tool.with_category(category)
+        .edit(|spec, settings| {
+            match effect {
+                Effect::Reads => spec.annotations.read_only = Some(true),
+                Effect::Writes => {
+                    spec.annotations.read_only = Some(false);
+                    settings.parallel = Some(false);
+                }
+            }
+            let names = aliases.iter().map(|(alias, parameter)| ((*alias).into(), (*parameter).into()));
+            settings.aliases.extend(names);
+        })
+        .edit(|spec, settings| with_plain_paths(spec, settings, paths::plain))
+}
+
+/// Has the paths among the arguments put into their one form before anybody decides about them, so that a rule about a path
+/// holds however the path is written.
+pub(crate) fn with_plain_paths(
+    spec: &ToolSpec,
+    settings: &mut ToolSettings,
+    plain: impl Fn(&str) -> String + Send + Sync + 'static,
+) {
+    let has = |name: &&str| spec.parameters.get("properties").is_some_and(|all| all.get(name).is_some());
+    let taken: Vec<&str> = PATHS.into_iter().filter(has).collect();
+    if taken.is_empty() {
+        return;
+    }
+    settings.canonical = Some(Arc::new(move |mut arguments: Value| {
+        for name in &taken {
+            if let Some(Value::String(path)) = arguments.get_mut(*name) {
+                *path = plain(path);
             }
         }
-        let names = aliases.iter().map(|(alias, parameter)| ((*alias).into(), (*parameter).into()));
-        settings.aliases.extend(names);
-    })
+        arguments
+    }));
 }
+
+/// What parameters that are paths are called.
+const PATHS: [&str; 7] = ["path", "file_path", "file_or_dir", "filename", "working_dir", "file1", "file2"];
 
 /// Shows an approver the code in one argument.
 pub(crate) fn show_code(

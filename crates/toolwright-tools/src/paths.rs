@@ -3,7 +3,7 @@
 //! What a path may reach is decided by the sandbox, which opens it among the files that its commands see. Here a path is
 //! only kept from being taken for something else: an option, an expression, two arguments.
 
-use toolwright_core::{ErrorKind, PLACEHOLDER_TIME, ToolError};
+use toolwright_core::{ErrorKind, PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, ToolError};
 
 use crate::near;
 use crate::options::Call;
@@ -43,6 +43,24 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
     }
 }
 
+/// The path without `.`, `..` after a name, doubled and last slashes. Where a name is a link, what is meant is what is
+/// written: `link/../x` is `x`.
+pub(crate) fn plain(path: &str) -> String {
+    let start = if path.starts_with('/') { "/" } else { "" };
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
+        match (name, names.last()) {
+            ("..", None) if !start.is_empty() => {}
+            ("..", Some(last)) if *last != ".." => _ = names.pop(),
+            _ => names.push(name),
+        }
+    }
+    match (start, names.as_slice()) {
+        ("", []) if !path.is_empty() => ".".to_owned(),
+        _ => format!("{start}{}", names.join("/")),
+    }
+}
+
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct About {
@@ -63,10 +81,20 @@ pub(crate) struct About {
 }
 
 impl About {
-    /// Whether it is an empty file that a sandbox put in the place of a protected one.
-    pub(crate) fn is_placeholder(&self) -> bool {
-        self.modified == PLACEHOLDER_TIME && self.kind == Kind::File && self.size == 0 && !self.writable
+    /// Whether it is a file that a sandbox put at this path, in the place of a protected one.
+    pub(crate) fn is_placeholder(&self, path: &str) -> bool {
+        self.modified == PLACEHOLDER_TIME
+            && self.kind == Kind::File
+            && !self.writable
+            && holds_a_place(path, self.size)
     }
+}
+
+/// Whether what a sandbox puts at this path, in the place of a protected file, is of this size.
+pub(crate) fn holds_a_place(path: &str, size: u64) -> bool {
+    let (login, text) = PLACEHOLDER_LOGIN;
+    let name = path.rsplit('/').next().unwrap_or(path);
+    size == 0 || (name == login && size == text.len() as u64)
 }
 
 /// What a file is, links followed.
@@ -220,6 +248,26 @@ mod tests {
             assert_eq!(check(path).unwrap_err().kind(), ErrorKind::Parsing);
         }
         assert_eq!(check("-rf").unwrap(), "-rf");
+    }
+
+    #[test]
+    fn a_path_has_one_plain_form() {
+        for (path, wanted) in [
+            ("a/b", "a/b"),
+            ("./a//b/.", "a/b"),
+            ("a/../b/", "b"),
+            ("a/../../b", "../b"),
+            ("../../b", "../../b"),
+            ("/../a", "/a"),
+            ("//a/./b/..", "/a"),
+            ("/", "/"),
+            ("a/..", "."),
+            (".", "."),
+            ("", ""),
+            ("a\\..\\b", "a\\..\\b"),
+        ] {
+            assert_eq!(plain(path), wanted, "{path}");
+        }
     }
 
     #[test]

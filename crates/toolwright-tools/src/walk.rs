@@ -23,7 +23,8 @@ pub(crate) struct Item {
 
 impl Item {
     fn is_placeholder(&self) -> bool {
-        self.modified == PLACEHOLDER_TIME as f64 && (self.is_folder || (self.is_file && self.size == 0))
+        self.modified == PLACEHOLDER_TIME as f64
+            && (self.is_folder || (self.is_file && paths::holds_a_place(&self.path, self.size)))
     }
 }
 
@@ -52,7 +53,7 @@ pub(crate) async fn walk(
     if hidden == Hidden::Skipped {
         command.extend(["-name", ".*", "-prune", "-o"]);
     }
-    command.extend(["-printf", r"%y%Y/%s/%T@/%P\0"]);
+    command.extend(["-printf", BELOW]);
     let result = call.helper(&command).await.map_err(|error| match error.kind() {
         ErrorKind::OutputLimit => too_many(folder),
         _ => error,
@@ -60,9 +61,8 @@ pub(crate) async fn walk(
     if result.stdout.is_empty() && !result.success() {
         return Err(failure(call, folder, result.stderr.trim()).await);
     }
-    let mut items: Vec<Item> =
-        result.stdout.split('\0').filter_map(read).filter(|item| !item.is_placeholder()).collect();
-    // Paths are told with the folder in front, which a model can write as long as it likes: `./././.`
+    let mut items: Vec<Item> = result.stdout.split('\0').filter_map(read).collect();
+    // Paths are told with the folder in front, which may have a long name.
     if items.len().saturating_mul(root.len()) > MOST_BYTES {
         return Err(too_many(folder));
     }
@@ -75,7 +75,16 @@ fn too_many(folder: &str) -> ToolError {
         .hint("name a folder further down, or go less deep")
 }
 
-fn read(line: &str) -> Option<Item> {
+/// How `find` is to write what is below the place it began, and what it finds with its whole path.
+pub(crate) const BELOW: &str = r"%y%Y/%s/%T@/%P\0";
+pub(crate) const WHOLE: &str = r"%y%Y/%s/%T@/%p\0";
+
+/// What `find` wrote; nothing for what a sandbox put in the place of a protected file.
+pub(crate) fn read(line: &str) -> Option<Item> {
+    parse(line).filter(|item| !item.is_placeholder())
+}
+
+fn parse(line: &str) -> Option<Item> {
     let mut fields = line.splitn(4, '/');
     let mut kinds = fields.next()?.chars();
     let (own, target) = (kinds.next()?, kinds.next()?);
@@ -109,8 +118,13 @@ mod tests {
         assert_eq!(item.path, "a b/\n-x");
         assert!(item.is_file && item.is_link && !item.is_folder);
         assert_eq!(read(""), None);
-        assert!(!item.is_placeholder());
-        assert!(read("ff/0/1.0000000000/.mcp.json").unwrap().is_placeholder());
-        assert!(!read("ff/3/1.0000000000/.mcp.json").unwrap().is_placeholder(), "it holds something");
+        let (login, text) = toolwright_core::PLACEHOLDER_LOGIN;
+        assert_eq!(read("ff/0/1.0000000000/.mcp.json"), None);
+        assert_eq!(read(&format!("ff/{}/1.0000000000/home/{login}", text.len())), None);
+        for real in
+            ["ff/3/1.0000000000/.mcp.json", "ff/93/1.0000000000/x", "ff/93/1.5000000000/.bash_profile"]
+        {
+            assert!(read(real).is_some(), "{real}");
+        }
     }
 }

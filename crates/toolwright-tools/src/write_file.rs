@@ -79,7 +79,7 @@ pub(crate) async fn put(
 ) -> Result<(), ToolError> {
     let mut contents = content.into_bytes();
     // Where a sandbox holds the place of a protected file, writing is refused, and says why.
-    let there = paths::find(call, path).await?.about.filter(|about| !about.is_placeholder());
+    let there = paths::find(call, path).await?.about.filter(|about| !about.is_placeholder(path));
     match (there.map(|about| about.kind), if_exists) {
         (Some(Kind::Folder), _) => {
             return Err(ToolError::of(ErrorKind::IsADirectory, format!("{path} is a folder, not a file")));

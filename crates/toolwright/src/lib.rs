@@ -92,7 +92,8 @@ pub use toolwright_core::{
 #[doc(inline)]
 pub use toolwright_core::{
     Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
-    PLACEHOLDER_TIME, Preparation, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
+    PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, Preparation, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest,
+    TerminalSize,
 };
 #[doc(inline)]
 pub use toolwright_core::{schema, text, time};

@@ -19,12 +19,8 @@ use crate::sys::{self, mount};
 /// The modification time that marks a placeholder.
 const MARK: i64 = toolwright_core::PLACEHOLDER_TIME;
 
-/// What the placeholder of `.bash_profile` says. A login shell reads the first of three files that is there, so this one must
-/// pass on to those it hides.
-const LOGIN: (&str, &str) = (
-    ".bash_profile",
-    "if [ -s ~/.bash_login ]; then . ~/.bash_login; elif [ -r ~/.profile ]; then . ~/.profile; fi\n",
-);
+/// The placeholder that holds something.
+const LOGIN: (&str, &str) = toolwright_core::PLACEHOLDER_LOGIN;
 
 /// How often a placeholder is tried to be held, 5 ms apart.
 const TRIES: usize = 200;

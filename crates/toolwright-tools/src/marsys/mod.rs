@@ -17,9 +17,11 @@ mod search;
 mod shell;
 mod tokens;
 
-use toolwright_core::ToolError;
+use serde_json::{Value, json};
+use toolwright_core::{ToolDef, ToolError};
 
 use crate::names::Make;
+use crate::options::with_plain_paths;
 use crate::paths;
 
 /// The references and what they stand for.
@@ -50,6 +52,19 @@ pub(crate) const TOOLS: [(&str, Make); 25] = [
     ("shell_tail", shell::shell_tail),
     ("shell_diff", shell::shell_diff),
 ];
+
+/// What all of them share: a path has one form, and a model may say why it makes a call.
+pub(crate) fn as_there(tool: ToolDef) -> ToolDef {
+    tool.edit(|spec, settings| {
+        // A path that leads out is left, and the tool refuses it.
+        with_plain_paths(spec, settings, |path| place(path).unwrap_or_else(|_| path.to_owned()));
+        let properties = spec.parameters.get_mut("properties").and_then(Value::as_object_mut);
+        if let Some(properties) = properties {
+            let reasoning = json!({"type": ["string", "null"], "description": "Why; nothing depends on it."});
+            properties.insert("reasoning".to_owned(), reasoning);
+        }
+    })
+}
 
 /// A path from the root of the run: without `.` and `..`, and `.` for the root itself.
 pub(crate) fn place(path: &str) -> Result<String, ToolError> {

@@ -8,6 +8,7 @@ use toolwright_core::{ExecResult, ToolDef, ToolError, ToolOutput};
 use super::place;
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::shell::no_nul;
+use crate::walk;
 
 fn ten() -> i64 {
     10
@@ -161,11 +162,11 @@ pub(crate) fn shell_find(options: &Options) -> ToolDef {
             }));
             command.extend(arguments.name_pattern.iter().flat_map(|name| ["-name", name]));
             command.extend(age.iter().flat_map(|age| ["-mtime", age]));
-            command.push("-print0");
+            command.extend(["-printf", walk::WHOLE]);
             let result = ask(&call, &command, 0).await?;
             let plain = |path: &'_ str| path.strip_prefix("./").unwrap_or(path).to_owned();
-            let mut paths: Vec<String> =
-                result.stdout.split('\0').filter(|path| !path.is_empty()).map(plain).collect();
+            let found = result.stdout.split('\0').filter_map(walk::read);
+            let mut paths: Vec<String> = found.map(|item| plain(&item.path)).collect();
             paths.sort();
             let files: Vec<Value> = paths.into_iter().map(|path| json!({"path": path})).collect();
             answer(json!({"success": true, "total_found": files.len(), "files": files}))

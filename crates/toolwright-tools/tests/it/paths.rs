@@ -17,6 +17,8 @@ cases![
     no_path_ends_a_run,
     info_is_told_of_files_folders_and_links,
     a_missing_file_names_the_one_that_was_meant,
+    a_rule_about_a_path_holds_however_the_path_is_written,
+    what_holds_the_place_of_a_file_is_not_shown,
 ];
 
 async fn files_that_cannot_be_searched_are_counted(backend: Backend) {
@@ -271,4 +273,84 @@ async fn a_missing_file_names_the_one_that_was_meant(backend: Backend) {
     let viewed = hint("text_editor", json!({"command": "view", "path": "note.md"})).await;
     assert!(viewed.ends_with("/notes.md?"), "{viewed}");
     assert!(!bench.folder.join("pwned").exists());
+}
+
+async fn a_rule_about_a_path_holds_however_the_path_is_written(backend: Backend) {
+    let bench = Bench::new(backend).await;
+    bench.write("private/key", "secret\n");
+    bench.write("open/x", "x\n");
+    let rules = json!([
+        {"tools": "*", "decision": "approve"},
+        {"tools": "*", "when": {"path": ["private*", "/memories/private*"]}, "decision": "reject"},
+        {"tools": "memory", "when": {"new_path": "/memories/private*"}, "decision": "reject"},
+    ]);
+    let policy = toolwright_runtime::Policy::from_value(rules).unwrap();
+    let theirs = toolwright_tools::resolve("marsys.read_file").unwrap().with_name("marsys_read_file");
+    let tools = toolwright_tools::standard().unwrap().with(theirs).unwrap();
+    let run = toolwright_runtime::Run::builder(tools).sandbox("default", bench.sandbox.clone());
+    let run = run.policy(policy).build().unwrap();
+    let outcome = async |tool: &str, arguments: Value| {
+        let result = run.call(toolwright_core::ToolCall::new("1", tool, arguments)).await.unwrap();
+        result.error.map(|error| error.kind)
+    };
+    for path in
+        ["private/key", "./private/key", "open/../private/key", "private//key", "./open/.././private/./key"]
+    {
+        for (tool, more) in [
+            ("read_file", json!({})),
+            ("write_file", json!({"content": "", "if_exists": "overwrite"})),
+            ("edit_file", json!({"old_string": "secret", "new_string": ""})),
+            ("text_editor", json!({"command": "view"})),
+            ("grep", json!({"pattern": "secret"})),
+            ("file_info", json!({})),
+        ] {
+            let mut arguments = more.clone();
+            arguments["path"] = json!(path);
+            assert_eq!(outcome(tool, arguments).await, Some(ErrorKind::Approval), "{tool} {path}");
+        }
+    }
+    // Their root is the folder of the run.
+    for path in ["/private/key", "//open/../private/key", "private/key"] {
+        assert_eq!(
+            outcome("marsys_read_file", json!({"path": path})).await,
+            Some(ErrorKind::Approval),
+            "{path}"
+        );
+    }
+    assert_eq!(outcome("marsys_read_file", json!({"path": "/private/../open/x"})).await, None);
+    assert_eq!(bench.read("private/key"), "secret\n");
+    assert_eq!(outcome("read_file", json!({"path": "private/../open/x"})).await, None);
+    for path in [
+        "/memories/a/../private/x",
+        "/memories//private/x",
+        "\\memories\\private\\x",
+        "/memories/./private/x",
+    ] {
+        let create = json!({"command": "create", "path": path, "file_text": "x"});
+        assert_eq!(outcome("memory", create).await, Some(ErrorKind::Approval), "{path}");
+        let rename = json!({"command": "rename", "old_path": "/memories/a", "new_path": path});
+        assert_eq!(outcome("memory", rename).await, Some(ErrorKind::Approval), "{path}");
+    }
+    let inside = json!({"command": "create", "path": "/memories/private/../a", "file_text": "x"});
+    assert_eq!(outcome("memory", inside).await, None);
+}
+
+async fn what_holds_the_place_of_a_file_is_not_shown(backend: Backend) {
+    let mut tools = toolwright_tools::standard().unwrap();
+    let theirs = toolwright_tools::resolve("marsys.list_files").unwrap().with_name("marsys_list_files");
+    for tool in [theirs, toolwright_tools::resolve("shell_find").unwrap()] {
+        tools = tools.with(tool).unwrap();
+    }
+    let bench = Bench::with(backend, tools).await;
+    assert_eq!(bench.text("list_files", json!({"path": "."})).await, "");
+    assert_eq!(bench.value("marsys_list_files", json!({"path": "."})).await["file_count"], 0);
+    let found = bench.value("shell_find", json!({"path": ".", "type": "f"})).await;
+    assert_eq!(found["total_found"], 0, "{found}");
+    let (kind, message) = bench.error("read_file", json!({"path": "profile"})).await;
+    assert_eq!(kind, ErrorKind::FileNotFound, "{message}");
+    let missing = bench.call("read_file", json!({"path": "bash_profil"})).await;
+    assert_eq!(missing.error.unwrap().hint, None);
+    // One of one's own is shown.
+    bench.write(".bash_profile", "");
+    assert_eq!(bench.value("marsys_list_files", json!({"path": "."})).await["file_count"], 1);
 }
