@@ -271,7 +271,7 @@ async fn on_disk(call: &Call, path: &str) -> Result<Option<(File, Option<String>
     };
     let about = paths::find(call, path).await?.about;
     // A sandbox holds the place of a protected file; writing it is refused, and says why.
-    if about.as_ref().is_some_and(paths::About::is_placeholder) {
+    if about.as_ref().is_some_and(|about| about.is_placeholder(path)) {
         return Ok(None);
     }
     let was = about.map(|about| format!("{:o}", about.mode & 0o7777));

@@ -126,10 +126,15 @@ pub(crate) struct Changed {
     #[serde(skip_serializing_if = "Option::is_none")]
     hunks_applied: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    hunks_total: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     replacements: Option<usize>,
     /// Lines of a diff that are taken out or put in, or the number of replacements that were made.
     pub(crate) lines_changed: usize,
     dry_run: bool,
+    /// For a dry run: the lines that would go and come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<String>,
 }
 
 /// `edit_file` as MARSYS has it, with the context of a diff checked.
@@ -173,14 +178,17 @@ pub(crate) async fn change(
         success: true,
         path: path.to_owned(),
         hunks_applied: None,
+        hunks_total: None,
         replacements: None,
         lines_changed: 0,
         dry_run,
+        preview: None,
     };
     let after = match changes {
         Changes::Diff(diff) => {
             let hunks = patch::parse_bare_hunks(unfenced(&diff))?;
-            done.hunks_applied = Some(hunks.len());
+            (done.hunks_applied, done.hunks_total) = (Some(hunks.len()), Some(hunks.len()));
+            done.preview = dry_run.then(|| unfenced(&diff).to_owned());
             done.lines_changed = hunks.iter().map(patch::Hunk::changed).sum();
             patch::apply(path, &file, &hunks)?
         }
@@ -192,6 +200,7 @@ pub(crate) async fn change(
             }
             let most = if extent == Extent::All { found } else { 1 };
             done.replacements = Some(most);
+            done.preview = dry_run.then(|| [marked('-', &search), marked('+', &replace)].concat());
             done.lines_changed = if dry_run { 0 } else { most };
             text::replace(path, &file, &search, &replace, most)?
         }
@@ -200,6 +209,11 @@ pub(crate) async fn change(
         paths::write(call, path, after.as_bytes()).await?;
     }
     Ok(done)
+}
+
+/// The lines of a text, each with a mark before it.
+fn marked(mark: char, text: &str) -> String {
+    text.lines().map(|line| format!("{mark}{line}\n")).collect()
 }
 
 /// A diff without the fence that models like to put around it.

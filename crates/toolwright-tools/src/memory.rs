@@ -92,6 +92,29 @@ impl Memory {
         self
     }
 
+    /// What a file's `config` says, taken out of it: `initial_data`, a map of paths to texts, and `readonly`.
+    pub(crate) fn from_config(config: &mut serde_json::Value) -> Result<Self, ToolError> {
+        let mut said = |name: &str| {
+            let value = config.as_object_mut().and_then(|config| config.shift_remove(name));
+            value.filter(|value| !value.is_null())
+        };
+        let wrong =
+            |name: &str, wanted: &str| ToolError::invalid(format!("`config`: `{name}` must be {wanted}"));
+        let files: BTreeMap<String, String> = said("initial_data")
+            .map(serde_json::from_value)
+            .transpose()
+            .map_err(|_| wrong("initial_data", "a map of paths to texts"))?
+            .unwrap_or_default();
+        for path in files.keys() {
+            resolve(path).map_err(|error| ToolError::invalid(format!("`config`: {}", error.message())))?;
+        }
+        let read_only = match said("readonly") {
+            None => false,
+            Some(value) => value.as_bool().ok_or_else(|| wrong("readonly", "true or false"))?,
+        };
+        Ok(Memory { files, read_only })
+    }
+
     /// The tool.
     pub fn tool(self, options: &Options) -> ToolDef {
         let Memory { files, read_only } = self;
@@ -369,6 +392,24 @@ fn resolve(path: &str) -> Result<String, ToolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_says_what_is_remembered_at_first() {
+        let config = serde_json::json!({
+            "initial_data": {"/memories/rules.md": "Be brief."}, "readonly": true, "instance": "one",
+        });
+        let tool = crate::configured("memory", &config).unwrap().unwrap();
+        assert_eq!(tool.spec().parameter_names().collect::<Vec<_>>(), ["command", "path", "view_range"]);
+        for (wrong, told) in [
+            (serde_json::json!({"readonly": "yes"}), "`readonly` must be true or false"),
+            (serde_json::json!({"initial_data": ["x"]}), "a map of paths to texts"),
+            (serde_json::json!({"initial_data": {"/etc/x": ""}}), "not below /memories"),
+            (serde_json::json!({"read_only": true}), "unknown field"),
+        ] {
+            let error = crate::configured("inspect_ai.tool.memory", &wrong).unwrap().unwrap_err();
+            assert!(error.message().contains(told), "{wrong}: {error}");
+        }
+    }
 
     #[test]
     fn no_path_leaves_the_root() {

@@ -142,7 +142,7 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
 }
 
 /// The tool that a name stands for, set up as a file's `config` says; see [`Options::from_config`]. `think` also takes
-/// `description` and `thought_description`.
+/// `description` and `thought_description`, and `memory` takes `initial_data` (paths and texts) and `readonly`.
 ///
 /// ```
 /// use serde_json::json;
@@ -159,6 +159,9 @@ pub fn configured(reference: &str, config: &Value) -> Option<Result<ToolDef, Too
     let mut config = config.clone();
     let tool = if *usual.spec().name == *"think" {
         think::from_config(&mut config).and_then(|tool| Options::from_config(&config).map(|_| tool))
+    } else if *usual.spec().name == *"memory" {
+        memory::Memory::from_config(&mut config)
+            .and_then(|memory| Ok(memory.tool(&Options::from_config(&config)?)))
     } else {
         Options::from_config(&config).map(|options| resolve_with(reference, &options).unwrap_or(usual))
     };

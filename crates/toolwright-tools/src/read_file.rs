@@ -76,6 +76,9 @@ struct ReadNumbered {
     limit: Option<i64>,
 }
 
+/// What Inspect puts between a number and its line. There, the carriage return at the end of a line is shown too.
+const INSPECTS: &str = "\t";
+
 /// `read_file` as Inspect has it: every line with its number and a tab.
 pub(crate) fn read_file_numbered(options: &Options) -> ToolDef {
     let tool = define(
@@ -84,17 +87,19 @@ pub(crate) fn read_file_numbered(options: &Options) -> ToolDef {
         "Read a text file, or some of its lines, with line numbers.",
         |call: Call, ReadNumbered { file_path, offset, limit }| async move {
             let limit = limit.map(|limit| count("limit", limit)).transpose()?;
-            let text = read(&call, &file_path).await.map_err(|error| match error.kind() {
+            let bytes = paths::read(&call, &file_path).await.map_err(|error| match error.kind() {
                 // There, a file that cannot be read is the tool's own error.
                 ErrorKind::FileNotFound | ErrorKind::IsADirectory | ErrorKind::Permission => {
                     error.with_kind(ErrorKind::Unknown)
                 }
                 _ => error,
             })?;
+            // There, too, what is no text is shown as such.
+            let text = String::from_utf8_lossy(&bytes);
             let total = text.split_inclusive('\n').count();
             let start = usize::try_from(offset).unwrap_or(0).min(total);
             let end = limit.map_or(total, |limit| start.saturating_add(limit).min(total));
-            let text = show(&file_path, &text, start..end, Some("\t"))?;
+            let text = show(&file_path, &text, start..end, Some(INSPECTS))?;
             Ok::<_, ToolError>(telling(text, total - end, total))
         },
     );
@@ -142,7 +147,8 @@ fn show(path: &str, text: &str, lines: Range<usize>, mark: Option<&str>) -> Resu
             None => shown.push_str(line),
             Some(mark) => {
                 let line = line.strip_suffix('\n').unwrap_or(line);
-                let line = line.strip_suffix('\r').unwrap_or(line);
+                let shown_whole = mark == INSPECTS;
+                let line = if shown_whole { line } else { line.strip_suffix('\r').unwrap_or(line) };
                 let newline = if index == lines.start { "" } else { "\n" };
                 // Writing to a text cannot fail.
                 let _ = write!(shown, "{newline}{}{mark}{line}", index + 1);

@@ -73,7 +73,7 @@ async fn run(call: &Call, arguments: TextEditor) -> Result<String, ToolError> {
     let found = paths::find(call, &arguments.path).await?;
     let path = found.real.clone().unwrap_or_else(|| arguments.path.clone());
     // Where a sandbox holds the place of a protected file, making it is refused, and says why.
-    let held = |about: &paths::About| command == Command::Create && about.is_placeholder();
+    let held = |about: &paths::About| command == Command::Create && about.is_placeholder(&path);
     let kind = found.about.filter(|about| !held(about)).map(|about| about.kind);
     match (command, kind) {
         (Command::Create, Some(Kind::File | Kind::Other)) => {

@@ -62,6 +62,13 @@ struct Outcome {
     stderr: String,
     /// Minus the number of the signal when a signal ended it.
     exit_code: i32,
+    /// The same, for a command of the shell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    return_code: Option<i32>,
+    /// Never: that is an error, which carries what was printed.
+    timed_out: bool,
+    /// Never, likewise.
+    truncated: bool,
     duration_ms: f64,
     language: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +119,9 @@ async fn told(call: &Call, ran: Ran, in_session: bool, start: Instant) -> Result
         stdout: ran.stdout,
         stderr: ran.stderr,
         exit_code: ran.code,
+        return_code: None,
+        timed_out: false,
+        truncated: false,
         duration_ms: start.elapsed().as_secs_f64() * 1000.0,
         language: "python",
         command: None,
@@ -214,6 +224,9 @@ async fn run(
     Ok(Json(Outcome {
         success: result.success(),
         exit_code: result.code,
+        return_code: Some(result.code),
+        timed_out: false,
+        truncated: false,
         stdout: result.stdout,
         stderr: result.stderr,
         duration_ms,

@@ -94,7 +94,9 @@ def prepare(request):
 
 
 def run(code, name):
-    linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+    # As in a file that is read, the last line ends in a newline; the marks under it are a column off otherwise.
+    lines = [line + "\n" for line in code.split("\n")]
+    linecache.cache[name] = (len(code), None, lines, name)
     try:
         exec(compile(code, name, "exec"), main.__dict__)
         return 0

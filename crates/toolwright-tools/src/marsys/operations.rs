@@ -1,5 +1,7 @@
 //! `file_operations`: one tool for the plain things that are done to files.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -56,6 +58,15 @@ pub(crate) fn file_operations(options: &Options) -> ToolDef {
         },
     );
     finish(tool, "files", Effect::Writes, &[("file_path", "path")])
+        .edit(|_, settings| settings.reader = Some(Arc::new(in_any_case)))
+}
+
+/// The arguments with the operation in small letters: `READ` is `read`.
+fn in_any_case(mut arguments: Value) -> Result<Value, ToolError> {
+    if let Some(Value::String(operation)) = arguments.get_mut("operation") {
+        *operation = operation.to_lowercase();
+    }
+    Ok(arguments)
 }
 
 async fn run(call: &Call, path: &str, arguments: FileOperations) -> Result<Value, ToolError> {

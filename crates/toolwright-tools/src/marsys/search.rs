@@ -5,7 +5,7 @@ use std::time::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolwright_core::{Json, ToolDef, ToolError, glob_match};
+use toolwright_core::{ErrorKind, Json, ToolDef, ToolError, glob_match};
 
 use super::{here, outline, place, yes};
 use crate::glob_files::{is_pattern, path_matches};
@@ -15,7 +15,7 @@ use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths::Kind;
 use crate::texts;
 use crate::walk::{Hidden, walk};
-use crate::{options, paths};
+use crate::{options, paths, shell};
 
 #[derive(Deserialize, JsonSchema)]
 struct SearchFiles {
@@ -48,6 +48,8 @@ struct SearchFiles {
     /// For names: how many files to look at.
     #[serde(default = "thousand")]
     max_files: i64,
+    /// Stop after so many seconds.
+    timeout: Option<f64>,
 }
 
 const EVERYTHING: &str = "**/*";
@@ -129,9 +131,18 @@ pub(crate) fn search_files(options: &Options) -> ToolDef {
         |call: Call, arguments: SearchFiles| async move {
             let start = Instant::now();
             let most = count("max_results", arguments.max_results)?;
-            let mut found = match arguments.search_type {
-                SearchType::Filename => names(&call, &arguments).await?,
-                SearchType::Content | SearchType::Structure => texts(&call, &arguments, most).await?,
+            let search = async {
+                match arguments.search_type {
+                    SearchType::Filename => names(&call, &arguments).await,
+                    SearchType::Content | SearchType::Structure => texts(&call, &arguments, most).await,
+                }
+            };
+            let mut found = match arguments.timeout.map(shell::seconds).transpose()? {
+                None => search.await?,
+                Some(time) => tokio::time::timeout(time, search).await.map_err(|_| {
+                    let message = format!("the search took longer than {} seconds", time.as_secs_f64());
+                    ToolError::of(ErrorKind::Timeout, message)
+                })??,
             };
             found.truncated = found.total_matches > most || found.metadata.contains_key("matches_left_out");
             found.matches.truncate(most);

@@ -56,6 +56,9 @@ struct Grep {
     /// Capital and small letters are the same.
     #[serde(default)]
     case_insensitive: bool,
+    /// Tell the number of each line.
+    #[serde(default = "super::yes")]
+    line_numbers: bool,
     /// How many lines around each match to show.
     #[serde(default)]
     context_lines: i64,
@@ -75,8 +78,12 @@ pub(crate) fn shell_grep(options: &Options) -> ToolDef {
             command.extend(arguments.case_insensitive.then_some("-i"));
             command.extend(["-C", &context, "-e", &arguments.pattern, "--", &place]);
             let result = ask(&call, &command, 1).await?;
-            let (matches, around): (Vec<Hit>, Vec<Hit>) =
-                result.stdout.lines().filter_map(Hit::read).partition(|hit| hit.matches);
+            let hits = result
+                .stdout
+                .lines()
+                .filter_map(Hit::read)
+                .map(|hit| Hit { line_number: hit.line_number.filter(|_| arguments.line_numbers), ..hit });
+            let (matches, around): (Vec<Hit>, Vec<Hit>) = hits.partition(|hit| hit.matches);
             let mut files: Vec<&str> = matches.iter().map(|hit| hit.file.as_str()).collect();
             files.dedup();
             let mut told = json!({
@@ -95,7 +102,8 @@ pub(crate) fn shell_grep(options: &Options) -> ToolDef {
 #[derive(Debug, PartialEq, Serialize)]
 struct Hit {
     file: String,
-    line_number: u64,
+    /// Nothing when nobody wants it.
+    line_number: Option<u64>,
     line: String,
     /// Not a line around a match.
     #[serde(skip)]
@@ -111,7 +119,7 @@ impl Hit {
         let matches = text.starts_with(':');
         let line = text.strip_prefix([':', '-'])?.to_owned();
         let file = file.strip_prefix("./").unwrap_or(file).to_owned();
-        Some(Hit { file, line_number: number.parse().ok()?, line, matches })
+        Some(Hit { file, line_number: Some(number.parse().ok()?), line, matches })
     }
 }
 
@@ -176,9 +184,12 @@ pub(crate) fn shell_find(options: &Options) -> ToolDef {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct OneFile {
+struct Count {
     /// The file.
     file_path: String,
+    /// What you are after; all three are counted.
+    #[serde(default, rename = "count_type")]
+    _count_type: Option<String>,
 }
 
 /// The tool `shell_wc`.
@@ -187,7 +198,7 @@ pub(crate) fn shell_wc(options: &Options) -> ToolDef {
         options,
         "shell_wc",
         "Count the lines, words and bytes of a file.",
-        |call: Call, OneFile { file_path }| async move {
+        |call: Call, Count { file_path, .. }| async move {
             let place = file(&file_path)?;
             let result = ask(&call, &["wc", "-lwc", "--", &place], 0).await?;
             let numbers: Vec<u64> =
@@ -287,34 +298,64 @@ pub(crate) fn shell_awk(options: &Options) -> ToolDef {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Ends {
+struct Head {
+    /// The file.
+    file_path: String,
+    /// How many lines; -8 is all but the last eight.
+    #[serde(default = "ten")]
+    num_lines: i64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Tail {
     /// The file.
     file_path: String,
     /// How many lines.
     #[serde(default = "ten")]
     num_lines: i64,
+    /// Also the lines that are added within the next five seconds.
+    #[serde(default)]
+    follow: bool,
 }
 
 /// The tool `shell_head`.
 pub(crate) fn shell_head(options: &Options) -> ToolDef {
-    ends(options, "shell_head", "head", "Read the first lines of a file.")
+    let description = "Read the first lines of a file.";
+    let tool =
+        define(options, "shell_head", description, |call: Call, Head { file_path, num_lines }| async move {
+            let (place, number) = (file(&file_path)?, num_lines.to_string());
+            let result = ask(&call, &["head", "-n", &number, "--", &place], 0).await?;
+            told(&result.stdout)
+        });
+    finish(tool, "files", Effect::Reads, &ENDS)
 }
 
 /// The tool `shell_tail`.
 pub(crate) fn shell_tail(options: &Options) -> ToolDef {
-    ends(options, "shell_tail", "tail", "Read the last lines of a file.")
+    let description = "Read the last lines of a file.";
+    let tool = define(options, "shell_tail", description, |call: Call, arguments: Tail| async move {
+        let Tail { file_path, num_lines, follow } = arguments;
+        let (place, number) = (file(&file_path)?, num_lines.unsigned_abs().to_string());
+        let mut command = vec!["tail", "-n", &number, "--", &place];
+        if follow {
+            // What is waited for may never come.
+            command.splice(0..1, ["timeout", "--preserve-status", "-s", "KILL", "5", "tail", "-f"]);
+            let result = call.helper(&command).await?;
+            return match result.stderr.is_empty() || !result.stdout.is_empty() {
+                true => told(&result.stdout),
+                false => Err(ToolError::new(format!("tail failed: {}", result.stderr.trim()))),
+            };
+        }
+        told(&ask(&call, &command, 0).await?.stdout)
+    });
+    finish(tool, "files", Effect::Reads, &ENDS)
 }
 
-fn ends(options: &Options, name: &str, program: &'static str, description: &str) -> ToolDef {
-    let tool =
-        define(options, name, description, move |call: Call, Ends { file_path, num_lines }| async move {
-            let place = file(&file_path)?;
-            let number = count("num_lines", num_lines)?.to_string();
-            let result = ask(&call, &[program, "-n", &number, "--", &place], 0).await?;
-            let lines = lines(&result.stdout);
-            answer(json!({"success": true, "total_lines": lines.len(), "lines": lines}))
-        });
-    finish(tool, "files", Effect::Reads, &[("path", "file_path"), ("lines", "num_lines")])
+const ENDS: [(&str, &str); 2] = [("path", "file_path"), ("lines", "num_lines")];
+
+fn told(text: &str) -> Result<ToolOutput, ToolError> {
+    let lines = lines(text);
+    answer(json!({"success": true, "total_lines": lines.len(), "lines": lines}))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -364,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_line_of_grep_is_read_whatever_is_in_its_name() {
-        let hit = Hit { file: "a:1:b".into(), line_number: 7, line: "x:y".into(), matches: true };
+        let hit = Hit { file: "a:1:b".into(), line_number: Some(7), line: "x:y".into(), matches: true };
         assert_eq!(Hit::read("./a:1:b\x007:x:y"), Some(hit));
         let around = Hit::read("f\x003-around").unwrap();
         assert!(around.line == "around" && !around.matches);

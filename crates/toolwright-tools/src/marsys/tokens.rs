@@ -28,11 +28,14 @@ pub(super) fn of_picture(width: u32, height: u32, vendor: &str, low: bool) -> u6
             85 + 170 * tiles(width, height, 512)
         }
         "anthropic" => {
+            // The long side is set, since the ratio of two numbers may come out a pixel short.
             let longest = width.max(height);
-            if longest > 1568 {
-                (width, height) = (scaled(width, 1568, longest), scaled(height, 1568, longest));
+            if longest > 1568 && width > height {
+                (width, height) = (1568, scaled(height, 1568, longest));
+            } else if longest > 1568 {
+                (width, height) = (scaled(width, 1568, longest), 1568);
             }
-            width * height / 750
+            (width * height / 750).max(1)
         }
         "google" if width <= 384 && height <= 384 => 258,
         "google" => 258 * tiles(width, height, 768),
@@ -59,6 +62,10 @@ mod tests {
             (2048, 2048, [765, 3278, 2322, 1792, 5592]),
             (4000, 1000, [765, 819, 3096, 1792, 5333]),
             (8000, 8000, [765, 3278, 31218, 1792, 85333]),
+            (5930, 4117, [1105, 2274, 12384, 1792, 32551]),
+            (3000, 2999, [765, 3276, 4128, 1792, 11996]),
+            (1569, 1, [765, 1, 774, 1280, 256]),
+            (1, 1569, [765, 1, 774, 1280, 256]),
         ] {
             let vendors = ["openai", "anthropic", "google", "xai", "generic"];
             let got = vendors.map(|vendor| of_picture(width, height, vendor, false));
@@ -68,6 +75,6 @@ mod tests {
                 (85, 512)
             );
         }
-        assert_eq!(of_picture(0, 0, "anthropic", false), 0);
+        assert_eq!(of_picture(0, 0, "anthropic", false), 1);
     }
 }

@@ -19,6 +19,7 @@ cases![
     programs_cannot_break_their_session,
     a_flood_of_a_program_is_bounded_and_leaves_the_session,
     there_are_only_so_many_sessions,
+    marks_of_a_traceback_stand_under_what_they_mean,
 ];
 
 async fn bench(backend: Backend) -> Bench {
@@ -217,4 +218,15 @@ async fn there_are_only_so_many_sessions(backend: Backend) {
     run(&bench, "3", "import os; os._exit(0)").await;
     run(&bench, "9", "v = 1").await;
     assert_eq!(call(&bench, &"n".repeat(101), "").await.error.unwrap().kind, ErrorKind::Parsing);
+}
+
+async fn marks_of_a_traceback_stand_under_what_they_mean(backend: Backend) {
+    let bench = bench(backend).await;
+    let told =
+        async |code: &str| run(&bench, "a", code).await["stderr"].as_str().unwrap_or_default().to_owned();
+    let marks =
+        |told: &str| told.lines().filter(|line| line.contains('^')).map(str::to_owned).collect::<Vec<_>>();
+    let (ended, open) = (told("x = 1\ny = x + 'a'\n").await, told("x = 1\ny = x + 'a'").await);
+    assert_eq!(marks(&open), marks(&ended), "{open}");
+    assert!(marks(&open).is_empty() || marks(&open) == ["        ~~^~~~~"], "{open}");
 }

@@ -26,6 +26,8 @@ cases![
     output_is_told_while_a_command_runs,
     a_plan_with_a_goal_is_kept_and_told,
     a_cancelled_command_is_killed_without_being_waited_for,
+    tools_of_marsys_take_what_they_take_there,
+    a_numbered_file_is_shown_as_inspect_shows_it,
 ];
 
 /// Without a run around it: a run would stop waiting for it after half a second.
@@ -275,4 +277,66 @@ async fn a_plan_with_a_goal_is_kept_and_told(backend: Backend) {
     assert_eq!(read, "Goal: G\nProgress: 1/2 (50%)\n\n1. [x] A (id: 1)\n   do a\n2. [ ] C (id: 3)\n   do C");
     bench.text("plan_clear", json!({})).await;
     assert!(bench.error("plan_read", json!({})).await.1.contains("no plan"));
+}
+
+async fn tools_of_marsys_take_what_they_take_there(backend: Backend) {
+    let names = [
+        "shell_grep",
+        "shell_wc",
+        "shell_head",
+        "shell_tail",
+        "shell_execute",
+        "search_files",
+        "file_operations",
+    ];
+    let edit = toolwright_tools::resolve("marsys.edit_file").unwrap();
+    let theirs = names.map(|name| toolwright_tools::resolve(name).unwrap());
+    let bench = Bench::of(backend, theirs.into_iter().chain([edit])).await;
+    bench.write("f", (1..=10).map(|n| format!("line {n}\n")).collect::<String>());
+    let why = "to see";
+    let grep = json!({"pattern": "line 7", "file_or_dir": "f", "line_numbers": false, "reasoning": why});
+    assert_eq!(
+        bench.value("shell_grep", grep).await["matches"],
+        json!([{"file": "f", "line_number": null, "line": "line 7"}])
+    );
+    let words =
+        bench.value("shell_wc", json!({"file_path": "f", "count_type": "lines", "reasoning": why})).await;
+    assert_eq!((&words["lines"], &words["words"]), (&json!(10), &json!(20)));
+    let head = bench.value("shell_head", json!({"file_path": "f", "num_lines": -8})).await;
+    assert_eq!(head["lines"], json!(["line 1", "line 2"]));
+    for follow in [false, true] {
+        let tail = json!({"file_path": "f", "num_lines": 1, "follow": follow});
+        assert_eq!(bench.value("shell_tail", tail).await["lines"], json!(["line 10"]));
+    }
+    assert!(bench.error("shell_tail", json!({"file_path": "none", "follow": true})).await.1.contains("none"));
+    let found =
+        bench.value("search_files", json!({"query": "line 3", "timeout": 60, "reasoning": why})).await;
+    assert_eq!(found["total_matches"], 1);
+    assert_eq!(
+        bench.error("search_files", json!({"query": "x", "timeout": 1e-9})).await.0,
+        ErrorKind::Timeout
+    );
+    let read =
+        bench.value("file_operations", json!({"operation": "READ", "path": "/f", "reasoning": why})).await;
+    assert_eq!(read["path"], "f");
+    let ran = bench.value("shell_execute", json!({"command": "exit 3", "reasoning": why})).await;
+    assert_eq!(
+        (&ran["return_code"], &ran["exit_code"], &ran["timed_out"]),
+        (&json!(3), &json!(3), &json!(false))
+    );
+    let replace = json!({"search": "line 2\nline 3", "replace": "two"});
+    let dry = bench.value("edit_file", json!({"path": "f", "changes": replace, "dry_run": true})).await;
+    assert_eq!(dry["preview"], "-line 2\n-line 3\n+two\n");
+    let diff = "@@ -1,2 +1,2 @@\n-line 1\n+one\n line 2\n";
+    let dry = bench.value("edit_file", json!({"path": "f", "changes": diff, "dry_run": true})).await;
+    assert_eq!((&dry["preview"], &dry["hunks_total"]), (&json!(diff), &json!(1)));
+    let done = bench.value("edit_file", json!({"path": "f", "changes": diff})).await;
+    assert_eq!(done.get("preview"), None);
+    assert!(bench.read("f").starts_with("one\nline 2\n"));
+}
+
+async fn a_numbered_file_is_shown_as_inspect_shows_it(backend: Backend) {
+    let bench = Bench::of(backend, [toolwright_tools::resolve("inspect_ai.tool.read_file").unwrap()]).await;
+    bench.write("f", b"a\r\nb\xffc\n");
+    assert_eq!(bench.text("read_file", json!({"file_path": "f"})).await, "1\ta\r\n2\tb\u{fffd}c");
 }

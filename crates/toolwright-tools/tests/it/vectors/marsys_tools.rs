@@ -246,7 +246,6 @@ async fn code_and_shell_tools_answer_as_in_marsys(backend: Backend) {
         let got = value_of(&bench.call(&tool, arguments).await);
         let Some(wanted) = vector.observed["ok"].as_object() else { panic!("{}", vector.id) };
         for (name, wanted) in wanted {
-            let name = if name == "return_code" { "exit_code" } else { name };
             // A file in which nothing was found counts there and not here.
             if name != "files_searched" || vector.observed["ok"]["total_matches"] != 0 {
                 tally.check(&format!("{} ({name})", vector.id), wanted, &got[name]);
