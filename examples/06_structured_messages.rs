@@ -208,8 +208,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prompt = render(&self::messages(
         json!([{"role": "user", "content": "Hi Claude, what US states start with C?"}]),
     )?)?;
-    let request =
-        CompletionRequest { prompt: format!("{prompt}\n\nAssistant:"), max_tokens: 2000, temperature: None };
+    let prompt = format!("{prompt}\n\nAssistant:");
+    let request = CompletionRequest { prompt, max_tokens: 2000, temperature: None, results: Vec::new() };
     let model = Transport::Bedrock.model("default")?;
     println!("{} {}", Transport::Bedrock.path(model), Transport::Bedrock.body(model, &request)?);
     println!("{}", Transport::Bedrock.model("anthropic.claude-3").unwrap_err());

@@ -2,6 +2,8 @@
 //!
 //! The texts of errors are those of the original, because programs may look at them; `(sic)` marks its slips.
 
+use std::ops::Range;
+
 use serde_json::{Value as Json, json};
 use toolwright_expr::Value;
 
@@ -212,7 +214,12 @@ fn outcome(value: &Value) -> Result<ToolOutcome, PromptError> {
 
 /// The conversation as one prompt, without the system prompt before it.
 pub fn render(messages: &[PromptMessage]) -> Result<String, PromptError> {
-    let mut prompt = String::new();
+    render_marked(messages).map(|(prompt, _)| prompt)
+}
+
+/// The same, and where the results of tools stand in it.
+pub(crate) fn render_marked(messages: &[PromptMessage]) -> Result<(String, Vec<Range<usize>>), PromptError> {
+    let (mut prompt, mut results) = (String::new(), Vec::new());
     let mut before: Option<&PromptMessage> = None;
     for message in messages {
         let after_user = matches!(before, None | Some(PromptMessage::User { .. }));
@@ -235,15 +242,17 @@ pub fn render(messages: &[PromptMessage]) -> Result<String, PromptError> {
             }
             PromptMessage::ToolOutputs(outcome) => {
                 prompt.push_str(if after_user { "\n\nAssistant:\n\n" } else { "\n\n" });
+                let start = prompt.len();
                 prompt.push_str(&match outcome {
                     Ok(outcomes) => inject_success(outcomes),
                     Err(error) => inject_error(error),
                 });
+                results.push(start..prompt.len());
             }
         }
         before = Some(message);
     }
-    Ok(prompt)
+    Ok((prompt, results))
 }
 
 fn calls(inputs: &[ToolInput]) -> String {

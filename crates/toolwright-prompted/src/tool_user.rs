@@ -1,5 +1,6 @@
 //! A model that uses tools through the prompt, in manual or automatic mode.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use toolwright_core::{
@@ -9,7 +10,9 @@ use toolwright_core::{
 use toolwright_expr::Value;
 
 use crate::error::{PromptError, PromptErrorKind};
-use crate::message::{PromptMessage, ToolInput, ToolOutcome, inject_error, inject_success, render};
+use crate::message::{
+    HUMAN, PromptMessage, ToolInput, ToolOutcome, inject_error, inject_success, render_marked,
+};
 use crate::parse::{Request, check};
 use crate::tool::{PromptTool, system_prompt};
 use crate::transport::{Completer, CompletionRequest};
@@ -138,15 +141,18 @@ impl ToolUser {
         let Some(last) = messages.last() else {
             return Err(PromptError::messages("Messages must be a list of length > 0."));
         };
-        let conversation = render(messages)?;
-        let mut prompt = format!("{}{conversation}", system_prompt(&self.tools));
+        let (conversation, results) = render_marked(messages)?;
+        let system = system_prompt(&self.tools);
+        let mut prompt = format!("{system}{conversation}");
+        let mut results: Vec<Range<usize>> =
+            results.into_iter().map(|place| system.len() + place.start..system.len() + place.end).collect();
         if matches!(last, PromptMessage::User { .. }) {
             prompt.push_str("\n\nAssistant:");
         }
         self.show(Verbosity::Full, "CURRENT PROMPT", &prompt);
         self.show(Verbosity::Half, "INPUT (TO SEE SYSTEM PROMPT WITH TOOLS SET verbose=1)", &conversation);
         let mut said = messages.len();
-        let mut completion = self.complete(&prompt, said).await?;
+        let mut completion = self.complete(&prompt, &results, said).await?;
         self.show(Verbosity::Full, "COMPLETION", &completion);
         self.show(Verbosity::Half, "CLAUDE GENERATION", &completion);
         let (mut turns, mut mistakes) = (1, 0);
@@ -174,12 +180,14 @@ impl ToolUser {
                 return Err(PromptError::new(PromptErrorKind::Turns, message));
             }
             turns += 1;
-            prompt.push_str(&format!("{completion}\n\n{injection}"));
+            prompt.push_str(&format!("{completion}\n\n"));
+            results.push(prompt.len()..prompt.len() + injection.len());
+            prompt.push_str(&injection);
             self.show(Verbosity::Half, "RESPONSE TO FUNCTION CALLS (fed back into Claude)", &injection);
             self.show(Verbosity::Full, "CURRENT PROMPT", &prompt);
             // The calls, and what came of them.
             said += 2;
-            completion = self.complete(&prompt, said).await?;
+            completion = self.complete(&prompt, &results, said).await?;
             self.show(Verbosity::Full, "CLAUDE GENERATION", &completion);
             self.show(Verbosity::Half, "CLAUDE GENERATION", &completion);
         }
@@ -196,11 +204,17 @@ impl ToolUser {
     }
 
     /// Completes a prompt of so many messages, as a turn of the run.
-    async fn complete(&self, prompt: &str, messages: usize) -> Result<String, PromptError> {
+    async fn complete(
+        &self,
+        prompt: &str,
+        results: &[Range<usize>],
+        messages: usize,
+    ) -> Result<String, PromptError> {
         let request = CompletionRequest {
             prompt: prompt.to_owned(),
             max_tokens: self.max_tokens,
             temperature: self.temperature,
+            results: results.to_vec(),
         };
         let model = Completing { completer: &*self.completer, request: &request };
         let asked = ModelRequest {
@@ -275,7 +289,9 @@ impl Model for Completing<'_> {
             let completion = self.completer.complete(self.request).await?;
             let cut = completion.stop_reason == "stop_sequence"
                 && completion.stop.as_deref() == Some("</function_calls>");
-            let text = if cut { completion.text + "</function_calls>" } else { completion.text };
+            let mut text = if cut { completion.text + "</function_calls>" } else { completion.text };
+            // Who does not stop where the user's turn begins speaks for the user.
+            text.truncate(text.find(HUMAN).unwrap_or(text.len()));
             let message =
                 AssistantMessage { content: vec![Content::text(text)], ..AssistantMessage::default() };
             Ok(ModelReply { message, stop: StopReason::default(), usage: completion.usage })

@@ -1,5 +1,6 @@
 //! How a prompt reaches a model: the shapes anthropic-tools sends, and any model of ours.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
@@ -23,6 +24,8 @@ pub struct CompletionRequest {
     pub max_tokens: u32,
     /// How adventurous to be; left to the model when absent.
     pub temperature: Option<f64>,
+    /// Where results of tools stand in the prompt, in order, in bytes. What only looks like results is not among them.
+    pub results: Vec<Range<usize>>,
 }
 
 /// What a model wrote.
@@ -191,24 +194,34 @@ pub type Turn = (&'static str, String);
 
 /// A prompt as the system text and the turns of the Messages API.
 pub fn to_messages_api(prompt: &str) -> Result<(String, Vec<Turn>), PromptError> {
+    let (system, turns) = speakers(prompt)?;
+    Ok((strip(system), turns.into_iter().map(|(role, _, said)| (role, strip(said))).collect()))
+}
+
+/// A turn in a prompt: who speaks, where it begins, and what is said.
+type Spoken<'a> = (&'static str, usize, &'a str);
+
+fn speakers(prompt: &str) -> Result<(&str, Vec<Spoken<'_>>), PromptError> {
     let mut parts = prompt.split(HUMAN);
-    let system = parts.next().map(strip).unwrap_or_default();
+    let system = parts.next().unwrap_or_default();
     let parts: Vec<&str> = parts.collect();
     if parts.is_empty() {
         return Err(PromptError::messages("No human message found in the completion"));
     }
-    let mut messages = Vec::new();
+    let (mut turns, mut at) = (Vec::new(), system.len());
     for (index, part) in parts.iter().enumerate() {
+        at += HUMAN.len();
         match part.split_once(ASSISTANT) {
             Some((user, assistant)) => {
-                messages.push(("user", strip(user)));
-                messages.push(("assistant", strip(assistant)));
+                turns.push(("user", at, user));
+                turns.push(("assistant", at + user.len() + ASSISTANT.len(), assistant));
             }
-            None if index + 1 == parts.len() => messages.push(("user", strip(part))),
+            None if index + 1 == parts.len() => turns.push(("user", at, *part)),
             None => return Err(PromptError::messages("Consecutive human messages found")),
         }
+        at += part.len();
     }
-    Ok((system, messages))
+    Ok((system, turns))
 }
 
 /// Text without the space around it, as Python sees space.
@@ -265,15 +278,14 @@ impl Completer for ModelCompleter {
         request: &'a CompletionRequest,
     ) -> BoxFuture<'a, Result<Completion, ModelError>> {
         Box::pin(async move {
-            let (system, turns) = to_messages_api(&request.prompt)
+            let (system, turns) = speakers(&request.prompt)
                 .map_err(|error| ModelError::new(ModelErrorKind::Request, error.to_string()))?;
-            let mut messages = vec![Message::system(system)];
-            for (role, content) in turns {
+            let mut messages = vec![Message::system(strip(system))];
+            for (role, at, said) in turns {
                 match role {
-                    "user" => messages.push(Message::user(content)),
-                    _ if content.is_empty() => {}
-                    _ if self.prefill => messages.push(Message::assistant(content)),
-                    _ => messages.extend(told_by_the_user(&content)),
+                    "user" => messages.push(Message::user(strip(said))),
+                    _ if self.prefill => messages.extend(by_the_model(said)),
+                    _ => messages.extend(told_by_the_user(said, at, &request.results)),
                 }
             }
             let options = ModelOptions {
@@ -290,8 +302,7 @@ impl Completer for ModelCompleter {
             };
             let reply = self.model.generate(request).await?;
             let text = reply.message.text();
-            // Vendors say that a stop sequence was met, and not which: an open block of calls tells.
-            let open = text.rfind("<function_calls>") > text.rfind("</function_calls>");
+            let open = wants_its_end(&text);
             let stopped = matches!(reply.stop, StopReason::StopSequence | StopReason::EndTurn);
             Ok(Completion {
                 stop_reason: if stopped { "stop_sequence" } else { "max_tokens" }.to_owned(),
@@ -303,20 +314,32 @@ impl Completer for ModelCompleter {
     }
 }
 
-/// A turn of the model with results in it, as turns of both.
-fn told_by_the_user(content: &str) -> Vec<Message> {
+/// True when the text is a block of calls that lacks no more than its end. Vendors say that the model stopped, and not at
+/// which stop sequence: where a call stands half written, it was not the end of the block.
+fn wants_its_end(text: &str) -> bool {
+    let last = |tag: &str| text.rfind(tag);
+    let open = last("<function_calls>") > last("</function_calls>") && last("</invoke>") > last("<invoke>");
+    let after = text.rsplit_once("</invoke>").map_or(text, |(_, after)| after);
+    open && !after.contains('<')
+}
+
+/// A turn of the model with results in it, as turns of both. It begins at this place of the prompt.
+fn told_by_the_user(said: &str, at: usize, results: &[Range<usize>]) -> Vec<Message> {
     let mut messages = Vec::new();
-    let mut rest = content;
-    while let Some((said, after)) = rest.split_once("<function_results>") {
-        let (results, after) = after.split_once("</function_results>").unwrap_or((after, ""));
-        if !said.trim().is_empty() {
-            messages.push(Message::assistant(said.trim()));
-        }
-        messages.push(Message::user(format!("<function_results>{results}</function_results>")));
-        rest = after;
+    let mut from = 0;
+    for result in results {
+        let place = result.start.checked_sub(at).zip(result.end.checked_sub(at));
+        let Some((start, end)) = place.filter(|(start, _)| *start >= from) else { continue };
+        let (Some(words), Some(told)) = (said.get(from..start), said.get(start..end)) else { continue };
+        messages.extend(by_the_model(words));
+        messages.push(Message::user(strip(told)));
+        from = end;
     }
-    if !rest.trim().is_empty() {
-        messages.push(Message::assistant(rest.trim()));
-    }
+    messages.extend(by_the_model(said.get(from..).unwrap_or_default()));
     messages
+}
+
+fn by_the_model(words: &str) -> Option<Message> {
+    let words = strip(words);
+    (!words.is_empty()).then(|| Message::assistant(words))
 }
