@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use toolwright_core::{
-    BoxFuture, Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ToolChoice, ToolSpec,
-    Usage,
+    BoxFuture, DeltaSink, Message, Model, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
+    ToolChoice, ToolSpec, Usage,
 };
 
 /// What was asked, and what was answered.
@@ -18,19 +18,52 @@ pub struct Exchange {
     pub tools: Vec<ToolSpec>,
     /// Whether one had to be called.
     pub tool_choice: ToolChoice,
+    /// How it was to be answered.
+    #[serde(default)]
+    pub options: ModelOptions,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
     /// The answer.
-    pub reply: ModelReply,
+    Reply(ModelReply),
+    /// Why there was none.
+    Error {
+        /// The kind.
+        kind: ModelErrorKind,
+        /// The words.
+        message: String,
+    },
 }
 
 impl Exchange {
+    fn new(request: &ModelRequest<'_>, outcome: &Result<ModelReply, ModelError>) -> Self {
+        Exchange {
+            messages: request.messages.to_vec(),
+            tools: request.tools.to_vec(),
+            tool_choice: request.tool_choice.clone(),
+            options: request.options.clone(),
+            outcome: match outcome {
+                Ok(reply) => Outcome::Reply(reply.clone()),
+                Err(error) => Outcome::Error { kind: error.kind(), message: error.to_string() },
+            },
+        }
+    }
+
     fn asks(&self, request: &ModelRequest<'_>) -> bool {
         self.messages == request.messages
             && self.tools == request.tools
             && self.tool_choice == *request.tool_choice
+            && self.options == *request.options
     }
 }
 
-/// Passes requests on to a model and keeps what was said.
+/// Passes requests on to a model and keeps what was said, also that it could not answer.
 pub struct Recorder<M> {
     model: M,
     exchanges: Mutex<Vec<Exchange>>,
@@ -45,6 +78,10 @@ impl<M: Model> Recorder<M> {
     /// What was said so far.
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep(&self, exchange: Exchange) {
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
     }
 
     /// Writes what was said to a file.
@@ -62,12 +99,21 @@ impl<M: Model> Model for Recorder<M> {
 
     fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         Box::pin(async move {
-            let (messages, tools) = (request.messages.to_vec(), request.tools.to_vec());
-            let tool_choice = request.tool_choice.clone();
-            let reply = self.model.generate(request).await?;
-            let exchange = Exchange { messages, tools, tool_choice, reply: reply.clone() };
-            self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
-            Ok(reply)
+            let outcome = self.model.generate(request.clone()).await;
+            self.keep(Exchange::new(&request, &outcome));
+            outcome
+        })
+    }
+
+    fn generate_streaming<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        sink: DeltaSink<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(async move {
+            let outcome = self.model.generate_streaming(request.clone(), sink).await;
+            self.keep(Exchange::new(&request, &outcome));
+            outcome
         })
     }
 
@@ -103,7 +149,10 @@ impl Player {
         let at = |number: usize| self.exchanges.get(number);
         let meant = left.iter().position(|number| at(*number).is_some_and(|exchange| exchange.asks(request)));
         if let Some(exchange) = meant.and_then(|place| at(left.remove(place))) {
-            return Ok(exchange.reply.clone());
+            return match &exchange.outcome {
+                Outcome::Reply(reply) => Ok(reply.clone()),
+                Outcome::Error { kind, message } => Err(ModelError::new(*kind, message.clone())),
+            };
         }
         let script = |text: String| ModelError::new(ModelErrorKind::Script, text);
         let Some((number, exchange)) = left.first().and_then(|number| Some((*number, at(*number)?))) else {
@@ -126,7 +175,10 @@ impl Player {
         if exchange.tools != request.tools {
             return Err(differs("the tools", json(&exchange.tools), json(request.tools)));
         }
-        Err(differs("the tool choices", json(&exchange.tool_choice), json(request.tool_choice)))
+        if exchange.tool_choice != *request.tool_choice {
+            return Err(differs("the tool choices", json(&exchange.tool_choice), json(request.tool_choice)));
+        }
+        Err(differs("the options", json(&exchange.options), json(request.options)))
     }
 }
 
