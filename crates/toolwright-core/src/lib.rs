@@ -42,6 +42,7 @@ pub mod text;
 pub mod time;
 mod tool;
 mod toolset;
+mod waits;
 mod wrap;
 
 pub use approval::{ApprovalRequest, Approver, Choice, Decision};
@@ -71,6 +72,7 @@ pub use tool::{
     ToolSettings, ToolSpec, ViewContent, ViewFormat, Viewer, Words, canonical_json, empty_parameters,
 };
 pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
+pub use waits::{hear_waits, wait};
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};
 
 #[cfg(feature = "macros")]

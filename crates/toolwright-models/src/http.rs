@@ -118,7 +118,7 @@ impl Http {
                     _ => failed,
                 });
             };
-            tokio::time::sleep(pause).await;
+            toolwright_core::wait(pause).await;
             tries += 1;
             waited = waited.saturating_add(pause);
         }

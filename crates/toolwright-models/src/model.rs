@@ -116,7 +116,7 @@ impl VendorModel {
                 Ok(reply) => return Ok(reply),
             };
             let Some(pause) = self.http.route.retry.pause(tries, None, waited) else { return Err(broken) };
-            tokio::time::sleep(pause).await;
+            toolwright_core::wait(pause).await;
             tries += 1;
             waited = waited.saturating_add(pause);
         }

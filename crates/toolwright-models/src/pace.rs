@@ -56,7 +56,10 @@ impl Bucket {
 
     /// Waits until it is this request's turn. Requests have theirs in the order they come.
     pub(crate) async fn take(&self) {
-        tokio::time::sleep(self.wait(Instant::now())).await;
+        let time = self.wait(Instant::now());
+        if !time.is_zero() {
+            toolwright_core::wait(time).await;
+        }
     }
 
     fn wait(&self, now: Instant) -> Duration {
@@ -83,6 +86,17 @@ mod tests {
         let later = start + Duration::from_secs(100);
         let waits: Vec<_> = (0..3).map(|_| bucket.wait(later).as_millis()).collect();
         assert_eq!(waits, [0, 0, 250]);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_his_turn_says_so() {
+        let heard = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let ear = heard.clone();
+        let bucket = Bucket::new(Pace::per_second(500.0));
+        // Taken at a later time, so that nothing grows back, however slow this machine is.
+        bucket.wait(Instant::now() + Duration::from_secs(3600));
+        toolwright_core::hear_waits(move |time| ear.lock().unwrap().push(time), bucket.take()).await;
+        assert_eq!(*heard.lock().unwrap(), [Duration::from_millis(2)]);
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub use toolwright_core::{
 #[doc(inline)]
 pub use toolwright_core::{
     DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
-    StopReason, ToolChoice, Usage,
+    StopReason, ToolChoice, Usage, hear_waits, wait,
 };
 // Sandboxes, as tools see them.
 #[doc(inline)]

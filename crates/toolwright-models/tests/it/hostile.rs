@@ -280,8 +280,14 @@ async fn passing_failures_are_tried_again_and_others_are_not() {
         1 => respond(stream, "529 Overloaded", "", "{}"),
         _ => respond(stream, "200 OK", "", OK),
     });
-    let reply = ask(&server.model("openai-chat", QUICK)).await.unwrap();
+    // Both waits are said to be such, so that a run does not count them as work.
+    let waits = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = waits.clone();
+    let ear = move |time| heard.lock().unwrap().push(time);
+    let reply = toolwright_core::hear_waits(ear, ask(&server.model("openai-chat", QUICK))).await.unwrap();
     assert_eq!((reply.message.text(), server.requests()), ("fine".to_owned(), 3));
+    let waits = waits.lock().unwrap();
+    assert!(waits.len() == 2 && waits[0] >= std::time::Duration::from_millis(50), "{waits:?}");
 
     // A connection that dies without a word is tried again too.
     let server = Server::new(|number, stream| {

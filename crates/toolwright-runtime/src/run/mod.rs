@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
     Asker, CancelToken, Dispatch, Message, Model, RunScope, ToolCall, ToolContext, ToolError, ToolResult,
-    ToolSource, Toolset, Watch,
+    ToolSource, Toolset, Watch, hear_waits,
 };
 
 use crate::approval::Approvals;
@@ -412,26 +413,42 @@ impl RunInner {
         Ok(tools)
     }
 
-    /// Waits for what is not a call, such as a person or a model, unless it is cancelled or the time is up first.
+    /// Waits for what is not a call, such as a person or a model, unless it is cancelled or the time is up first. What it
+    /// says it only waits is not working time.
     pub(crate) async fn unless_stopped<T>(
         &self,
         cancel: &CancelToken,
-        deadline: Option<Deadline>,
+        mut deadline: Option<Deadline>,
         work: impl Future<Output = T>,
     ) -> Result<T, ToolError> {
-        let (end, limit) = deadline.map_or((None, None), |(end, limit)| (Some(end), limit));
-        tokio::select! {
-            biased;
-            done = work => Ok(done),
-            () = cancel.cancelled() => Err(guard::cancelled()),
-            () = guard::at(end) => Err(match limit {
-                Some(limit) => {
-                    call::limit_reached(self, &limit);
-                    limit.into()
-                }
-                None => guard::cancelled(),
-            }),
-        }
+        let waits: Arc<Mutex<Vec<Waiting>>> = Arc::default();
+        let (limits, heard) = (self.limits.clone(), waits.clone());
+        let ear = move |time| {
+            heard.lock().unwrap_or_else(PoisonError::into_inner).push(limits.wait(Some(time)));
+        };
+        let mut work = std::pin::pin!(hear_waits(ear, work));
+        let limit = loop {
+            let end = deadline.as_ref().map(|(end, _)| *end);
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                () = cancel.cancelled() => return Err(guard::cancelled()),
+                () = guard::at(end) => {}
+            }
+            let Some((_, Some(limit))) = deadline else { break None };
+            // The end may have moved in the meantime.
+            match self.limits.deadline(None) {
+                Ok(Some(later)) if later.0 > Instant::now() => deadline = Some(later),
+                _ => break Some(limit),
+            }
+        };
+        Err(match limit {
+            Some(limit) => {
+                call::limit_reached(self, &limit);
+                limit.into()
+            }
+            None => guard::cancelled(),
+        })
     }
 
     pub(crate) fn host(&self) -> Result<Arc<RunInner>, ToolError> {
