@@ -180,6 +180,11 @@ pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
+/// Whether what goes to a stream may be coloured, bold or dim.
+pub fn has_colours(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && !is_dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
 /// Says something on stderr. That nobody listens there is no reason to stop, or to fail.
 pub fn say(text: &str) {
     let mut out = std::io::stderr().lock();

@@ -25,6 +25,7 @@ mod report;
 mod runs;
 mod sandboxes;
 mod saved;
+mod spending;
 mod tokens;
 mod toolbox;
 mod trust;

@@ -1,6 +1,6 @@
 //! The terminal: finished lines go up into the scrollback; below them a few live rows are drawn again and again.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 
 use crate::lines::Line;
 
@@ -22,9 +22,7 @@ impl Screen {
     pub fn new(terminal: bool) -> Self {
         let (width, height) =
             if terminal { crossterm::terminal::size().unwrap_or((80, 24)) } else { (80, 24) };
-        let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            && !crate::lines::is_dumb()
-            && std::io::stdout().is_terminal();
+        let colours = crate::lines::has_colours(&std::io::stdout());
         let mut screen =
             Screen { width: 80, height: 24, colours, terminal, drawn: Vec::new(), row: 0, column: 0 };
         screen.resize(width, height);

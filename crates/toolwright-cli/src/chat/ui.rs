@@ -13,7 +13,7 @@ use toolwright::{Content, Decision, EventKind, Message, ToolCall, ToolResult};
 use self::asking::Asking;
 use super::approval::Question;
 use super::calls::{self, Calls};
-use super::display::{Display, Spending};
+use super::display::Display;
 use super::editor::{Done, Editor};
 use super::form::Form;
 use super::history;
@@ -25,6 +25,7 @@ use super::words;
 use crate::lines::{BOLD, DIM, Line, PLAIN, Style, YELLOW, cut, width};
 use crate::prompt::printable;
 use crate::report::counted;
+use crate::spending::Spending;
 
 /// What happens while the model works.
 pub enum News {

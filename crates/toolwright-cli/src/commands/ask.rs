@@ -15,10 +15,11 @@ use toolwright::{
 };
 
 use crate::args::{Ask, PromptWay, UsingArgs};
-use crate::lines::{self, Flow};
+use crate::lines::{self, DIM, Flow, Line};
 use crate::prompt::{Terminal, printable};
 use crate::report::Usage;
 use crate::runs::record::{About, record};
+use crate::spending::Spending;
 use crate::{commands, demo, files, models, report, sandboxes, toolbox};
 
 /// How many answers a model may give when nobody says otherwise.
@@ -69,6 +70,7 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
         answer = conversation.say(&*model, &what.prompt) => answer,
     };
     screen.end_line();
+    let told = screen.tell_spending();
     let stop = conversation.last_stop();
     let warning = stop.and_then(StopReason::warning);
     let end = match answer {
@@ -106,7 +108,8 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
         writeln!(out, "{}", completion(&messages))?;
     }
     if let Some(id) = recorded.filter(|_| !json) {
-        eprintln!("\nrecorded as {id}: `toolwright view` shows it, `toolwright runs show` prints it");
+        let gap = if told { "" } else { "\n" };
+        eprintln!("{gap}recorded as {id}: `toolwright view` shows it, `toolwright runs show` prints it");
     }
     if let Some(warning) = warning.filter(|_| end == RunEnd::Done) {
         eprintln!("warning: {warning}");
@@ -121,7 +124,7 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
 }
 
 /// How the model works: which tools it must call before it is free.
-fn going(choice: &str, tools: &Toolset) -> anyhow::Result<Loop> {
+pub fn going(choice: &str, tools: &Toolset) -> anyhow::Result<Loop> {
     let tool_choice = match choice {
         "auto" => ToolChoice::Auto,
         "any" => ToolChoice::Any,
@@ -169,7 +172,7 @@ pub async fn prepare(using: &UsingArgs) -> anyhow::Result<Prepared> {
 }
 
 /// The model, told about the tools in the prompt when that was asked for.
-fn prompted(model: Box<dyn Model>, format: Option<PromptWay>) -> Box<dyn Model> {
+pub fn prompted(model: Box<dyn Model>, format: Option<PromptWay>) -> Box<dyn Model> {
     match format {
         None => model,
         Some(PromptWay::Xml) => Box::new(Prompted::new(model).format(PromptFormat::Xml)),
@@ -189,12 +192,14 @@ struct Screen {
     /// The model's words on their way to a terminal.
     words: Option<Mutex<Flow>>,
     calls: Mutex<Calls>,
+    spending: Mutex<Spending>,
 }
 
 impl Screen {
     fn new(json: bool) -> Self {
         let columns = if json { None } else { lines::columns(&std::io::stdout()) };
-        Screen { words: columns.map(|columns| Mutex::new(Flow::new(columns))), calls: Mutex::default() }
+        let words = columns.map(|columns| Mutex::new(Flow::new(columns)));
+        Screen { words, calls: Mutex::default(), spending: Mutex::default() }
     }
 
     fn streams(&self) -> bool {
@@ -220,7 +225,23 @@ impl Screen {
         }
     }
 
+    /// Says what was spent; true when there was something.
+    fn tell_spending(&self) -> bool {
+        let Ok(spending) = self.spending.lock() else { return false };
+        if spending.is_empty() {
+            return false;
+        }
+        let stderr = std::io::stderr();
+        eprintln!("\n{}", Line::new(DIM, spending.line()).ansi(lines::has_colours(&stderr)));
+        true
+    }
+
     fn event(&self, event: &EventKind) {
+        if let (EventKind::ModelReplied { model, usage, cost, .. }, Ok(mut spending)) =
+            (event, self.spending.lock())
+        {
+            spending.add(model, *usage, *cost);
+        }
         if !matches!(event, EventKind::MessageAdded { .. }) {
             self.end_line();
         } else if self.streams() {
