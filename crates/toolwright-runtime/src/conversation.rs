@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use toolwright_core::{CancelToken, Message, Model, StopReason, ToolCall, ToolError};
 
-use crate::batch;
 use crate::events::EventKind;
 use crate::run::{Run, RunEnd};
 use crate::state::RunState;
@@ -122,14 +121,15 @@ impl Conversation {
         turn::unanswered(&self.said.messages)
     }
 
-    /// Makes the calls that wait for a result. Those that were made have theirs here even when an error ends the rest, so
-    /// that nothing is done twice.
-    pub async fn make_pending(&mut self) -> Result<(), ToolError> {
-        let (inner, results) = (&self.run.inner, batch::Results::default());
-        let tools = inner.refresh_tools(&inner.cancel).await?;
-        let made = batch::run_into(&results, inner, &tools, self.pending(), &[], &inner.cancel).await;
-        results.take().into_iter().for_each(|result| self.push(Message::Tool(result)));
-        made
+    /// Makes the calls that wait for a result, as [`answer`](Self::answer) does in automatic mode: a result may be the
+    /// answer itself (`return_direct`), and an agent may take over. Says how that ended; `None` when it is the model's turn.
+    /// Those calls that were made have their results here even when an error ends the rest, so that nothing is done twice.
+    pub async fn make_pending(&mut self) -> Result<Option<RunEnd>, RunError> {
+        self.said.catch_up(&self.run)?;
+        let stop = self.stopper.arm(&self.run.inner.cancel);
+        let calls = self.pending();
+        let goes_on = turn::make(&self.run, &mut self.said, None, calls, &stop.token).await?;
+        Ok(turn::end(&self.run, &stop.token, goes_on))
     }
 
     /// What stops an answer under way, from another task or a signal handler.

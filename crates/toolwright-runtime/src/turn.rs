@@ -73,6 +73,10 @@ impl StopWhen {
     pub fn new(holds: impl Fn(&[Message]) -> bool + Send + Sync + 'static) -> Self {
         StopWhen(Arc::new(holds))
     }
+
+    pub(crate) fn holds(&self, messages: &[Message]) -> bool {
+        (self.0)(messages)
+    }
 }
 
 impl std::fmt::Debug for StopWhen {
@@ -161,12 +165,17 @@ pub(crate) async fn go(
         tools: None,
     };
     let left_to_caller = talk.go().await?;
-    Ok(match run.ended() {
+    Ok(end(run, stop, left_to_caller))
+}
+
+/// How work ended; `None` when it goes on.
+pub(crate) fn end(run: &Run, stop: &CancelToken, goes_on: bool) -> Option<RunEnd> {
+    match run.ended() {
         Some(end) => Some(end),
         None if stop.is_cancelled() => Some(RunEnd::Cancelled),
-        None if left_to_caller => None,
+        None if goes_on => None,
         None => Some(RunEnd::Done),
-    })
+    }
 }
 
 /// How often in a row a model is asked to mend a call that the vendor could not read.
@@ -188,7 +197,7 @@ struct Talk<'a> {
     repeats: Repeats,
     /// How many answers in a row held a call that the vendor could not read.
     unread: usize,
-    /// The tools the model was last told of. Its calls are made with them.
+    /// The tools the model was last told of. Its calls are made with them, and with no others.
     tools: Option<Toolset>,
 }
 
@@ -238,6 +247,7 @@ impl Talk<'_> {
                     }
                     return Ok(false);
                 }
+                self.refuse_unoffered(&mut calls)?;
             }
             if self.how.tool_calls == ToolCalls::None {
                 return Ok(true);
@@ -245,7 +255,7 @@ impl Talk<'_> {
             if !self.call(std::mem::take(&mut calls)).await? || self.how.tool_calls == ToolCalls::Single {
                 return Ok(false);
             }
-            if self.how.stop_when.iter().any(|stop| (stop.0)(&self.said.messages)) {
+            if self.how.stop_when.iter().any(|stop| stop.holds(&self.said.messages)) {
                 return Ok(false);
             }
             match (&self.how.choice_after, &self.choice) {
@@ -256,16 +266,23 @@ impl Talk<'_> {
         }
     }
 
+    /// Takes out the calls of tools that the model was not told of this time; each gets the result that says so.
+    fn refuse_unoffered(&mut self, calls: &mut Vec<ToolCall>) -> Result<(), ToolError> {
+        let Some(offered) = self.tools.clone() else { return Ok(()) };
+        let all = self.run.inner.current_tools();
+        let hidden = |call: &mut ToolCall| offered.find(&call.name).is_err() && all.find(&call.name).is_ok();
+        for call in calls.extract_if(.., hidden) {
+            self.add(Message::Tool(not_offered(&call, &offered)))?;
+        }
+        Ok(())
+    }
+
     /// Makes calls and adds their results; false when that ended the run, or the turn.
-    async fn call(&mut self, mut calls: Vec<ToolCall>) -> Result<bool, RunError> {
-        let fail_fast = last_assistant(&self.said.messages).map(|(_, message)| message.fail_fast.clone());
-        let fail_fast = fail_fast.unwrap_or_default();
-        let tools = match self.tools.take() {
-            Some(tools) => tools,
-            None => self.run.inner.refresh_tools(self.stop).await?,
-        };
+    async fn call(&mut self, calls: Vec<ToolCall>) -> Result<bool, RunError> {
         if let Some(max) = self.run.limits().repeats() {
-            let length = self.repeats.count(&calls);
+            // All that the model asked for counts, also what it cannot have.
+            let asked = last_assistant(&self.said.messages).map(|(_, message)| &*message.tool_calls);
+            let length = self.repeats.count(asked.unwrap_or_default());
             if length > max + 1 {
                 self.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
                 return Ok(false);
@@ -277,32 +294,8 @@ impl Talk<'_> {
                 return Ok(true);
             }
         }
-        let refused = direct::refuse_mixed(&tools, &mut calls);
-        let results = batch::Results::default();
-        let mut made =
-            Made { said: self.said, run: self.run, tools: &tools, results: results.clone(), refused };
-        let outcome = batch::run_into(&results, &self.run.inner, &tools, calls, &fail_fast, self.stop).await;
-        let (answered, handoffs) = made.add()?;
-        drop(made);
-        if let Err(error) = outcome {
-            // An approver ended the run: that is an end, not a failure.
-            return match self.run.ended() {
-                Some(RunEnd::Terminated { .. } | RunEnd::Cancelled) => Ok(false),
-                _ => Err(error.into()),
-            };
-        }
-        // Several agents go on one after the other, each with what the one before has said.
-        for handoff in handoffs {
-            if self.stopped() {
-                return Ok(false);
-            }
-            let (added, outcome) = handoff.take_over(self.run, &self.said.messages, self.stop).await;
-            for message in added {
-                self.add(message)?;
-            }
-            outcome?;
-        }
-        Ok(!answered)
+        let tools = self.tools.take();
+        make(self.run, self.said, tools, calls, self.stop).await
     }
 
     /// The model's answer, or none when it was stopped while it thought. What it had said by then stays.
@@ -312,7 +305,12 @@ impl Talk<'_> {
         if self.stopped() {
             return Ok(None);
         }
-        let (tools, choice) = self.choice.resolve(set.specs());
+        let offered = match &self.choice {
+            ToolChoice::None => Toolset::new(),
+            ToolChoice::Tool(name) => set.clone().filtered([name]),
+            ToolChoice::Auto | ToolChoice::Any => set.clone(),
+        };
+        let (tools, choice) = self.choice.resolve(offered.specs());
         let sent = history::for_model(&self.said.messages, &set, self.left_out.clone())?;
         let request =
             ModelRequest { messages: &sent, tools: &tools, tool_choice: &choice, options: &self.how.options };
@@ -358,7 +356,7 @@ impl Talk<'_> {
         };
         call::to_real_names(&set, &mut reply.message.tool_calls);
         parse::deep_as_text(&mut reply.message.tool_calls);
-        self.tools = Some(set);
+        self.tools = Some(offered);
         inner.events.emit(EventKind::ModelReplied {
             model: self.model.name().to_owned(),
             usage: reply.usage,
@@ -398,6 +396,48 @@ impl Talk<'_> {
     }
 }
 
+/// Makes calls of the last answer, with these tools or those of the run, and adds their results; false when that ended
+/// the run, or the turn.
+pub(crate) async fn make(
+    run: &Run,
+    said: &mut Said,
+    tools: Option<Toolset>,
+    mut calls: Vec<ToolCall>,
+    stop: &CancelToken,
+) -> Result<bool, RunError> {
+    let fail_fast = last_assistant(&said.messages).map(|(_, message)| message.fail_fast.clone());
+    let fail_fast = fail_fast.unwrap_or_default();
+    let tools = match tools {
+        Some(tools) => tools,
+        None => run.inner.refresh_tools(stop).await?,
+    };
+    let refused = direct::refuse_mixed(&tools, &mut calls);
+    let results = batch::Results::default();
+    let mut made = Made { said: &mut *said, run, tools: &tools, results: results.clone(), refused };
+    let outcome = batch::run_into(&results, &run.inner, &tools, calls, &fail_fast, stop).await;
+    let (answered, handoffs) = made.add()?;
+    drop(made);
+    if let Err(error) = outcome {
+        // An approver ended the run: that is an end, not a failure.
+        return match run.ended() {
+            Some(RunEnd::Terminated { .. } | RunEnd::Cancelled) => Ok(false),
+            _ => Err(error.into()),
+        };
+    }
+    // Several agents go on one after the other, each with what the one before has said.
+    for handoff in handoffs {
+        if run.ended().is_some() || stop.is_cancelled() {
+            return Ok(false);
+        }
+        let (added, outcome) = handoff.take_over(run, &said.messages, stop).await;
+        for message in added {
+            said.add(run, message)?;
+        }
+        outcome?;
+    }
+    Ok(!answered)
+}
+
 /// Whether the calls of an answer that ended so are made. Those of one that was refused, or that ended for a reason
 /// nobody knows, are not; of one that was cut off, the model's client has marked what is not whole.
 fn makes_calls(stop: StopReason) -> bool {
@@ -409,6 +449,20 @@ fn not_made(call: &ToolCall, stop: StopReason) -> ToolResult {
     let why = stop.warning().unwrap_or("the answer was not whole");
     let message = format!("this call was not made: {why}");
     ToolResult::failed(call, ErrorInfo { kind: ErrorKind::Cancelled, message, hint: None })
+}
+
+/// The result of a call that is not made, because the model was not told of the tool when it was asked.
+fn not_offered(call: &ToolCall, offered: &Toolset) -> ToolResult {
+    let names: Vec<&str> = offered.names().collect();
+    let error = ErrorInfo {
+        kind: ErrorKind::Parsing,
+        message: format!("the tool `{}` was not offered this time, so it was not called", call.name),
+        hint: Some(match names.as_slice() {
+            [] => "no tools are available now: answer without one".to_owned(),
+            names => format!("what was offered: {}", names.join(", ")),
+        }),
+    };
+    ToolResult::failed(call, error)
 }
 
 /// The results of calls on their way into the conversation. They get there also when a call breaks the run, or when

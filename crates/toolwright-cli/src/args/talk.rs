@@ -91,6 +91,12 @@ pub struct Step {
     /// Keep the state of the run in this file; it is made when it is not there.
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
+    /// Whether the model calls tools: `auto`, as it likes; `any`, at least one; `none`; or a tool's name, for that one.
+    #[arg(long, value_name = "auto|any|none|NAME", default_value = "auto", hide_default_value = true)]
+    pub tool_choice: String,
+    /// Describe the tools in the prompt and read calls from the text, for a model without a tool API.
+    #[arg(long, value_name = "FORMAT")]
+    pub prompted: Option<PromptWay>,
     #[command(flatten)]
     pub using: UsingArgs,
     #[command(flatten)]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::{
-    Conversation, Durability, EventKind, Run, RunEnd, ToolCall, ToolDef, ToolError, ToolOutput, ToolSpec,
-    Toolset,
+    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, EventKind, Loop, Message, Run, RunEnd,
+    RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use crate::args::Replay;
@@ -19,7 +19,7 @@ use crate::commands::{ask, diff};
 use crate::prompt::printable;
 use crate::runs;
 use crate::runs::index::Kind;
-use crate::runs::recall::{Record, Recorded};
+use crate::runs::recall::{Record, Recorded, Scene};
 use crate::runs::source::Source;
 use crate::runs::story::{self, Story};
 use crate::{files, report, toolbox};
@@ -27,7 +27,7 @@ use crate::{files, report, toolbox};
 pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
     let path = runs::find(&what.run)?;
     let source = Source::open(&path)?;
-    let Today { tools, flows, remarks } = today(&what, &source)?;
+    let Today { tools, flows, mut remarks } = today(&what, &source)?;
     let record = Arc::new(Record::of(source, flows));
     let mut builder = Run::builder(tools);
     if what.policy.is_some() {
@@ -46,12 +46,16 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
         .map_err(report::unusable)?
         .build()?;
     // A run that was cut off has no end, and neither has its replay.
-    if let Some(end) = play(&run, &record).await? {
+    let end = recorded_end(record.source())?;
+    if let Some(end) = play(&run, &record, end.clone()).await? {
         run.finish(end)?;
     }
     drop(run);
     let replayed = Source::open(&again)?;
     let changes = story::compare(&Story::played(record.source()), &Story::played(&replayed));
+    if let (Some(RunEnd::Limit { limit }), true) = (end, changes.is_empty()) {
+        remarks.push(format!("the replay ends where the run ended: {limit}"));
+    }
     if json {
         report::line(json!({"run": runs::id_of(&path), "remarks": remarks, "changes": changes}))?;
     } else {
@@ -117,39 +121,87 @@ fn stand_in(name: &str) -> ToolDef {
     ToolDef::dynamic(spec, |_, _: Value| async { Err::<ToolOutput, _>(ToolError::fatal("it is not here")) })
 }
 
-/// Plays the conversation, or the calls of a run without one.
-async fn play(run: &Run, record: &Arc<Record>) -> anyhow::Result<Option<RunEnd>> {
-    let source = record.source();
-    let items = &source.index.items;
-    let end = items.iter().rev().find(|item| item.kind == Kind::End);
-    let end = match end.map(|item| source.event(item.at)).transpose()?.map(|event| event.kind) {
+/// How the record ends; nothing when it was cut off.
+fn recorded_end(source: &Source) -> anyhow::Result<Option<RunEnd>> {
+    let end = source.index.items.iter().rev().find(|item| item.kind == Kind::End);
+    Ok(match end.map(|item| source.event(item.at)).transpose()?.map(|event| event.kind) {
         Some(EventKind::RunFinished { end }) => Some(end),
         _ => None,
-    };
+    })
+}
+
+/// Plays the conversation, or the calls of a run without one, as far as the record goes. Says how that ends.
+///
+/// The record says when the model is asked and which of its calls are made, for a limit of time does not hit again by
+/// itself, and a caller who made the calls is not there.
+async fn play(run: &Run, record: &Arc<Record>, end: Option<RunEnd>) -> anyhow::Result<Option<RunEnd>> {
+    let mut alone = record.scenes.iter().map_while(|scene| match scene {
+        Scene::Called(place) => Some(record.call(*place)),
+        Scene::Said(_) | Scene::Answered { .. } => None,
+    });
     if record.silent() {
-        let made_by_person =
-            |item: &&runs::index::Item| item.call.as_ref().is_some_and(|call| call.parent.is_none());
-        for item in items.iter().filter(made_by_person) {
-            if let EventKind::CallStarted { call_id, tool, arguments, .. } = source.event(item.at)?.kind {
-                run.call(ToolCall::new(call_id, tool, arguments)).await?;
-            }
+        for call in alone {
+            run.call(call?).await?;
         }
         return Ok(end);
     }
     let model = Recorded(record.clone());
-    let mut talk = Conversation::new(run);
+    // What an earlier process was asked for stands before this record.
+    let calls = alone.by_ref().collect::<anyhow::Result<Vec<ToolCall>>>()?;
+    let asked = Message::Assistant(AssistantMessage::calls(calls));
+    let earlier = run.state(vec![asked], Vec::new())?;
+    let by_hand = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let mut talk = Conversation::resume(run, &earlier).going(by_hand);
     record.stopped_by(talk.stopper());
-    for turn in &record.turns {
-        for place in turn {
-            talk.push(record.message(*place)?);
+    let mut played = talk.make_pending().await;
+    for scene in &record.scenes {
+        if let Err(error) = played {
+            return Ok(Some(RunEnd::Failed { message: error.to_string() }));
         }
-        if let Err(error) = talk.answer(&model).await {
-            // The record may end before the model has no further wish; then so does the replay.
-            let ended = record.left() == 0;
-            return Ok(if ended { end } else { Some(RunEnd::Failed { message: error.to_string() }) });
+        played = match scene {
+            Scene::Called(_) => continue,
+            Scene::Said(place) => {
+                talk.push(record.message(*place)?);
+                continue;
+            }
+            Scene::Answered { direct: true, .. }
+                if matches!(talk.messages().last(), Some(Message::Assistant(_))) =>
+            {
+                record.pass_over();
+                continue;
+            }
+            Scene::Answered { begun, .. } => answer(&mut talk, &model, begun).await,
+        };
+        if run.ended().is_some() {
+            break;
         }
     }
+    if talk.pending().is_empty() {
+        // What was said last, and not answered, is on record too; what broke the run now broke it then.
+        let _ = talk.make_pending().await;
+    }
     Ok(end)
+}
+
+/// Has the model answer, and makes those calls that were made then.
+async fn answer(
+    talk: &mut Conversation,
+    model: &Recorded,
+    begun: &[(String, String)],
+) -> Result<Option<RunEnd>, RunError> {
+    talk.answer(model).await?;
+    let mut begun = begun.to_vec();
+    for call in talk.pending() {
+        match begun.iter().position(|(id, tool)| **id == *call.id && **tool == *call.name) {
+            Some(at) => drop(begun.swap_remove(at)),
+            None => {
+                let message = "the call was not made then".to_owned();
+                let error = ErrorInfo { kind: ErrorKind::Cancelled, message, hint: None };
+                talk.push(Message::Tool(ToolResult::failed(&call, error)));
+            }
+        }
+    }
+    talk.make_pending().await
 }
 
 /// A folder of our own that goes away with this value.

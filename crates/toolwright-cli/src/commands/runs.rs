@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use toolwright::{CallNote, EventKind, ToolCall, call_text, text};
+use toolwright::{CallNote, EventKind, Message, ToolCall, call_text, text};
 
 use crate::args::{Runs, RunsWhat};
 use crate::lines;
@@ -30,7 +30,8 @@ pub fn run(what: &Runs, json: bool) -> anyhow::Result<()> {
             Ok(())
         }
         Some(RunsWhat::Remove { runs: names }) => {
-            let paths = names.iter().map(|name| runs::find(name)).collect::<anyhow::Result<Vec<_>>>()?;
+            let paths =
+                names.iter().map(|name| runs::find_recorded(name)).collect::<anyhow::Result<Vec<_>>>()?;
             for path in &paths {
                 runs::remove(path).with_context(|| format!("cannot remove `{}`", path.display()))?;
                 if !json {
@@ -147,7 +148,7 @@ fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
         let kind = what.split(':').next().unwrap_or_default();
         writeln!(out, "{}: {}", printable(name), printable(kind))?;
     }
-    for item in &index.items {
+    for (number, item) in index.items.iter().enumerate() {
         let whole = match source.whole(item) {
             Ok(whole) => whole,
             Err(error) => {
@@ -155,7 +156,12 @@ fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
                 continue;
             }
         };
-        let told = printable(&shown(index, item, &whole, full));
+        let mut told = shown(index, item, &whole, full);
+        for call in unmade(&source, number, &whole) {
+            let most = if full { usize::MAX } else { 200 };
+            told = format!("{told}\n  ⏺ {}  not made", text::clip(&call_text(&call), most));
+        }
+        let told = printable(&told);
         let told = columns.map_or_else(|| told.clone(), |columns| lines::wrapped(&told, columns, 2));
         writeln!(out, "{}", told.trim_end())?;
     }
@@ -163,6 +169,26 @@ fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
         writeln!(out, "\n{} of the file cannot be read as events", counted(index.broken_lines, "line"))?;
     }
     Ok(())
+}
+
+/// The calls that a message asks for and that this run did not make: they were left to the caller, or a limit was in
+/// between.
+fn unmade(source: &Source, number: usize, whole: &Whole) -> Vec<ToolCall> {
+    let Some(Message::Assistant(answer)) = whole.message() else { return Vec::new() };
+    let mut left = answer.tool_calls.clone();
+    let after = source.index.items.iter().skip(number + 1);
+    let calls = after.take_while(|item| !matches!(item.kind, Kind::System | Kind::User | Kind::Assistant));
+    for item in calls.filter(|item| item.call.as_ref().is_some_and(|call| call.depth == 0)) {
+        if left.is_empty() {
+            break;
+        }
+        if let Ok(EventKind::CallStarted { call_id, .. }) = source.event(item.at).map(|event| event.kind)
+            && let Some(at) = left.iter().position(|call| call.id == call_id)
+        {
+            left.remove(at);
+        }
+    }
+    left
 }
 
 /// When, which model, how much.

@@ -10,7 +10,7 @@ use toolwright::prompted::{
     Mode, ModelCompleter, Next, PromptError, PromptErrorKind, PromptMessage, ToolUser,
 };
 use toolwright::schema::{depth, flatten};
-use toolwright::{Conversation, Loop, Message, Run, RunEnd, RunState, ToolCall, ToolCalls};
+use toolwright::{Conversation, Loop, Message, Run, RunEnd, RunState, StopReason, ToolCall, ToolCalls};
 
 use crate::args::{Step, StepFormat};
 use crate::commands::ask;
@@ -41,10 +41,15 @@ pub async fn run(what: Step) -> anyhow::Result<()> {
     let about = About { command: "step", file: what.using.file.as_deref() };
     let (builder, _) = record(builder, &what.record, &about, secrets)?;
     let run = builder.build()?;
-    match what.format {
+    let step = match what.format {
         StepFormat::Native => native(&what, &run, &named, given, earlier).await,
         StepFormat::AnthropicTools => anthropic_tools(&what, &run, &named, given).await,
-    }
+    };
+    run.finish(match &step {
+        Ok(()) => RunEnd::Done,
+        Err(error) => RunEnd::Failed { message: error.root_cause().to_string() },
+    })?;
+    step
 }
 
 async fn native(
@@ -54,7 +59,8 @@ async fn native(
     given: Vec<Value>,
     earlier: Option<RunState>,
 ) -> anyhow::Result<()> {
-    let manual = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let tools = run.tools().await.map_err(|error| Usage::from(error.info()))?;
+    let manual = Loop { tool_calls: ToolCalls::None, ..ask::going(&what.tool_choice, &tools)? };
     let mut conversation = match &earlier {
         Some(state) => Conversation::resume(run, state),
         None => Conversation::new(run),
@@ -75,19 +81,16 @@ async fn native(
     }
     let before = conversation.messages().len();
     let pending = conversation.pending();
-    let mut called = Ok(());
-    let end = match (what.call, pending.is_empty()) {
+    let step = match (what.call, pending.is_empty()) {
         (true, true) => return Err(Usage::new("there are no pending calls to make").into()),
-        (true, false) => {
-            called = conversation.make_pending().await;
-            None
-        }
+        (true, false) => conversation.make_pending().await,
         (false, false) => return Err(unanswered(&pending).into()),
         (false, true) => {
-            let model = models::choose(what.model.as_deref(), named)?;
-            conversation.answer(&*model).await.map_err(ask::because)?
+            let model = ask::prompted(models::choose(what.model.as_deref(), named)?, what.prompted);
+            conversation.answer(&*model).await
         }
     };
+    // What was said and made is printed and saved whatever came of it, so that it is not done again.
     if let Some(path) = &what.state {
         save(path, &conversation.state()?)?;
     }
@@ -95,11 +98,14 @@ async fn native(
     for message in conversation.messages().iter().skip(before) {
         writeln!(out, "{}", serde_json::to_string(message)?)?;
     }
-    match end.or_else(|| run.ended()) {
-        Some(RunEnd::Limit { limit }) => anyhow::bail!("{limit}"),
-        Some(RunEnd::Terminated { reason }) => anyhow::bail!("the run was ended: {reason}"),
-        // What was made before is printed and saved, so that it is not made again.
-        _ => Ok(called?),
+    let end = step.map_err(ask::because)?.or_else(|| run.ended()).unwrap_or(RunEnd::Done);
+    if let Some(warning) = conversation.last_stop().and_then(StopReason::warning) {
+        eprintln!("warning: {warning}");
+    }
+    match end {
+        RunEnd::Limit { limit } => anyhow::bail!("{limit}"),
+        RunEnd::Terminated { reason } => anyhow::bail!("the run was ended: {reason}"),
+        RunEnd::Done | RunEnd::Cancelled | RunEnd::Failed { .. } => Ok(()),
     }
 }
 
@@ -122,6 +128,10 @@ async fn anthropic_tools(
 ) -> anyhow::Result<()> {
     if what.state.is_some() {
         return Err(Usage::new("--state is for native messages; these hold everything themselves").into());
+    }
+    if what.prompted.is_some() || what.tool_choice != "auto" {
+        let problem = Usage::new("--prompted and --tool-choice are for native messages");
+        return Err(problem.hint("these always tell of all tools in the prompt").into());
     }
     let messages = PromptMessage::list_from_json(&Value::Array(given)).map_err(refused)?;
     // Making calls asks no model.

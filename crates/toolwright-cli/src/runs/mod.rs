@@ -75,8 +75,16 @@ pub fn id_of(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Finds a run: `last`, `last~1` (the one before), a part of an id that only one has, or a path.
+/// Finds a run to look at: one that was [recorded](find_recorded), or any file.
 pub fn find(name: &str) -> anyhow::Result<PathBuf> {
+    find_recorded(name).or_else(|error| match Path::new(name) {
+        path if path.is_file() => Ok(path.to_owned()),
+        _ => Err(error),
+    })
+}
+
+/// Finds a run: `last`, `last~1` (the one before), a part of an id that only one has, or a path that looks like one.
+pub fn find_recorded(name: &str) -> anyhow::Result<PathBuf> {
     let path = Path::new(name);
     if (name.contains('/') || name.ends_with(".jsonl")) && path.is_file() {
         return Ok(path.to_owned());

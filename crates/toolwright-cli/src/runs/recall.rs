@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Envelope, ErrorKind, EventKind, Executor, LocalExecutor,
-    Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Stopper, ToolContext, ToolError,
-    ToolOutput, Toolset,
+    ApprovalRequest, Approver, BoxFuture, Decision, Envelope, ErrorInfo, ErrorKind, EventKind, Executor,
+    LocalExecutor, Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Stopper, ToolCall,
+    ToolContext, ToolError, ToolOutput, Toolset,
 };
 
 use super::index::{Kind, Place, State};
@@ -20,8 +20,8 @@ pub struct Record {
     source: Source,
     answers: Vec<Place>,
     next: AtomicUsize,
-    /// What was said to the model, each time before it answered.
-    pub turns: Vec<Vec<Place>>,
+    /// What happened, as far as it has to happen again.
+    pub scenes: Vec<Scene>,
     calls: Vec<Known>,
     /// The calls of each id and tool, in their order; models reuse ids.
     by_id: HashMap<(String, String), Vec<usize>>,
@@ -34,11 +34,26 @@ pub struct Record {
     flows: Vec<String>,
 }
 
+/// Something that happened.
+pub enum Scene {
+    /// Somebody spoke to the model.
+    Said(Place),
+    /// A model answered, or a result was the answer (`direct`).
+    Answered {
+        direct: bool,
+        /// The ids and tools of its calls that were begun: a limit, a person, or what was offered, kept it from others.
+        begun: Vec<(String, String)>,
+    },
+    /// A call that no answer of this record asked for was made.
+    Called(Place),
+}
+
 /// A call that was made.
 struct Known {
     item: usize,
     arguments: Value,
-    /// True when a call inside it gave back more than the record keeps.
+    /// True when a call inside it gave back more than the record keeps, or when it was stopped before there was one:
+    /// that does not happen again by itself.
     cut: bool,
 }
 
@@ -54,7 +69,7 @@ impl Record {
         let mut record = Record {
             answers: Vec::new(),
             next: AtomicUsize::new(0),
-            turns: Vec::new(),
+            scenes: Vec::new(),
             calls: Vec::new(),
             by_id: HashMap::new(),
             used: Mutex::default(),
@@ -63,7 +78,6 @@ impl Record {
             flows,
             source,
         };
-        let mut answered = true;
         let replied = !record.source.index.replies.is_empty();
         for (number, item) in record.source.index.items.iter().enumerate() {
             // What a model said before this run, in a conversation that was taken up, is part of what was said to it.
@@ -72,17 +86,10 @@ impl Record {
             match item.kind {
                 Kind::Assistant if !taken_up => {
                     record.answers.push(item.at);
-                    answered = true;
+                    let direct = item.reply.is_none() && !record.calls.is_empty();
+                    record.scenes.push(Scene::Answered { direct, begun: Vec::new() });
                 }
-                Kind::System | Kind::User | Kind::Assistant => {
-                    match record.turns.last_mut().filter(|_| !answered) {
-                        Some(turn) => turn.push(item.at),
-                        None => {
-                            record.turns.push(vec![item.at]);
-                            answered = false;
-                        }
-                    }
-                }
+                Kind::System | Kind::User | Kind::Assistant => record.scenes.push(Scene::Said(item.at)),
                 Kind::Call => {
                     let Ok(EventKind::CallStarted { call_id, tool, arguments, .. }) =
                         record.source.event(item.at).map(|event| event.kind)
@@ -90,6 +97,16 @@ impl Record {
                         continue;
                     };
                     record.decisions |= item.call.as_ref().is_some_and(|call| call.decided.is_some());
+                    if item.call.as_ref().is_some_and(|call| call.parent.is_none()) {
+                        let answers = record.scenes.iter_mut().rev();
+                        match answers.into_iter().find_map(|scene| match scene {
+                            Scene::Answered { begun, .. } => Some(begun),
+                            Scene::Said(_) | Scene::Called(_) => None,
+                        }) {
+                            Some(begun) => begun.push((call_id.to_string(), tool.to_string())),
+                            None => record.scenes.push(Scene::Called(item.at)),
+                        }
+                    }
                     let of_id = record.by_id.entry((call_id.to_string(), tool.to_string())).or_default();
                     of_id.push(record.calls.len());
                     record.calls.push(Known { item: number, arguments, cut: false });
@@ -102,13 +119,30 @@ impl Record {
         record
     }
 
-    /// Finds the calls whose inner results are not in the record as a whole.
+    /// True when a limit, the clock or somebody stopped the call.
+    fn was_stopped(&self, known: &Known) -> bool {
+        let stops = [ErrorKind::Limit, ErrorKind::Timeout, ErrorKind::Cancelled];
+        self.failed(known).is_some_and(|error| stops.contains(&error.kind))
+    }
+
+    /// Why a call failed.
+    fn failed(&self, known: &Known) -> Option<ErrorInfo> {
+        let call = self.source.index.items.get(known.item)?.call.as_ref()?;
+        let place = call.end.filter(|_| matches!(call.state, State::Error | State::Interrupted))?;
+        match self.source.event(place).ok()?.kind {
+            EventKind::CallFinished { error, .. } => error,
+            _ => None,
+        }
+    }
+
+    /// Finds the calls that are answered as they were then, also when they could be run again.
     fn mark_cut(&mut self) {
         let items = &self.source.index.items;
-        let mut cut: HashSet<usize> = HashSet::new();
+        let (mut cut, mut around) = (HashSet::new(), HashSet::new());
         for known in &self.calls {
             let Some(call) = items.get(known.item).and_then(|item| item.call.as_ref()) else { continue };
             let Some(mut parent) = call.parent else { continue };
+            around.insert(parent);
             let end = call.end.and_then(|end| self.source.event(end).ok()).map(|event| event.kind);
             let whole = matches!(end, Some(EventKind::CallFinished { result: Some(result), .. }) if result.truncated.is_none());
             if whole {
@@ -124,19 +158,30 @@ impl Record {
                 }
             }
         }
-        for known in &mut self.calls {
-            known.cut = cut.contains(&known.item);
+        let stopped: Vec<bool> = self.calls.iter().map(|known| self.was_stopped(known)).collect();
+        for (known, stopped) in self.calls.iter_mut().zip(stopped) {
+            known.cut = cut.contains(&known.item) || (stopped && !around.contains(&known.item));
         }
     }
 
     /// True when nobody talks: a person made the calls.
     pub fn silent(&self) -> bool {
-        self.turns.is_empty() && self.answers.is_empty()
+        self.scenes.iter().all(|scene| matches!(scene, Scene::Called(_)))
     }
 
-    /// How many answers were not asked for yet.
-    pub fn left(&self) -> usize {
-        self.answers.len().saturating_sub(self.next.load(Ordering::Relaxed))
+    /// Passes over an answer that no model gave.
+    pub fn pass_over(&self) {
+        self.next.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The call that begins there.
+    pub fn call(&self, place: Place) -> anyhow::Result<ToolCall> {
+        match self.source.event(place)?.kind {
+            EventKind::CallStarted { call_id, tool, arguments, .. } => {
+                Ok(ToolCall::new(call_id, tool, arguments))
+            }
+            _ => anyhow::bail!("there is no call where the index says so"),
+        }
     }
 
     pub fn message(&self, place: Place) -> anyhow::Result<Message> {
@@ -154,15 +199,10 @@ impl Record {
     /// True when the run was stopped before anybody had decided about the call.
     fn undecided(&self, known: &Known) -> bool {
         let call = self.source.index.items.get(known.item).and_then(|item| item.call.as_ref());
-        let Some(call) = call.filter(|call| matches!(call.state, State::Error | State::Interrupted)) else {
+        if !call.is_some_and(|call| matches!(call.state, State::Error | State::Interrupted)) {
             return false;
-        };
-        let end = call.end.and_then(|end| self.source.event(end).ok()).map(|event| event.kind);
-        let error = match end {
-            Some(EventKind::CallFinished { error, .. }) => error,
-            _ => None,
-        };
-        let stopped = error.is_none_or(|error| error.kind == ErrorKind::Cancelled);
+        }
+        let stopped = self.failed(known).is_none_or(|error| error.kind == ErrorKind::Cancelled);
         stopped && matches!(self.decided(known), None | Some(Decision::Escalate))
     }
 

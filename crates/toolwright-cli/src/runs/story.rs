@@ -48,7 +48,7 @@ enum Part {
     Begin,
     /// What a call gave back.
     Result,
-    /// A limit, or the end.
+    /// The end, or what happened to an answer.
     Other,
 }
 
@@ -68,6 +68,7 @@ impl<'a> Story<'a> {
         let mut inside: HashMap<usize, Vec<usize>> = HashMap::new();
         // The message of the model whose calls are being gathered, and those calls.
         let (mut message, mut calls) = (None, Vec::new());
+        let last = source.index.items.len().checked_sub(1);
         for (number, item) in source.index.items.iter().enumerate().filter(|(_, item)| wanted(item.kind)) {
             match (&item.call, item.kind) {
                 (Some(call), _) => match call.parent {
@@ -77,7 +78,11 @@ impl<'a> Story<'a> {
                 (None, Kind::System | Kind::User | Kind::Assistant) => {
                     story.turn(message.replace(number), &mut calls, &inside);
                 }
-                (None, _) => {
+                // A run that was taken up again has one end. A limit that ended it is told there, and one that ended an
+                // agent in the result of its call.
+                (None, Kind::End) if last != Some(number) => {}
+                (None, Kind::Limit | Kind::Call) => {}
+                (None, Kind::End | Kind::Failed | Kind::Stopped | Kind::Rewound) => {
                     story.turn(message.take(), &mut calls, &inside);
                     story.push(number, Part::Other);
                 }
@@ -185,7 +190,6 @@ impl<'a> Story<'a> {
                 None => {}
             },
             Part::Other => match read(item.at) {
-                Ok(EventKind::LimitHit { limit }) => lines.push(format!("limit: {limit}")),
                 Ok(EventKind::RunFinished { end }) => lines.push(format!("end: {}", end_text(&end))),
                 Ok(event) => lines.extend(turn_text(&event)),
                 Err(_) => {}

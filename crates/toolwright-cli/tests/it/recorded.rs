@@ -3,8 +3,9 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::show_in;
+use crate::fake::FakeModel;
 use crate::terminal::Terminal;
+use crate::{show_in, show_with};
 
 const REPLIES: &str = "\
 - {text: I keep a note., calls: [{tool: remember, arguments: {note: hi}}]}
@@ -73,6 +74,26 @@ fn why_an_answer_ended_is_told_and_kept() {
         let status = if exit == 0 { "done" } else { "failed" };
         assert!(shown.contains(&format!("\"status\":\"{status}\"")), "{stop}: {shown}");
         assert!(shown.contains(&format!("\"stop\":\"{stop}\"")), "{stop}: {shown}");
+    }
+}
+
+#[test]
+fn what_was_spent_is_told_at_the_end() {
+    let model = FakeModel::start();
+    let folder = folder();
+    let url = format!("http://{}", model.address);
+    let variables = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", url.as_str())];
+    let args = ["ask", "hello", "--model", "anthropic/claude-sonnet-4-5", "--sandbox", "none"];
+    let shown = show_with(folder.path(), &args, "", &variables);
+    let line = "\n\nTokens: 1,250 (1,200 in, 50 out) | $0.00435 USD\nrecorded as ";
+    assert!(shown.contains(line), "{shown}");
+    let json = show_with(folder.path(), &[&args[..], &["--json"]].concat(), "", &variables);
+    assert!(!json.contains("Tokens:"), "{json}");
+    for (colour, want) in [("", "\x1b[2mTokens: 1,250"), ("1", "\nTokens: 1,250")] {
+        let variables = [&variables[..], &[("NO_COLOR", colour)]].concat();
+        let mut terminal = Terminal::start(folder.path(), &args, 80, 24, &variables);
+        assert_eq!(terminal.end(), 0);
+        assert!(terminal.written().contains(want), "{:?}", terminal.written());
     }
 }
 
@@ -204,6 +225,54 @@ fn a_replay_stops_where_a_question_was_left_open() {
     terminal.wait("Allow it?");
     terminal.send("\x03");
     assert_eq!(terminal.end(), 1);
+    let shown = show_in(folder.path(), &["replay", "t.jsonl"], "");
+    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
+/// A limit ends a replay where it ended the run, one of time too; and what the model could not have is not called.
+#[test]
+fn a_replay_ends_where_the_record_ends() {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let tools = "tools: [{name: slow, input: [{name: n, type: int}], do: {eval: 'did ${n}'}}, {import_tool: countdown}]\n";
+    let asks = "- calls: [{tool: slow, arguments: {n: 1}}, {tool: countdown, arguments: {seconds: 2}}, {tool: slow, arguments: {n: 3}}]\n  usage: {input_tokens: 90, output_tokens: 20}\n";
+    write("asks.yaml", &format!("{}- text: fin\n", asks.repeat(3)));
+    for limit in ["tool_calls: 2", "turns: 1", "messages: 3", "wall_time: 0.5", "repeats: 1", "tokens: 100"] {
+        write("t.yaml", &format!("limits: {{{limit}}}\n{tools}"));
+        let args = ["ask", "q", "-f", "t.yaml", "--model", "scripted/asks.yaml", "--transcript", "lim.tr"];
+        let shown = show_in(folder.path(), &args, "");
+        assert!(shown.ends_with("--- exit 1\n"), "{limit}: {shown}");
+        // The file is found without a word about where it is.
+        let shown = show_in(folder.path(), &["replay", "lim.tr"], "");
+        assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{limit}: {shown}");
+        assert!(shown.contains("the replay ends where the run ended: "), "{limit}: {shown}");
+        std::fs::remove_file(folder.path().join("lim.tr")).unwrap();
+    }
+    write("t.yaml", tools);
+    write("asks.yaml", &format!("{asks}- text: fin\n"));
+    for choice in ["none", "slow"] {
+        let args = ["ask", "q", "-f", "t.yaml", "--model", "scripted/asks.yaml", "--tool-choice", choice];
+        let shown = show_in(folder.path(), &[&args[..], &["--json"]].concat(), "");
+        let refused = "the tool `countdown` was not offered this time, so it was not called";
+        assert!(shown.contains(refused) && shown.contains("fin"), "{shown}");
+        let shown = show_in(folder.path(), &["replay"], "");
+        assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{choice}: {shown}");
+    }
+}
+
+/// A result that is the answer is no answer of the model.
+#[test]
+fn a_replay_of_a_direct_answer_goes_on_after_it() {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "t.yaml",
+        "tools: [{name: report, return_direct: true, do: {eval: REPORT}}]\nchat: {tools: [report]}\n",
+    );
+    write("talk.yaml", "- calls: [{tool: report}]\n- text: You are welcome.\n");
+    let args = ["chat", "t.yaml", "--model", "scripted/talk.yaml", "--transcript", "t.jsonl"];
+    let shown = show_in(folder.path(), &args, "report\nthanks\n");
+    assert!(shown.contains("REPORT") && shown.contains("You are welcome."), "{shown}");
     let shown = show_in(folder.path(), &["replay", "t.jsonl"], "");
     assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
 }

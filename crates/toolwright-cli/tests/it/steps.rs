@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::show_in;
+
 /// Runs one step in its own process; gives what it printed, or what it complained about.
 fn step(folder: &Path, args: &[&str], input: &str) -> Result<Vec<Value>, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolwright"));
@@ -132,11 +134,64 @@ fn a_confidential_result_is_for_the_caller_and_not_for_the_model_of_a_later_step
     let ends = write(folder, "ends.yaml", "- {text: then, expect: '[CONFIDENTIAL]'}");
     let with = ["--state", "run.json", "-f", "t.yaml"];
     step(folder, &[&with[..], &["--model", &asks]].concat(), r#"{"role": "user", "content": "go"}"#).unwrap();
+    // As in a loop, the result is the answer, and the call's own place only says so.
     let made = step(folder, &[&with[..], &["--call"]].concat(), "").unwrap();
+    assert_eq!((made.len(), &made[1]["role"]), (2, &json!("assistant")));
     assert_eq!(
-        (&made[0]["content"][0]["text"], &made[0]["confidential"]),
+        (&made[1]["content"][0]["text"], &made[1]["confidential"]),
         (&json!("PIN-1234"), &json!(true))
     );
+    assert!(!made[0].to_string().contains("PIN-1234"), "{made:?}");
     let ended = step(folder, &[&with[..], &["--model", &ends]].concat(), "").unwrap();
     assert_eq!(ended[0]["content"][0]["text"], "then", "{ended:?}");
+}
+
+/// The record of a conversation by hand says what was asked for, what was made, and how each step ended.
+#[test]
+fn steps_are_recorded_shown_and_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let file = "tools: [{name: report, return_direct: true, do: {eval: REPORT}}, {import_tool: add}]\n";
+    write(folder, "t.yaml", file);
+    let asks = write(folder, "asks.yaml", "- {calls: [{tool: report}]}");
+    let both =
+        write(folder, "both.yaml", "- {calls: [{tool: report}, {tool: add, arguments: {x: 1, y: 2}}]}");
+    let cut = write(folder, "cut.yaml", "- {text: Half, stop: max_tokens}");
+    let question = r#"{"role": "user", "content": "go"}"#;
+    let step = |args: &[&str], input: &str| {
+        let args = [&["step", "--state", "run.json", "-f", "t.yaml"], args].concat();
+        show_in(folder, &args, input)
+    };
+    let here = |args: &[&str]| show_in(folder, args, "");
+    let same =
+        |shown: &str| assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+
+    step(&["--model", &asks], question);
+    let shown = here(&["runs", "show"]);
+    assert!(shown.contains(": done, ") && shown.contains("⏺ report()  not made"), "{shown}");
+    same(&here(&["replay"]));
+    // Another process makes the call, on the same record.
+    let made = step(&["--call"], "");
+    assert!(made.contains(r#""text":"REPORT""#), "{made}");
+    let shown = here(&["runs", "show"]);
+    assert!(shown.contains("└ ") && shown.contains("REPORT") && !shown.contains("not made"), "{shown}");
+    same(&here(&["replay"]));
+    // A direct result beside another call is refused here too.
+    step(&["--model", &both], question);
+    let made = step(&["--call", "--transcript", "calls.jsonl"], "");
+    assert!(made.contains("cannot be called beside others") && made.contains(r#""value":3"#), "{made}");
+    same(&here(&["replay", "calls.jsonl"]));
+    // Why an answer ended is told.
+    let ended = step(&["--model", &cut], "");
+    assert!(ended.contains("warning: the answer was cut off at the token limit"), "{ended}");
+    // The model has only what it is offered.
+    let refused = step(&["--model", &both, "--tool-choice", "add"], question);
+    assert!(refused.contains("the tool `report` was not offered this time"), "{refused}");
+    let made = step(&["--call", "--transcript", "one.jsonl"], "");
+    assert!(made.contains(r#""value":3"#) && !made.contains("REPORT"), "{made}");
+    // Without a tool API.
+    let text = "- text: '<tool_call>{\"name\": \"add\", \"arguments\": {\"x\": 2, \"y\": 3}}</tool_call>'";
+    let prompted = write(folder, "prompted.yaml", text);
+    let asked = step(&["--model", &prompted, "--prompted", "json"], "");
+    assert!(asked.contains(r#""tool_calls":[{"#), "{asked}");
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_core::{BoxFuture, Content, Message, Model, ToolDef, ToolResult, ToolSpec};
+use toolwright_core::{BoxFuture, Content, Message, Model, StopReason, ToolDef, ToolResult, ToolSpec};
 
 use crate::conversation::Conversation;
 use crate::guard;
@@ -15,8 +15,10 @@ type Judge = Arc<dyn Fn(String) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// How an agent works until it submits an answer with the tool `submit`.
 ///
-/// An answer without a call is followed by the word to go on, until the limits of the agent or the run are reached. Unless its
-/// limits say how many turns it may take, these are at most 100, whatever else they limit. In everything the agent is told, `{submit}` stands for the
+/// An answer without a call is followed by the word to go on, until the limits of the agent or the run are reached, a
+/// [stop condition](crate::Loop::stop_when) holds, the conversation no longer fits the model, or the model refuses three
+/// times in a row: then there is no answer. Unless its limits say how many turns it may take, these are at most 100,
+/// whatever else they limit. In everything the agent is told, `{submit}` stands for the
 /// name of the tool.
 #[derive(Clone)]
 pub struct React {
@@ -29,6 +31,9 @@ pub struct React {
     judge: Option<Judge>,
     keep_submit: bool,
 }
+
+/// How many refusals in a row end the work.
+const MAX_REFUSALS: u32 = 3;
 
 /// The turns of an agent whose limits do not say how many.
 pub(super) const DEFAULT_TURNS: u64 = 100;
@@ -140,18 +145,24 @@ impl React {
         conversation: &mut Conversation,
         model: &dyn Model,
     ) -> Result<(Option<String>, RunEnd), RunError> {
+        let stop_when = conversation.how_mut().stop_when.clone();
         if let Some((submit, _)) = self.submit.clone() {
             let stop = StopWhen::new(move |messages| submitted(messages, &submit).is_some());
             conversation.how_mut().stop_when.push(stop);
         }
         // A submission is a call: there is no answer unless calls are made.
         conversation.how_mut().tool_calls = ToolCalls::Loop;
-        let mut attempts = 0;
+        let (mut attempts, mut refusals) = (0, 0);
         loop {
             let end = conversation.answer(model).await?.unwrap_or(RunEnd::Done);
             let messages = conversation.messages();
             let submitted = self.submit.as_ref().and_then(|(name, _)| submitted(messages, name));
-            if end != RunEnd::Done {
+            let refused = conversation.last_stop() == Some(StopReason::Refusal);
+            refusals = if refused { refusals + 1 } else { 0 };
+            // A conversation that is full, or that the model does not want, gets no better by one message more.
+            let stuck =
+                conversation.last_stop() == Some(StopReason::ContextLength) || refusals >= MAX_REFUSALS;
+            if end != RunEnd::Done || stuck || stop_when.iter().any(|stop| stop.holds(messages)) {
                 return Ok((submitted, end));
             }
             let answer = match &self.submit {

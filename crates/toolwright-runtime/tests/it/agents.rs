@@ -240,6 +240,31 @@ async fn what_an_agent_two_levels_down_found_out_comes_back_and_what_it_was_told
 }
 
 #[tokio::test]
+async fn an_agent_that_submits_stops_where_going_on_is_of_no_use() {
+    let stopped = |stop| Reply { stop: Some(stop), ..Reply::text("No.") };
+    let asks = async |replies: Vec<Reply>, how: Loop| {
+        let agent = Agent::new("a", "b").tools(tools([add()])).model(script(replies)).going(how);
+        let run = Run::builder(tools([])).build().unwrap();
+        let outcome = agent.react(React::default()).run(&run, vec![Message::user("go")]).await.unwrap();
+        (outcome.answer, outcome.end, run.spent().turns)
+    };
+    // A condition of its own, which holds after a call.
+    let enough = Loop { stop_when: vec![StopWhen::new(|messages| messages.len() >= 4)], ..Loop::default() };
+    let calls = [asks_for_add(), asks_for_add(), submit("3")];
+    assert_eq!(asks(calls.to_vec(), enough).await, (None, RunEnd::Done, 1));
+    // A conversation that is full, and nothing can be left out.
+    let full = stopped(StopReason::ContextLength);
+    assert_eq!(asks(vec![full, submit("3")], Loop::default()).await, (None, RunEnd::Done, 1));
+    // Three refusals in a row, and no fewer.
+    let refused = || stopped(StopReason::Refusal);
+    let replies =
+        vec![refused(), refused(), Reply::text("Hm."), refused(), refused(), refused(), submit("3")];
+    assert_eq!(asks(replies, Loop::default()).await, (None, RunEnd::Done, 6));
+    let replies = vec![refused(), refused(), submit("3")];
+    assert_eq!(asks(replies, Loop::default()).await, (Some("3".to_owned()), RunEnd::Done, 3));
+}
+
+#[tokio::test]
 async fn whoever_goes_on_with_a_conversation_knows_what_was_found_out_in_it() {
     let found = |name: &str, what: &'static str| plain(name, move |_| async move { Ok(what.to_owned()) });
     let secret = |output| async move { Ok::<_, ToolError>(ToolOutput { confidential: true, ..output }) };
@@ -276,7 +301,8 @@ async fn whoever_goes_on_with_a_conversation_knows_what_was_found_out_in_it() {
         [
             "What is my PIN?",
             "secret()",
-            "Result of secret:\n[CONFIDENTIAL]",
+            "Result of secret:\nThe user was shown the result. Nothing more is to be done about it.",
+            "[CONFIDENTIAL]",
             "Write a letter with the code.",
             "lookup()",
             "Result of lookup:\nCODE-77",

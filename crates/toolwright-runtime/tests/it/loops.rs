@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolwright_core::{Message, ModelErrorKind, StopReason, ToolChoice};
+use toolwright_core::{
+    AssistantMessage, Message, ModelErrorKind, ModelOptions, StopReason, ToolCall, ToolChoice,
+};
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{EventKind, LimitKind, Limits, Loop, Policy, Run, RunEnd, RunError, ToolCalls};
 use toolwright_testkit::exchange::{Player, Recorder};
@@ -167,6 +169,107 @@ async fn a_named_tool_is_asked_for_once() {
     assert_eq!(offered(ToolChoice::None).await, [(vec![], ToolChoice::None), (vec![], ToolChoice::None)]);
 }
 
+/// The models of the world now and then call what they remember from the conversation.
+#[tokio::test]
+async fn only_what_was_offered_is_called() {
+    let set = tools([add(), plain("sub", |_| async { Ok("1".into()) })]);
+    let both = || asks_for_add().and_call("functions.sub", json!({}));
+    let after =
+        |choice_after: Option<ToolChoice>, tool_choice| Loop { tool_choice, choice_after, ..Loop::default() };
+    let sub = || ToolChoice::Tool("sub".into());
+    let none = "no tools are available now: answer without one";
+    let only_sub = "what was offered: sub";
+    let cases = [
+        (after(None, ToolChoice::None), vec![(Some(none)), Some(none)]),
+        (after(None, sub()), vec![Some(only_sub), None]),
+        (after(None, ToolChoice::Any), vec![None, None]),
+        (after(Some(ToolChoice::None), ToolChoice::Auto), vec![None, None, Some(none), Some(none)]),
+    ];
+    for (how, want) in cases {
+        for tool_calls in [ToolCalls::Loop, ToolCalls::None] {
+            let asked = std::iter::repeat_with(both).take(want.len() / 2);
+            let model = ScriptedModel::new(asked.chain([Reply::text("done")]));
+            let ears = Ears::default();
+            let run = ears.on(Run::builder(set.clone())).build().unwrap();
+            let mut chat =
+                toolwright_runtime::Conversation::new(&run).going(Loop { tool_calls, ..how.clone() });
+            chat.push(Message::user("go"));
+            while chat.answer(&model).await.unwrap().is_none() {
+                chat.make_pending().await.unwrap();
+                // By hand, the choice is the caller's before each answer.
+                let after = how.choice_after.clone().unwrap_or(ToolChoice::Auto);
+                chat.how_mut().tool_choice = after;
+            }
+            let told: Vec<Option<&str>> = chat
+                .messages()
+                .iter()
+                .filter_map(|message| match message {
+                    Message::Tool(result) => {
+                        Some(result.error.as_ref().map(|error| error.hint.as_deref().unwrap()))
+                    }
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(told, want, "{how:?} {tool_calls:?}");
+            let made = want.iter().filter(|hint| hint.is_none()).count() as u64;
+            assert_eq!(run.spent().tool_calls, made);
+        }
+    }
+    // What cannot be had counts as asked for, so that a model that insists comes to an end.
+    let limits = Limits { repeats: Some(2), ..Limits::default() };
+    let run = Run::builder(set).limits(limits).build().unwrap();
+    let model = ScriptedModel::repeating([both()]);
+    let outcome = run.generate_loop(&model, go(), &after(None, ToolChoice::None)).await.unwrap();
+    assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::Repeats));
+}
+
+/// By hand, calls are made as the loop makes them.
+#[tokio::test]
+async fn pending_calls_are_made_as_the_loop_makes_them() {
+    let direct =
+        plain("report", |_| async { Ok("REPORT".into()) }).edit(|_, settings| settings.return_direct = true);
+    let bad = plain("bad", |_| async { Err(toolwright_core::ToolError::new("bad")) });
+    let writer = toolwright_runtime::Agent::new("writer", "Writes.")
+        .model(std::sync::Arc::new(ScriptedModel::repeating([Reply::text("A letter.")])))
+        .handoff();
+    let set = tools([add(), direct, bad, writer]);
+    let call = |name: &str| ToolCall::new(name, name, json!({"x": 1, "y": 2}));
+    let bare = |id: &str, name: &str| ToolCall::new(id, name, json!({}));
+    let failing_fast = AssistantMessage {
+        fail_fast: vec!["bad".into()],
+        ..AssistantMessage::calls([bare("1", "bad"), bare("2", "bad")])
+    };
+    let cases = [
+        AssistantMessage::calls([bare("1", "report")]),
+        AssistantMessage::calls([bare("1", "report"), call("add")]),
+        failing_fast,
+        AssistantMessage::calls([bare("1", "transfer_to_writer")]),
+    ];
+    for asked in cases {
+        let mut seen = Vec::new();
+        for tool_calls in [ToolCalls::Loop, ToolCalls::None] {
+            let ears = Ears::default();
+            let run = ears.on(Run::builder(set.clone())).build().unwrap();
+            let mut chat =
+                toolwright_runtime::Conversation::new(&run).going(Loop { tool_calls, ..Loop::default() });
+            chat.push(Message::user("go"));
+            chat.push(Message::Assistant(asked.clone()));
+            let model = ScriptedModel::repeating([Reply::text("done")]);
+            let mut end = None;
+            if tool_calls == ToolCalls::None {
+                assert_eq!(chat.answer(&model).await.unwrap(), None);
+                end = chat.make_pending().await.unwrap();
+            }
+            if end.is_none() {
+                end = chat.answer(&model).await.unwrap();
+            }
+            seen.push((end, chat.messages().to_vec(), ears.words()));
+        }
+        let (by_loop, by_hand) = (&seen[0], &seen[1]);
+        assert_eq!(by_loop, by_hand, "{asked:?}");
+    }
+}
+
 async fn limited(limits: Limits) -> (usize, LimitKind) {
     let set = tools([add(), sleeper("slow", Duration::from_secs(3600))]);
     let run = Run::builder(set).limits(limits.clone()).build().unwrap();
@@ -221,6 +324,108 @@ async fn a_recorded_conversation_plays_again_and_notices_a_difference() {
     let other = Player::load(file.path()).unwrap();
     let error = run().generate_loop(&other, vec![Message::user("stop")], &Loop::default()).await.unwrap_err();
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("the messages differ"));
+    // How it is to be answered is part of what is asked.
+    let strict = ModelOptions { strict: Some(true), ..ModelOptions::default() };
+    let how = Loop { options: strict, ..Loop::default() };
+    let other = Player::load(file.path()).unwrap();
+    let error = run().generate_loop(&other, go(), &how).await.unwrap_err();
+    let told = std::error::Error::source(&error).unwrap().to_string();
+    assert!(told.contains("the options differ") && told.contains("\"strict\":true"), "{told}");
+}
+
+/// A conversation that does not fit: two calls, then an error until the middle is left out.
+struct Small;
+
+impl toolwright_core::Model for Small {
+    fn name(&self) -> &str {
+        "test/small"
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: toolwright_core::ModelRequest<'a>,
+    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
+    {
+        Box::pin(async move {
+            if request.messages.len() > 5 {
+                let full = "too long".to_owned();
+                return Err(toolwright_core::ModelError::new(ModelErrorKind::ContextLength, full));
+            }
+            let cut = request.messages.iter().any(|message| message.text().contains("left out"));
+            if cut {
+                let content = vec![toolwright_core::Content::text("done")];
+                return Ok(AssistantMessage { content, ..AssistantMessage::default() }.into());
+            }
+            Ok(AssistantMessage::calls([ToolCall::new("1", "add", json!({"x": 1, "y": 2}))]).into())
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_run_through_a_failed_request_is_recorded_heard_and_played_again() {
+    let run = || {
+        let heard = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+        let ears = heard.clone();
+        let builder = Run::builder(tools([add()])).on_delta(move |delta| {
+            if let toolwright_core::ModelDelta::Text(text) = delta {
+                ears.lock().unwrap().push_str(text);
+            }
+        });
+        (builder.build().unwrap(), heard)
+    };
+    let recorder = Recorder::new(Small);
+    let ((first, heard), (second, again)) = (run(), run());
+    let outcome = first.generate_loop(&recorder, go(), &Loop::default()).await.unwrap();
+    assert_eq!((outcome.completion().as_str(), heard.lock().unwrap().as_str()), ("done", "done"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    recorder.save(file.path()).unwrap();
+    let player = Player::load(file.path()).unwrap();
+    assert_eq!(second.generate_loop(&player, go(), &Loop::default()).await.unwrap(), outcome);
+    assert_eq!(*again.lock().unwrap(), "done");
+}
+
+/// Says that it waits, or only sleeps, for a minute.
+struct Waits {
+    says_so: bool,
+}
+
+impl toolwright_core::Model for Waits {
+    fn name(&self) -> &str {
+        "test/waits"
+    }
+
+    fn generate<'a>(
+        &'a self,
+        _: toolwright_core::ModelRequest<'a>,
+    ) -> toolwright_core::BoxFuture<'a, Result<toolwright_core::ModelReply, toolwright_core::ModelError>>
+    {
+        Box::pin(async move {
+            let minute = Duration::from_secs(60);
+            match self.says_so {
+                true => toolwright_core::wait(minute).await,
+                false => tokio::time::sleep(minute).await,
+            }
+            Ok(AssistantMessage::default().into())
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_waits_for_its_vendor_does_not_work() {
+    let ask = async |says_so, limits: Limits| {
+        let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
+        let end = run.generate_loop(&Waits { says_so }, go(), &Loop::default()).await.unwrap().end;
+        let limit = match end {
+            Some(RunEnd::Limit { limit }) => Some(limit.limit),
+            _ => None,
+        };
+        (limit, run.spent().waited)
+    };
+    let working = || Limits { working_time: Some(10.0), ..Limits::default() };
+    assert_eq!(ask(true, working()).await, (None, 60.0));
+    assert_eq!(ask(false, working()).await, (Some(LimitKind::WorkingTime), 0.0));
+    let wall = Limits { wall_time: Some(10.0), ..Limits::default() };
+    assert_eq!(ask(true, wall).await, (Some(LimitKind::WallTime), 10.0));
 }
 
 /// Asks two helpers at once; of these the first is `slow`.
