@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::{
-    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, EventKind, Loop, Message, Run, RunEnd,
-    RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
+    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, Loop, Message, Run,
+    RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use crate::args::Replay;
@@ -37,6 +37,8 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
     if what.policy.is_some() || record.decisions {
         builder = builder.approver(Recorded(record.clone()));
     }
+    let heard = record.clone();
+    builder = builder.on_event(move |event: &Event| heard.hear(&event.kind));
     let folder = Scratch(runs::scratch("replay")?);
     let again = folder.0.join("replay.jsonl");
     let run = builder

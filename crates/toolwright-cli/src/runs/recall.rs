@@ -4,8 +4,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::Notify;
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, Envelope, ErrorInfo, ErrorKind, EventKind, Executor,
     LocalExecutor, Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Stopper, ToolCall,
@@ -14,6 +16,9 @@ use toolwright::{
 
 use super::index::{Kind, Place, State};
 use super::source::Source;
+
+/// How long a replay that is to be stopped waits for calls that were made then and may not be made now.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a record says: the model's answers, what others said, and how each call went.
 pub struct Record {
@@ -30,6 +35,9 @@ pub struct Record {
     pub decisions: bool,
     /// What stops the replay where the run was stopped.
     stopper: OnceLock<Stopper>,
+    /// How many calls of the replay are over, those that were cancelled apart, and who waits for more.
+    over: AtomicUsize,
+    one_more: Notify,
     /// Flows of today's file: they are run again, and what they call is answered from the record.
     flows: Vec<String>,
 }
@@ -75,6 +83,8 @@ impl Record {
             used: Mutex::default(),
             decisions: false,
             stopper: OnceLock::new(),
+            over: AtomicUsize::new(0),
+            one_more: Notify::new(),
             flows,
             source,
         };
@@ -206,6 +216,37 @@ impl Record {
         stopped && matches!(self.decided(known), None | Some(Decision::Escalate))
     }
 
+    /// Hears what happens in the replay.
+    pub fn hear(&self, event: &EventKind) {
+        let EventKind::CallFinished { error, .. } = event else { return };
+        if error.as_ref().is_none_or(|error| error.kind != ErrorKind::Cancelled) {
+            self.over.fetch_add(1, Ordering::Relaxed);
+            self.one_more.notify_waiters();
+        }
+    }
+
+    /// Stops the replay where the run was stopped before anybody had decided about this call: calls beside it that were
+    /// over by then come first. False when there is nothing to stop.
+    async fn stop_at(&self, known: &Known) -> bool {
+        let end = |known: &Known| self.source.index.items.get(known.item)?.call.as_ref()?.end;
+        let last = end(known).map_or(u64::MAX, |Place(at, _)| at);
+        let whole = |known: &Known| self.failed(known).is_none_or(|error| error.kind != ErrorKind::Cancelled);
+        let before = |other: &&Known| end(other).is_some_and(|Place(at, _)| at < last) && whole(other);
+        let before = self.calls.iter().filter(before).count();
+        let wait = async {
+            loop {
+                let one_more = self.one_more.notified();
+                if self.over.load(Ordering::Relaxed) >= before {
+                    return;
+                }
+                one_more.await;
+            }
+        };
+        // Today there may be fewer of them.
+        let _ = tokio::time::timeout(PATIENCE, wait).await;
+        self.stopper.get().is_some_and(Stopper::stop)
+    }
+
     /// The transcript.
     pub fn source(&self) -> &Source {
         &self.source
@@ -317,11 +358,13 @@ impl Approver for Recorded {
         let call = request.call;
         let known = self.0.find(&call.id, &call.name, &call.arguments, false, Use::Decision);
         // What nobody approved then, because they stopped the run instead, is not approved now.
-        if known.is_some_and(|known| self.0.undecided(known)) {
-            return match self.0.stopper.get().is_some_and(Stopper::stop) {
-                true => Box::pin(std::future::pending()),
-                false => Box::pin(async { Decision::Reject { reason: "nobody answered then".to_owned() } }),
-            };
+        if let Some(known) = known.filter(|known| self.0.undecided(known)) {
+            return Box::pin(async {
+                match self.0.stop_at(known).await {
+                    true => std::future::pending().await,
+                    false => Decision::Reject { reason: "nobody answered then".to_owned() },
+                }
+            });
         }
         // A call that nobody was asked about then is approved now.
         let decision = known.and_then(|known| self.0.decided(known)).unwrap_or(Decision::Approve);

@@ -277,6 +277,36 @@ fn a_replay_of_a_direct_answer_goes_on_after_it() {
     assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
 }
 
+/// What was over when somebody stopped the run is over in the replay too, though the question came first.
+#[test]
+fn a_replay_stops_after_what_was_done_beside_an_open_question() {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let file = "\
+tools:
+  - {name: go, description: Goes., require_confirmation: true, do: {eval: gone}}
+  - {import_tool: add}
+";
+    write("tools.yaml", file);
+    write("goes.yaml", "- calls: [{tool: go}, {tool: add, arguments: {x: 1, y: 2}}]\n- text: Hello.\n");
+    let args = ["chat", "tools.yaml", "--model", "scripted/goes.yaml", "--transcript", "t.jsonl"];
+    let mut terminal = Terminal::start(folder.path(), &args, 80, 24, &[]);
+    terminal.wait("#1");
+    terminal.send("go\r");
+    terminal.wait("Allow it?");
+    terminal.wait("│ 3");
+    terminal.send("\x03");
+    terminal.wait("#2");
+    // What is said after that stands after it.
+    terminal.send("hi\r");
+    terminal.wait("Hello.");
+    terminal.wait("#3");
+    terminal.send("\x04");
+    assert_eq!(terminal.end(), 0);
+    let shown = show_in(folder.path(), &["replay", "t.jsonl"], "");
+    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+}
+
 /// A flow only combines calls, so it is run again as it is written now; what it calls is answered from the record.
 #[test]
 fn a_replay_runs_flows_again_as_they_are_now() {
