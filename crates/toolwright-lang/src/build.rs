@@ -11,13 +11,14 @@ use indexmap::IndexMap;
 use toolwright_core::{Tool, ToolSettings, ToolSpec, Toolset, nearest};
 use toolwright_expr::is_builtin;
 
+use crate::absent::Absent;
 use crate::diag::{Place, Problems, Severity};
 use crate::exact::exact;
 use crate::exec::{FlowLimits, Globals};
 use crate::file;
 use crate::flow::FlowTool;
 use crate::hint::Hint;
-use crate::host::{Host, Server};
+use crate::host::{Host, Server, ServerTools};
 use crate::input::{self, Input, Type};
 use crate::shape::{self, Shape};
 use crate::step::call::{Callee, Param};
@@ -64,7 +65,7 @@ pub(crate) struct Builder<'b> {
     /// The names of the file's sandboxes beside the default one.
     pub(crate) sandboxes: Vec<String>,
     /// Tools of servers that were asked already.
-    pub(crate) asked: IndexMap<String, Option<Toolset>>,
+    pub(crate) asked: IndexMap<String, Option<ServerTools>>,
     /// Tools of servers that cannot be used, and why, until somebody was told.
     pub(crate) left_out: IndexMap<String, Vec<(String, String)>>,
     pub(crate) globals: Arc<Globals>,
@@ -74,6 +75,8 @@ pub(crate) struct Builder<'b> {
     pub(crate) coming: Vec<Arc<str>>,
     /// Prefixes of tools whose servers were not asked for them.
     pub(crate) unasked: Vec<String>,
+    /// Tools that the file would have.
+    pub(crate) absent: Vec<Absent>,
     /// Names of tools that could not be made: whoever calls them is not told that they do not exist.
     pub(crate) broken: Vec<String>,
 }
@@ -99,6 +102,7 @@ impl<'b> Builder<'b> {
             flows: Vec::new(),
             coming: Vec::new(),
             unasked: Vec::new(),
+            absent: Vec::new(),
             broken: Vec::new(),
         }
     }

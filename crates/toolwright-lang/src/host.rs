@@ -46,11 +46,13 @@ pub struct ServerTools {
     pub tools: Toolset,
     /// The names of those that cannot be used, each with the reason. A file that would import one has a warning.
     pub left_out: Vec<(String, String)>,
+    /// The same for those that wait for approval, of which somebody was told already.
+    pub suspended: Vec<(String, String)>,
 }
 
 impl From<Toolset> for ServerTools {
     fn from(tools: Toolset) -> Self {
-        ServerTools { tools, left_out: Vec::new() }
+        ServerTools { tools, ..ServerTools::default() }
     }
 }
 
@@ -153,6 +155,7 @@ pub struct Host {
     pub(crate) limits: FlowLimits,
     pub(crate) missing_env: MissingEnv,
     pub(crate) offline: bool,
+    pub(crate) spares_servers: bool,
     pub(crate) applied: Vec<String>,
 }
 
@@ -256,6 +259,14 @@ impl Host {
     #[must_use]
     pub fn offline(mut self) -> Self {
         self.offline = true;
+        self
+    }
+
+    /// Makes do without the MCP servers that cannot be had, also those the file is of no use without: for a single tool that may
+    /// need none of them. What needs one fails when it is called.
+    #[must_use]
+    pub fn spare_servers(mut self) -> Self {
+        self.spares_servers = true;
         self
     }
 

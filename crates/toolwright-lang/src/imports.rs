@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{
-    Entry, Patterns, Tool, ToolDef, ToolError, ToolOutput, ToolSettings, ToolSpec, Toolset, nearest,
-};
+use toolwright_core::{Entry, Patterns, Tool, ToolError, ToolSettings, ToolSpec, Toolset, nearest};
 
+use crate::absent::stand_in;
 use crate::build::{Builder, Tools, common_settings, text, texts, to_toolset};
 use crate::diag::{Place, Severity};
 use crate::flow::ImportedTool;
 use crate::hint::Hint;
-use crate::host::ServerTools;
 use crate::llm::{ExtractJson, LlmTool};
 use crate::yaml::{Data, Node};
 use crate::{file, shape};
@@ -25,7 +23,14 @@ impl Builder<'_> {
             self.llm_tool(node, outer, into, scope);
             return;
         }
-        let Some(tool) = self.imported(&reference, &config, node) else { return };
+        let Some(tool) = self.imported(&reference, &config, node) else {
+            let halves = self.halves(&reference).filter(|(source, _)| is_server(source));
+            if let Some((source, own)) = halves {
+                let name = text(node, "name").unwrap_or_else(|| own.to_owned());
+                self.note_gone(source, name);
+            }
+            return;
+        };
         self.check_sandbox(node, &tool);
         let (takes, blocks) = (Vec::new(), is_server(&reference));
         let name = text(node, "name");
@@ -112,15 +117,15 @@ impl Builder<'_> {
         if let Some((source, tool)) = self.halves(reference) {
             if self.host.offline && is_server(source) {
                 self.server_tools(source.trim_start_matches("mcp:"), place);
-                return Some(Arc::new(unasked(tool)));
+                return Some(Arc::new(stand_in(tool, "the server of this tool was not started")));
             }
             let all = self.source(source, place)?;
             let tools = all.clone().filtered([tool]);
             let mut found: Vec<&Entry> = tools.iter().collect();
             return match (found.pop(), found.is_empty()) {
                 (Some(entry), true) => Some(entry.tool.clone()),
-                (None, _) if let Some(why) = self.take_left_out(source, |name| name == tool).pop() => {
-                    let message = format!("`{tool}` of `{source}` cannot be used: {}", why.1);
+                (None, _) if let Some(why) = self.why_left_out(source, tool) => {
+                    let message = format!("`{tool}` of `{source}` cannot be used: {why}");
                     self.problems.error(place, message);
                     None
                 }
@@ -228,7 +233,7 @@ impl Builder<'_> {
 
     fn server_tools(&mut self, name: &str, place: Place) -> Option<Toolset> {
         if let Some(known) = self.asked.get(name) {
-            return known.clone();
+            return known.as_ref().map(|known| known.tools.clone());
         }
         let Some(server) = self.servers.get(name) else {
             let message = format!("there is no MCP server `{name}`");
@@ -251,19 +256,29 @@ impl Builder<'_> {
             None => Err(ToolError::new("this program connects to no servers")),
         };
         let tools = match tools {
-            Ok(ServerTools { tools, left_out }) => {
-                self.left_out.insert(name.to_owned(), left_out);
-                Some(tools)
+            Ok(known) => {
+                self.left_out.insert(name.to_owned(), known.left_out.clone());
+                Some(known)
             }
             Err(error) => {
-                let severity = if server.trust().required { Severity::Error } else { Severity::Warning };
+                let needed = server.trust().required && !self.host.spares_servers;
+                let severity = if needed { Severity::Error } else { Severity::Warning };
                 let message = format!("the tools of MCP server `{name}` cannot be had: {error}");
                 self.problems.add(severity, place, message, error.hint_text().map(str::to_owned));
                 None
             }
         };
-        self.asked.insert(name.to_owned(), tools.clone());
-        tools
+        let own = tools.as_ref().map(|known| known.tools.clone());
+        self.asked.insert(name.to_owned(), tools);
+        own
+    }
+
+    /// Why one tool of a server cannot be used.
+    fn why_left_out(&mut self, server: &str, tool: &str) -> Option<String> {
+        let told = self.take_left_out(server, |name| name == tool).pop();
+        let known = self.asked.get(server.strip_prefix("mcp:").unwrap_or(server)).and_then(Option::as_ref);
+        let suspended = || known?.suspended.iter().find(|(name, _)| name == tool).cloned();
+        Some(told.or_else(suspended)?.1)
     }
 
     /// Takes the tools of a server out of those that cannot be used and were not told of.
@@ -297,15 +312,16 @@ impl Builder<'_> {
         if self.host.offline && from_server {
             self.unasked.push(prefix.clone());
         }
-        let Some(tools) = self.source(&reference, place) else {
-            // Whoever calls them is not to blame.
-            if !prefix.is_empty() {
-                self.unasked.push(prefix);
-            }
-            return;
-        };
+        let tools = self.source(&reference, place);
         let patterns = |key: &str| node.get(key).map(|node| Patterns::new(texts(node)));
         let filter = patterns("filter").unwrap_or_else(|| Patterns::new(["*"]));
+        if from_server {
+            self.note_absent(&reference, &prefix, &filter);
+        } else if tools.is_none() && !prefix.is_empty() {
+            // Whoever calls them is not to blame.
+            self.unasked.push(prefix.clone());
+        }
+        let Some(tools) = tools else { return };
         let matches = |patterns: &Option<Patterns>, name: &str| {
             patterns.as_ref().is_some_and(|patterns| patterns.matches(name))
         };
@@ -349,7 +365,9 @@ impl Builder<'_> {
         if self.host.offline {
             self.unasked.push(format!("{server}_"));
         }
-        let Some(tools) = self.server_tools(server, place) else { return };
+        let tools = self.server_tools(server, place);
+        self.note_absent(server, &format!("{server}_"), &Patterns::new(["*"]));
+        let Some(tools) = tools else { return };
         let mut left_out = self.take_left_out(server, |_| true);
         for entry in tools.iter() {
             let (mut spec, settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
@@ -445,13 +463,4 @@ fn unusable(name: &str) -> Option<String> {
 
 fn is_server(reference: &str) -> bool {
     reference.starts_with("mcp:")
-}
-
-/// Stands in for a tool whose server was not asked for it: it takes anything, and cannot be called.
-fn unasked(name: &str) -> ToolDef {
-    let mut spec = ToolSpec::new(name, "");
-    spec.parameters = serde_json::json!({"type": "object"});
-    ToolDef::dynamic(spec, |_, _| async {
-        Err::<ToolOutput, _>(ToolError::new("the server of this tool was not started"))
-    })
 }

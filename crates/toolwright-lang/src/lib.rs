@@ -28,6 +28,7 @@
 //! # }).unwrap();
 //! ```
 
+mod absent;
 mod blocks;
 mod build;
 mod cache;

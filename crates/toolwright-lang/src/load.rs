@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use toolwright_core::{Secret, Toolset};
 use toolwright_expr::Value;
 
+use crate::absent::Absent;
 use crate::build::{self, Builder, FlowInfo, Tools};
 use crate::check;
 use crate::cli::Cli;
@@ -65,6 +66,7 @@ pub struct Loaded {
     sections: IndexMap<&'static str, Section>,
     env: Vec<Variable>,
     secrets: Vec<Secret>,
+    absent: Vec<Absent>,
     pub(crate) globals: Arc<Globals>,
     pub(crate) flows: Vec<FlowInfo>,
     pub(crate) problems: Problems,
@@ -118,6 +120,21 @@ impl Loaded {
     /// The names of the tools that are flows: they compute and call tools, and do nothing else.
     pub fn flows(&self) -> impl Iterator<Item = &str> {
         self.flows.iter().map(|flow| &*flow.name)
+    }
+
+    /// Why a tool that the file speaks of is not among its [`tools`](Self::tools): it is suspended or cannot be used, its server
+    /// cannot be had, or only the chat has it. Another tool of that name is not what the file means. `None` for a name the file
+    /// does not know.
+    pub fn why_missing(&self, name: &str) -> Option<String> {
+        if self.tools.get(name).is_some() {
+            return None;
+        }
+        if self.chat.as_ref().is_some_and(|chat| chat.tools.get(name).is_some()) {
+            return Some(
+                "it is for `toolwright chat` alone (`chat.tools`, `auto_import_scope: chat`)".to_owned(),
+            );
+        }
+        Absent::find(&self.absent, name).map(|absent| absent.why.clone())
     }
 
     /// The shared data, evaluated.
@@ -223,7 +240,7 @@ impl Loaded {
         }
         let chat = root.get("chat").and_then(|node| sections::chat(&mut builder, node, &shared, chat_tools));
         let cli = root.get("cli").and_then(|node| sections::cli(&mut builder, node, &shared));
-        let flows = std::mem::take(&mut builder.flows);
+        let (flows, absent) = (std::mem::take(&mut builder.flows), std::mem::take(&mut builder.absent));
         let sections = ["models", "policy", "limits", "sandbox", "sandboxes", "resources"]
             .into_iter()
             .filter_map(|name| {
@@ -253,6 +270,7 @@ impl Loaded {
             sections,
             env: variables,
             secrets,
+            absent,
             globals,
             flows,
             problems,

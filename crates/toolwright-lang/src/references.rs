@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use toolwright_core::{Patterns, nearest};
 
+use crate::absent::Absent;
 use crate::build::{Builder, Tools, texts};
 use crate::diag::Place;
 use crate::step::call::Callee;
@@ -52,7 +53,8 @@ impl Builder<'_> {
         let wanted = Patterns::new(&words);
         let taken = |(name, callee): &(&Arc<str>, &Callee)| wanted.matches(name) && !callee.broken;
         let found: Vec<_> = shared.iter().filter(taken).collect();
-        if found.is_empty() && self.unasked.is_empty() {
+        let gone = self.absent.iter().any(|absent| absent.gone);
+        if found.is_empty() && self.unasked.is_empty() && !gone {
             self.problems.error(patterns.place, format!("no tool matches {}", words.join(", ")));
         }
         into.extend(found.into_iter().map(|(name, callee)| (name.clone(), callee.clone())));
@@ -81,6 +83,12 @@ impl Builder<'_> {
                 format!("`{name}` cannot be called here: it is defined further down, or is this very tool"),
                 "a flow can call the tools above it; move that one up. Tools that call themselves or one another in a circle would never end",
             );
+            return;
+        }
+        if let Some(absent) = Absent::find(&self.absent, name) {
+            if !absent.gone {
+                self.problems.error(place, format!("`{name}` cannot be called: {}", absent.why));
+            }
             return;
         }
         let message = format!("there is no tool `{}`", toolwright_core::text::clip(name, 80));

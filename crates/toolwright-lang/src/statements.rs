@@ -6,6 +6,7 @@ use regex::RegexBuilder;
 use toolwright_core::{Toolset, nearest};
 use toolwright_expr::{Script, Value};
 
+use crate::absent::{Absent, stand_in};
 use crate::build::{self, Builder, Visible, text, texts};
 use crate::error::Catch;
 use crate::file;
@@ -157,9 +158,11 @@ impl Builder<'_> {
                 let known: Vec<&str> = visible.names().collect();
                 self.unknown_tool(name, name_node.place, known.iter().copied());
             }
-            // Nothing stands in its place, so that the params are checked all the same.
-            let (tools, takes, place) = (Toolset::new(), [].into(), name_node.place);
             let name = name.clone().unwrap_or_default();
+            // Something or nothing stands in its place, so that the params are checked all the same.
+            let absent = Absent::find(&self.absent, &name);
+            let stand_in = absent.and_then(|absent| Toolset::new().with(stand_in(&name, &absent.why)).ok());
+            let (tools, takes, place) = (stand_in.unwrap_or_default(), [].into(), name_node.place);
             Callee { name, called: tools.clone(), tools, takes, place, gives_blocks: false, broken: false }
         });
         if callee.broken {

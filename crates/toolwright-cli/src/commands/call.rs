@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
+use toolwright::lang::Host;
 use toolwright::tools::AtHand;
 use toolwright::{
     CallNote, Content, Event, EventKind, Media, Run, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
@@ -26,7 +27,16 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     if what.file.is_none() && !known {
         what.file = files::default();
     }
-    let loaded = what.file.as_deref().map(files::open).transpose()?;
+    // A server that this tool does not need may be missing.
+    let open = |path: &Path| files::open_with(path, Host::spare_servers);
+    let loaded = what.file.as_deref().map(open).transpose()?;
+    if let Some(why) = loaded.as_ref().and_then(|loaded| loaded.why_missing(&what.tool)) {
+        let problem = Usage::new(format!("`{}` cannot be called: {why}", what.tool));
+        return Err(match known {
+            true => problem.hint("without `-f`, this calls the built-in tool of that name").into(),
+            false => problem.into(),
+        });
+    }
     let around = if loaded.is_none() { files::around()? } else { None };
     let (tools, name) = match &loaded {
         Some(loaded) if !known || loaded.tools().get(&what.tool).is_some() => {

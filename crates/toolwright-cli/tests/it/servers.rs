@@ -107,6 +107,65 @@ fn a_lock_decides_what_is_imported() {
     assert!(show(folder.path(), &["tools", "toolwright.yaml"]).ends_with("--- exit 2\n"));
 }
 
+#[test]
+fn a_suspended_tool_is_not_replaced_by_a_built_in_one_of_its_name() {
+    let text = "tools: [{import_tools: 'mcp:demo', prefix: ''}, {name: t, do: {eval: fine}}]\n";
+    let folder = folder(US, &["serve"], text);
+    let lock = ["mcp", "lock", "--name", "demo", "--", US, "serve"];
+    assert!(show(folder.path(), &lock).contains("--- exit 0"));
+    let path = folder.path().join("tools.lock");
+    let changed = std::fs::read_to_string(&path).unwrap().replace("Adds two numbers.", "Adds numbers.");
+    std::fs::write(&path, changed).unwrap();
+    let called = show(folder.path(), &["call", "add", "x=1", "y=2", "-f", "toolwright.yaml"]);
+    let why = "`add` of the MCP server `demo` is left out: it is suspended, because it is not what tools.lock approved";
+    assert!(called.contains(&format!("error: `add` cannot be called: {why}")), "{called}");
+    assert!(called.contains("`toolwright mcp lock --name demo` approves it"), "{called}");
+    assert!(called.ends_with("--- exit 2\n") && !called.contains("--- stdout\n3\n"), "{called}");
+    let called = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
+    assert!(called.contains("--- stdout\nfine\n"), "{called}");
+    // Neither is a flow told to import the built-in one.
+    let file = folder.path().join("toolwright.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("{eval: fine}", "{call: add, params: {x: 1, y: 2}}")).unwrap();
+    let called = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
+    assert!(called.contains(why) && !called.contains("import_tool: add`"), "{called}");
+    assert!(called.ends_with("--- exit 2\n"), "{called}");
+}
+
+#[test]
+fn a_server_that_cannot_be_had_is_missed_only_by_what_needs_it() {
+    let text = "tools:
+  - {import_tools: 'mcp:demo', prefix: '', filter: [add, 'far_*']}
+  - {import_tool: mcp:demo/one, name: word_count}
+  - {name: own, do: {eval: fine}}
+  - {name: needs, do: {call: far_away}}
+chat: {model_ref: default, tools: [{name: remember, do: {eval: 1}}]}
+";
+    let folder = folder("/no/such/program", &[], text);
+    let call = |tool: &[&str]| show(folder.path(), &[&["call", "-f", "toolwright.yaml"], tool].concat());
+    let own = call(&["own"]);
+    assert!(own.contains("--- stdout\nfine\n") && own.contains("`demo` cannot be had"), "{own}");
+    // What would stand for a tool of the server is not another tool.
+    for tool in [&["add", "x=1", "y=2"][..], &["word_count", "text=a"], &["far_away"]] {
+        let called = call(tool);
+        let why = format!("`{}` cannot be called: the tools of MCP server `demo` cannot be had", tool[0]);
+        assert!(called.contains(&why) && called.ends_with("--- exit 2\n"), "{called}");
+    }
+    let needs = call(&["needs"]);
+    assert!(needs.contains("the tools of MCP server `demo` cannot be had"), "{needs}");
+    assert!(needs.ends_with("--- exit 1\n"), "{needs}");
+    let chat = call(&["remember", "note=x"]);
+    assert!(chat.contains("`remember` cannot be called: it is for `toolwright chat` alone"), "{chat}");
+    // A built-in tool that the file says nothing of is still at hand.
+    assert!(
+        call(&["countdown", "seconds=0"]).ends_with("--- exit 0\n"),
+        "{}",
+        call(&["countdown", "seconds=0"])
+    );
+    // Whoever offers the tools needs the server.
+    assert!(show(folder.path(), &["tools", "toolwright.yaml"]).ends_with("--- exit 2\n"));
+}
+
 /// A server in shell: one of its tools has an odd name, and another one cannot be used.
 const ODD: &str = r##"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 read -r l; answer 1 '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}'

@@ -181,7 +181,16 @@ impl Imports for Importer {
                 Err(ToolError::new(why).hint(format!("what it wrote last:\n    {said}")))
             }
             ServerStatus::Configured | ServerStatus::Started { .. } => {
-                Ok(ServerTools { tools, left_out: state.left_out })
+                let why = |suspension: Suspension| {
+                    let lock =
+                        locked.as_ref().map_or_else(String::new, |(_, path)| path.display().to_string());
+                    let why = format!(
+                        "it is suspended, because it is not what {lock} approved; `toolwright mcp lock --name {name}` approves it"
+                    );
+                    (suspension.tool, why)
+                };
+                let suspended = state.suspended.into_iter().map(why).collect();
+                Ok(ServerTools { tools, left_out: state.left_out, suspended })
             }
         }
     }

@@ -1,0 +1,74 @@
+//! Tools that a file speaks of and does not have. Whoever asks for one is told why, and gets no other tool of that name.
+
+use toolwright_core::{Patterns, ToolDef, ToolError, ToolOutput, ToolSpec};
+
+use crate::build::Builder;
+
+/// Tools of a server that the file would have, and why it does not.
+#[derive(Debug, Clone)]
+pub(crate) struct Absent {
+    prefix: String,
+    /// Their names behind the prefix.
+    names: Names,
+    pub(crate) why: String,
+    /// The server cannot be had, which was told: whoever calls the tools is not to blame.
+    pub(crate) gone: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Names {
+    One(String),
+    Matching(Patterns),
+}
+
+impl Absent {
+    /// The tool of this name, if it is one of those that are not there.
+    pub(crate) fn find<'a>(all: &'a [Absent], name: &str) -> Option<&'a Absent> {
+        all.iter().find(|absent| match (name.strip_prefix(absent.prefix.as_str()), &absent.names) {
+            (None, _) => false,
+            (Some(own), Names::One(name)) => own == name,
+            (Some(own), Names::Matching(filter)) => filter.matches(own),
+        })
+    }
+}
+
+impl Builder<'_> {
+    /// Notes what an import of a server's tools would bring and does not.
+    pub(crate) fn note_absent(&mut self, server: &str, prefix: &str, filter: &Patterns) {
+        let server = server.strip_prefix("mcp:").unwrap_or(server);
+        let absent = |names, why, gone| Absent { prefix: prefix.to_owned(), names, why, gone };
+        match self.asked.get(server) {
+            None => {}
+            Some(None) => {
+                let why = format!("the tools of MCP server `{server}` cannot be had");
+                self.absent.push(absent(Names::Matching(filter.clone()), why, true));
+            }
+            Some(Some(known)) => {
+                let not_offered = known.suspended.iter().chain(&known.left_out);
+                let wanted = not_offered.filter(|(own, _)| filter.matches(own));
+                self.absent.extend(wanted.map(|(own, why)| {
+                    let why = format!("`{own}` of the MCP server `{server}` is left out: {why}");
+                    absent(Names::One(own.clone()), why, false)
+                }));
+            }
+        }
+    }
+
+    /// Notes that a single tool of a server that cannot be had is not there, under the name it has in the file.
+    pub(crate) fn note_gone(&mut self, server: &str, name: String) {
+        let server = server.strip_prefix("mcp:").unwrap_or(server);
+        let why = format!("the tools of MCP server `{server}` cannot be had");
+        self.absent.push(Absent { prefix: String::new(), names: Names::One(name), why, gone: true });
+    }
+}
+
+/// Stands in for a tool that is not there: it takes anything, and cannot be called.
+pub(crate) fn stand_in(name: &str, why: &str) -> ToolDef {
+    let mut spec = ToolSpec::new(name, "");
+    spec.parameters = serde_json::json!({"type": "object"});
+    let why = why.to_owned();
+    ToolDef::dynamic(spec, move |_, _| {
+        let why = why.clone();
+        async move { Err::<ToolOutput, _>(ToolError::new(why)) }
+    })
+}
