@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use toolwright::data::DataTools;
 use toolwright::file::{self, Importer};
 use toolwright::lang::{Host, Loaded, MissingEnv, find_dotenv, load, load_all, parse_dotenv};
-use toolwright::mcp::Suspension;
-use toolwright::{Limits, Policy, RunBuilder, ToolError};
+use toolwright::mcp::{Changes, Suspension};
+use toolwright::{Limits, Policy, RunBuilder, ToolError, Toolset};
 
 use crate::answers::Later;
 use crate::prompt::Terminal;
@@ -34,6 +34,27 @@ pub fn default() -> Option<PathBuf> {
 
 /// The file that is used, once it was found and not named.
 static FOUND: OnceLock<PathBuf> = OnceLock::new();
+
+/// Who is told that the tools of a server changed.
+static CHANGES: OnceLock<Changes> = OnceLock::new();
+
+/// Has the clients of a server of ours told, from now on, that the tools of the file's servers changed.
+pub fn tell_clients(changes: Changes) {
+    let _ = CHANGES.set(changes);
+}
+
+/// A run with the tools of the file that match, or the built-in ones; those of servers as they are at any time.
+pub fn run_with(loaded: Option<&Loaded>, patterns: &[String]) -> anyhow::Result<(RunBuilder, Toolset)> {
+    let all = loaded.map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
+    let tools = commands::tools::chosen(all, patterns)?;
+    let current = loaded.and_then(|loaded| loaded.current_tools(self::patterns(patterns)));
+    Ok((file::following(current, &tools), tools))
+}
+
+/// The patterns that were given; without any, one for everything.
+pub fn patterns(given: &[String]) -> Vec<&str> {
+    if given.is_empty() { vec!["*"] } else { given.iter().map(String::as_str).collect() }
+}
 
 /// Notes that a file was not named by the person: a stranger may have put it there, so what it opens waits for the person's
 /// word.
@@ -259,10 +280,15 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
         .lock(path.with_file_name(LOCK))
         .lock(LOCK)
         .on_suspended(|server, Suspension { tool, changes }, lock| {
-            let lock = lock.display();
-            eprintln!("`{tool}` of the server `{server}` is not what {lock} approved, and is left out:");
+            let why = match lock {
+                Some(lock) => format!("is not what {} approved", lock.display()),
+                None => "is not what it was when the server was started".to_owned(),
+            };
+            eprintln!("`{tool}` of the server `{server}` {why}, and is left out:");
             changes.iter().for_each(|change| eprintln!("    {}", prompt::printable(change)));
+            eprintln!("    approve it with `toolwright mcp lock --name {server}`, and start again");
         })
+        .on_listed(|| CHANGES.get().into_iter().for_each(Changes::tools))
 }
 
 /// The operating system by the name it gives itself, which is what files compare with.

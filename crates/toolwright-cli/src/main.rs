@@ -116,7 +116,7 @@ async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow
     tokio::select! {
         // Listened for before anything is started.
         biased;
-        () = commands::told_to_stop() => anyhow::bail!("stopped by Ctrl-C"),
+        by = commands::told_to_stop() => anyhow::bail!("stopped by {by}"),
         outcome = work => outcome,
     }
 }

@@ -195,7 +195,7 @@ fn ask(question: String) -> Option<bool> {
     let asking = async {
         tokio::select! {
             answer = keyboard::ask(move || prompt::yes_or_no(&question, "Allow it, here and from now on? [y]es, [n]o: ")) => answer.ok().flatten(),
-            () = commands::told_to_stop() => None,
+            _ = commands::told_to_stop() => None,
         }
     };
     tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(asking))

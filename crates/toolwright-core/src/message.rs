@@ -133,6 +133,9 @@ pub struct ToolResult {
     /// Facts beside the content.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// What else came with the output, for programs alone: a model is not sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extras: Option<Box<Map<String, Value>>>,
     /// Why the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
@@ -156,6 +159,7 @@ impl ToolResult {
             content: Vec::new(),
             structured: None,
             metadata: Map::new(),
+            extras: None,
             error: Some(error),
             truncated: None,
             confidential: false,
@@ -170,6 +174,7 @@ impl ToolResult {
             content: vec![Content::text(text)],
             structured: None,
             metadata: Map::new(),
+            extras: None,
             error: None,
             truncated: None,
             confidential: false,
@@ -192,6 +197,7 @@ impl ToolResult {
         };
         self.structured = None;
         self.metadata.clear();
+        self.extras = None;
         self.truncated = None;
     }
 

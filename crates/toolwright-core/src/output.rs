@@ -291,6 +291,9 @@ pub struct ToolOutput {
     /// Facts beside the content: they go to the model as a note, to programs as data.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// What else came with the output, for programs alone: a model is not sent it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extras: Map<String, Value>,
     /// For the user alone: no model may be shown it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confidential: bool,

@@ -3,6 +3,7 @@
 use toolwright_core::{Patterns, ToolDef, ToolError, ToolOutput, ToolSpec};
 
 use crate::build::Builder;
+use crate::live::Rule;
 
 /// Tools of a server that the file would have, and why it does not.
 #[derive(Debug, Clone)]
@@ -34,18 +35,18 @@ impl Absent {
 
 impl Builder<'_> {
     /// Notes what an import of a server's tools would bring and does not.
-    pub(crate) fn note_absent(&mut self, server: &str, prefix: &str, filter: &Patterns) {
+    pub(crate) fn note_absent(&mut self, server: &str, rule: &Rule) {
         let server = server.strip_prefix("mcp:").unwrap_or(server);
-        let absent = |names, why, gone| Absent { prefix: prefix.to_owned(), names, why, gone };
+        let absent = |names, why, gone| Absent { prefix: rule.prefix.clone(), names, why, gone };
         match self.asked.get(server) {
             None => {}
             Some(None) => {
                 let why = format!("the tools of MCP server `{server}` cannot be had");
-                self.absent.push(absent(Names::Matching(filter.clone()), why, true));
+                self.absent.push(absent(Names::Matching(rule.filter.clone()), why, true));
             }
             Some(Some(known)) => {
                 let not_offered = known.suspended.iter().chain(&known.left_out);
-                let wanted = not_offered.filter(|(own, _)| filter.matches(own));
+                let wanted = not_offered.filter(|(own, _)| rule.filter.matches(own));
                 self.absent.extend(wanted.map(|(own, why)| {
                     let why = format!("`{own}` of the MCP server `{server}` is left out: {why}");
                     absent(Names::One(own.clone()), why, false)

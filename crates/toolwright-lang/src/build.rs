@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use toolwright_core::{Tool, ToolSettings, ToolSpec, Toolset, nearest};
+use serde_json::Value as Json;
+use toolwright_core::schema::Schema;
+use toolwright_core::{Annotations, Tool, ToolSettings, ToolSpec, Toolset, nearest};
 use toolwright_expr::is_builtin;
 
 use crate::absent::Absent;
@@ -20,6 +22,7 @@ use crate::flow::FlowTool;
 use crate::hint::Hint;
 use crate::host::{Host, Server, ServerTools};
 use crate::input::{self, Input, Type};
+use crate::live::Live;
 use crate::shape::{self, Shape};
 use crate::step::call::{Callee, Param};
 use crate::step::{Body, Step};
@@ -77,6 +80,8 @@ pub(crate) struct Builder<'b> {
     pub(crate) unasked: Vec<String>,
     /// Tools that the file would have.
     pub(crate) absent: Vec<Absent>,
+    /// What the file takes in from servers.
+    pub(crate) live: Vec<Live>,
     /// Names of tools that could not be made: whoever calls them is not told that they do not exist.
     pub(crate) broken: Vec<String>,
 }
@@ -103,6 +108,7 @@ impl<'b> Builder<'b> {
             coming: Vec::new(),
             unasked: Vec::new(),
             absent: Vec::new(),
+            live: Vec::new(),
             broken: Vec::new(),
         }
     }
@@ -225,6 +231,7 @@ impl<'b> Builder<'b> {
         let Some(body) = node.get("do") else { return };
         let visible = Visible { local: &local, outer: outer.unwrap_or(into) };
         let body = Arc::new(self.body(body, visible));
+        let output = node.get("output").and_then(|node| self.output(node));
         let hint = self.hint(node);
         if let Some(Hint::Template(snippet)) = &hint {
             self.hint_names(snippet, &inputs);
@@ -238,6 +245,9 @@ impl<'b> Builder<'b> {
         let broken = self.problems.errors() > before;
         let mut spec = ToolSpec::new(name.as_str(), text(node, "description").unwrap_or_default());
         spec.parameters = input::schema(&inputs);
+        spec.annotations = node.get("annotations").map(annotations).unwrap_or_default();
+        let (promised, output) = output.unzip();
+        spec.output_schema = promised;
         let mut settings = ToolSettings::default();
         settings.delegates = true;
         common_settings(node, &mut settings);
@@ -246,7 +256,7 @@ impl<'b> Builder<'b> {
         let takes = takes(&body, &inputs);
         let quick = body.is_pure() && !body.loops();
         let (globals, limits) = (self.globals.clone(), self.limits.clone());
-        let tool = FlowTool { spec, settings, inputs, body, globals, limits, hint, quick };
+        let tool = FlowTool { spec, settings, inputs, output, body, globals, limits, hint, quick };
         self.register(Arc::new(tool), takes, false, name_place, into, scope);
         if let Some(own) = into.get_mut(name.as_str()).filter(|own| own.place == name_place) {
             own.broken |= broken;
@@ -291,6 +301,28 @@ impl<'b> Builder<'b> {
             inputs.push(Input { name: name.into(), description, kind, default, place });
         }
         inputs
+    }
+
+    /// What a result is to be: a type word or a JSON Schema, as it is told and as it is checked.
+    fn output(&mut self, node: &Node) -> Option<(Json, Schema)> {
+        let schema = match (&node.data, node.text()) {
+            (Data::Null | Data::Bad, _) => return None,
+            (_, Some(word)) => match Type::parse(word) {
+                Ok(kind) => Json::Object(kind.schema()),
+                Err(problem) => {
+                    self.problems.error_hint(node.place, problem, format!("the types are: {}", Type::WORDS));
+                    return None;
+                }
+            },
+            _ => node.to_json(),
+        };
+        match Schema::compile_any(&schema) {
+            Ok(compiled) => Some((schema, compiled)),
+            Err(error) => {
+                self.problems.error(node.place, format!("`output` is no usable JSON Schema: {error}"));
+                None
+            }
+        }
     }
 
     /// A text with templates over `env` and the shared data, evaluated now.
@@ -408,6 +440,17 @@ pub(crate) fn to_toolset<'t>(tools: impl IntoIterator<Item = &'t Callee>) -> Too
         set = set.clone().combined(callee.tools.clone()).unwrap_or(set);
     }
     set
+}
+
+fn annotations(node: &Node) -> Annotations {
+    let flag = |key: &str| node.get(key).and_then(shape::flag);
+    Annotations {
+        title: text(node, "title"),
+        read_only: flag("read_only"),
+        destructive: flag("destructive"),
+        idempotent: flag("idempotent"),
+        open_world: flag("open_world"),
+    }
 }
 
 pub(crate) fn common_settings(node: &Node, settings: &mut ToolSettings) {

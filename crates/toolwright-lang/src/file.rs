@@ -293,6 +293,16 @@ pub(crate) static CUSTOM: Shape = Shape {
         optional("description", Kind::Text, "What it does and when to use it, for models."),
         optional("input", Kind::Inputs, "Its parameters."),
         optional(
+            "output",
+            Kind::Any,
+            "What its result is: a type, as in `input`, or a JSON Schema. Another result is an error.",
+        ),
+        optional(
+            "annotations",
+            Kind::Object(&ANNOTATIONS),
+            "What it does to the world, for policies and clients.",
+        ),
+        optional(
             "tools",
             Kind::Definitions,
             "Tools only this one can call; they hide shared ones of the same name.",
@@ -307,6 +317,18 @@ pub(crate) static CUSTOM: Shape = Shape {
         CONFIG,
     ],
 };
+
+pub(crate) static ANNOTATIONS: Shape = strict(
+    "annotations",
+    "What a tool does to the world. Policies and MCP clients go by it; nobody checks it.",
+    &[
+        optional("title", Kind::Text, "A name for people."),
+        optional("read_only", Kind::Flag, "It changes nothing."),
+        optional("destructive", Kind::Flag, "It may destroy something."),
+        optional("idempotent", Kind::Flag, "Calling it twice is the same as calling it once."),
+        optional("open_world", Kind::Flag, "It reaches things outside, such as the internet."),
+    ],
+);
 
 pub(crate) static INPUT: Shape = strict(
     "input",
@@ -430,6 +452,7 @@ pub(crate) static ALL: &[&Shape] = &[
     &IMPORT_TOOLS,
     &CUSTOM,
     &INPUT,
+    &ANNOTATIONS,
     &CALL,
     &EVAL,
     &IF,

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
+use toolwright_core::schema::Schema;
 use toolwright_core::{
     BoxFuture, CallNote, CallWords, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
 };
+use toolwright_expr::Value;
 
 use crate::error;
 use crate::exec::{Flow, FlowLimits, Frame, Globals, Lent, Locals, Outcome};
 use crate::hint::Hint;
 use crate::input::Input;
+use crate::json;
 use crate::step::Body;
 
 /// A tool made of statements.
@@ -18,6 +21,8 @@ pub(crate) struct FlowTool {
     pub(crate) spec: ToolSpec,
     pub(crate) settings: ToolSettings,
     pub(crate) inputs: Arc<[Input]>,
+    /// What its result must be.
+    pub(crate) output: Option<Schema>,
     pub(crate) body: Arc<Body>,
     pub(crate) globals: Arc<Globals>,
     pub(crate) limits: Arc<FlowLimits>,
@@ -94,9 +99,25 @@ impl FlowTool {
     /// What the flow gives to its caller.
     fn left(&self, flow: &Flow<'_>, outcome: Outcome) -> Result<ToolOutput, ToolError> {
         match outcome {
-            Ok(value) => Ok(flow.beside.output(&value, flow.statements_left())),
+            Ok(value) => self.promised(&value).map(|()| flow.beside.output(&value, flow.statements_left())),
             Err(error) => Err(failed(flow.context, error::leaving(error, &self.spec.name))),
         }
+    }
+}
+
+impl FlowTool {
+    /// An error when a result is not what the file says it is.
+    fn promised(&self, value: &Value) -> Result<(), ToolError> {
+        let Some(schema) = &self.output else { return Ok(()) };
+        let problems = schema.problems(&json::from_value(value));
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let problems = toolwright_core::text::clip(&problems.join("; "), 1000);
+        Err(ToolError::new(format!(
+            "the result of `{}` is not what its `output` says: {problems}",
+            self.spec.name
+        )))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::Value;
-use toolwright_core::{Model, Tool, ToolError, Toolset};
+use toolwright_core::{Model, Tool, ToolError, ToolSource, Toolset};
 
 use crate::exec::FlowLimits;
 
@@ -40,7 +40,7 @@ pub trait Imports: Send + Sync {
 }
 
 /// What an MCP server has for a file.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct ServerTools {
     /// Its tools, under their own names.
     pub tools: Toolset,
@@ -48,6 +48,14 @@ pub struct ServerTools {
     pub left_out: Vec<(String, String)>,
     /// The same for those that wait for approval, of which somebody was told already.
     pub suspended: Vec<(String, String)>,
+    /// Where to look for the tools it has later.
+    pub source: Option<Arc<dyn ToolSource>>,
+}
+
+impl std::fmt::Debug for ServerTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerTools").field("tools", &self.tools).finish_non_exhaustive()
+    }
 }
 
 impl From<Toolset> for ServerTools {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{Entry, Patterns, Tool, ToolError, ToolSettings, ToolSpec, Toolset, nearest};
+use toolwright_core::{Entry, Tool, ToolError, ToolSettings, ToolSpec, Toolset, nearest};
 
 use crate::absent::stand_in;
-use crate::build::{Builder, Tools, common_settings, text, texts, to_toolset};
+use crate::build::{Builder, Tools, common_settings, text, to_toolset};
 use crate::diag::{Place, Severity};
 use crate::flow::ImportedTool;
-use crate::hint::Hint;
+use crate::live::{Live, Rule, What};
 use crate::llm::{ExtractJson, LlmTool};
+use crate::load::{CHAT, FILE, SHARED};
 use crate::yaml::{Data, Node};
 use crate::{file, shape};
 
@@ -34,6 +35,10 @@ impl Builder<'_> {
         self.check_sandbox(node, &tool);
         let (takes, blocks) = (Vec::new(), is_server(&reference));
         let name = text(node, "name");
+        if let Some((source, own)) = self.halves(&reference).filter(|_| blocks) {
+            let named = name.clone().map_or_else(|| tool.spec().name.clone(), Arc::from);
+            self.follow(source, What::One(own.to_owned()), vec![named], scope);
+        }
         let changed = [
             "name",
             "description",
@@ -313,74 +318,71 @@ impl Builder<'_> {
             self.unasked.push(prefix.clone());
         }
         let tools = self.source(&reference, place);
-        let patterns = |key: &str| node.get(key).map(|node| Patterns::new(texts(node)));
-        let filter = patterns("filter").unwrap_or_else(|| Patterns::new(["*"]));
+        let rule = Rule::of(node, prefix);
         if from_server {
-            self.note_absent(&reference, &prefix, &filter);
-        } else if tools.is_none() && !prefix.is_empty() {
+            self.note_absent(&reference, &rule);
+        } else if tools.is_none() && !rule.prefix.is_empty() {
             // Whoever calls them is not to blame.
-            self.unasked.push(prefix.clone());
+            self.unasked.push(rule.prefix.clone());
         }
         let Some(tools) = tools else { return };
-        let matches = |patterns: &Option<Patterns>, name: &str| {
-            patterns.as_ref().is_some_and(|patterns| patterns.matches(name))
-        };
-        let (hints, no_hints) = (patterns("force_ui_hints_for"), patterns("force_no_ui_hints_for"));
-        let (confirm, no_confirm) =
-            (patterns("force_require_confirmation_for"), patterns("force_no_confirmation_for"));
-        let shown: Vec<String> = node.get("ui_hints_args").map(texts).unwrap_or_default();
-        let mut left_out = match from_server {
-            true => self.take_left_out(&reference, |name| filter.matches(name)),
-            false => Vec::new(),
-        };
-        for entry in tools.iter() {
-            let own: &str = &entry.tool.spec().name;
-            if !filter.matches(own) {
-                continue;
-            }
-            let (mut spec, mut settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
-            spec.name = format!("{prefix}{own}").into();
-            if from_server && let Some(problem) = unusable(&spec.name) {
-                left_out.push((own.to_owned(), problem));
-                continue;
-            }
-            let hint = if matches(&hints, own) {
-                Some(Hint::Calling(shown.clone()))
-            } else {
-                matches(&no_hints, own).then_some(Hint::Silent)
-            };
-            if matches(&confirm, own) {
-                settings.require_confirmation = Some(true);
-            } else if matches(&no_confirm, own) {
-                settings.require_confirmation = Some(false);
-            }
-            let tool = ImportedTool::new(entry.tool.clone(), spec, settings, hint);
-            self.register(Arc::new(tool), Vec::new(), from_server, place, into, scope);
+        let names = self.take_in(&tools, &rule, (&reference, from_server), place, into, scope);
+        if from_server {
+            self.follow(&reference, What::All(Box::new(rule)), names, scope);
         }
-        self.tell_left_out(&reference, &left_out, place);
     }
 
     /// Takes in all tools of a server as `<server>_<tool>`, with hints.
     pub(crate) fn auto_import(&mut self, server: &str, place: Place, into: &mut Tools, scope: &str) {
+        let rule = Rule::automatic(server);
         if self.host.offline {
-            self.unasked.push(format!("{server}_"));
+            self.unasked.push(rule.prefix.clone());
         }
         let tools = self.server_tools(server, place);
-        self.note_absent(server, &format!("{server}_"), &Patterns::new(["*"]));
+        self.note_absent(server, &rule);
         let Some(tools) = tools else { return };
-        let mut left_out = self.take_left_out(server, |_| true);
+        let names = self.take_in(&tools, &rule, (server, true), place, into, scope);
+        self.follow(server, What::All(Box::new(rule)), names, scope);
+    }
+
+    /// Takes in the tools that a rule wants. Their names in the file are returned.
+    fn take_in(
+        &mut self,
+        tools: &Toolset,
+        rule: &Rule,
+        (source, from_server): (&str, bool),
+        place: Place,
+        into: &mut Tools,
+        scope: &str,
+    ) -> Vec<Arc<str>> {
+        let mut left_out = match from_server {
+            true => self.take_left_out(source, |name| rule.filter.matches(name)),
+            false => Vec::new(),
+        };
+        let mut names = Vec::new();
         for entry in tools.iter() {
-            let (mut spec, settings) = (entry.tool.spec().clone(), entry.tool.settings().clone());
-            spec.name = format!("{server}_{}", spec.name).into();
-            if let Some(problem) = unusable(&spec.name) {
+            let Some(tool) = rule.take(&entry.tool) else { continue };
+            let name = tool.spec().name.clone();
+            if from_server && let Some(problem) = unusable(&name) {
                 left_out.push((entry.tool.spec().name.to_string(), problem));
                 continue;
             }
-            let hint = Some(Hint::Calling(Vec::new()));
-            let tool = ImportedTool::new(entry.tool.clone(), spec, settings, hint);
-            self.register(Arc::new(tool), Vec::new(), true, place, into, scope);
+            self.register(Arc::new(tool), Vec::new(), from_server, place, into, scope);
+            names.push(name);
         }
-        self.tell_left_out(server, &left_out, place);
+        self.tell_left_out(source, &left_out, place);
+        names
+    }
+
+    /// Notes an import from a server, when the file's programs have it.
+    fn follow(&mut self, server: &str, what: What, names: Vec<Arc<str>>, scope: &str) {
+        let chat = match scope {
+            SHARED | FILE => false,
+            CHAT => true,
+            _ => return,
+        };
+        let server = server.strip_prefix("mcp:").unwrap_or(server).to_owned();
+        self.live.push(Live { server, what, names, chat, open: true });
     }
 
     fn llm_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::Value as Json;
-use toolwright_core::{Secret, Toolset};
+use toolwright_core::{Patterns, Secret, Toolset};
 use toolwright_expr::Value;
 
 use crate::absent::Absent;
@@ -17,11 +17,17 @@ use crate::env::{self, Variable};
 use crate::exec::Globals;
 use crate::file;
 use crate::files::{Loader, Source};
-use crate::host::Host;
+use crate::host::{Host, ServerTools};
+use crate::live::{CurrentTools, Live, LiveServer};
 use crate::models;
 use crate::sections::{self, Chat};
 use crate::shape;
 use crate::yaml::{Data, Node};
+
+/// Where tools are for all programs, as messages and `auto_import_scope` say it; and where they are for the chat.
+pub(crate) const FILE: &str = "the file";
+pub(crate) const SHARED: &str = "shared";
+pub(crate) const CHAT: &str = "chat";
 
 /// Loads a file. All problems that keep it from being used are told at once.
 ///
@@ -67,6 +73,8 @@ pub struct Loaded {
     env: Vec<Variable>,
     secrets: Vec<Secret>,
     absent: Vec<Absent>,
+    live: Vec<Live>,
+    servers: Vec<LiveServer>,
     pub(crate) globals: Arc<Globals>,
     pub(crate) flows: Vec<FlowInfo>,
     pub(crate) problems: Problems,
@@ -122,17 +130,42 @@ impl Loaded {
         self.flows.iter().map(|flow| &*flow.name)
     }
 
-    /// Why a tool that the file speaks of is not among its [`tools`](Self::tools): it is suspended or cannot be used, its server
-    /// cannot be had, or only the chat has it. Another tool of that name is not what the file means. `None` for a name the file
+    /// The tools as they are now, for a run: see [`CurrentTools`]. Of the tools that servers bring later, those whose names match
+    /// are among them. `None` when the file takes in no tools of servers, so that [`tools`](Self::tools) is all there is.
+    pub fn current_tools<S: AsRef<str>>(
+        &self,
+        patterns: impl IntoIterator<Item = S>,
+    ) -> Option<CurrentTools> {
+        let patterns: Vec<S> = patterns.into_iter().collect();
+        let (tools, wanted) = (self.tools.clone().filtered(&patterns), Patterns::new(&patterns));
+        self.following(tools, wanted, self.live.iter().filter(|live| !live.chat).cloned().collect())
+    }
+
+    /// The same for the tools of the chat. What servers bring later is among them where the chat has all of a server.
+    pub fn current_chat_tools<S: AsRef<str>>(
+        &self,
+        patterns: impl IntoIterator<Item = S>,
+    ) -> Option<CurrentTools> {
+        let patterns: Vec<S> = patterns.into_iter().collect();
+        let tools = &self.chat.as_ref()?.tools;
+        let of_chat = self.live.iter().cloned().map(|live| {
+            let open = live.chat || live.names.iter().all(|name| tools.get(name).is_some());
+            Live { open, ..live }
+        });
+        self.following(tools.clone().filtered(&patterns), Patterns::new(&patterns), of_chat.collect())
+    }
+
+    fn following(&self, tools: Toolset, wanted: Patterns, imports: Vec<Live>) -> Option<CurrentTools> {
+        let there = !imports.is_empty() && !self.servers.is_empty();
+        there.then(|| CurrentTools::new(tools, self.servers.clone(), imports, wanted))
+    }
+
+    /// Why a tool that the file speaks of is not among its [`tools`](Self::tools): it is suspended or cannot be used, or its server
+    /// cannot be had. Another tool of that name is not what the file means. `None` for a name the file
     /// does not know.
     pub fn why_missing(&self, name: &str) -> Option<String> {
         if self.tools.get(name).is_some() {
             return None;
-        }
-        if self.chat.as_ref().is_some_and(|chat| chat.tools.get(name).is_some()) {
-            return Some(
-                "it is for `toolwright chat` alone (`chat.tools`, `auto_import_scope: chat`)".to_owned(),
-            );
         }
         Absent::find(&self.absent, name).map(|absent| absent.why.clone())
     }
@@ -218,9 +251,9 @@ impl Loaded {
         let mut shared = Tools::new();
         let mut chat_tools = Tools::new();
         for (name, place, scope) in sections::auto_imports(&root) {
-            let into = if scope == "shared" { &mut shared } else { &mut chat_tools };
+            let into = if scope == SHARED { &mut shared } else { &mut chat_tools };
             builder.auto_import(&name, place, into, &scope);
-            if scope == "chat" && root.get("chat").is_none() {
+            if scope == CHAT && root.get("chat").is_none() {
                 let message = format!(
                     "the tools of the MCP server `{name}` are for `chat`, which the file does not have"
                 );
@@ -231,7 +264,7 @@ impl Loaded {
         let lists = [root.get("shared").and_then(|shared| shared.get("tools")), root.get("tools")];
         for list in lists.into_iter().flatten() {
             if let Data::List(nodes) = &list.data {
-                builder.definitions(nodes, None, &mut shared, "the file");
+                builder.definitions(nodes, None, &mut shared, FILE);
             }
         }
         let mut prompts = Tools::new();
@@ -241,6 +274,13 @@ impl Loaded {
         let chat = root.get("chat").and_then(|node| sections::chat(&mut builder, node, &shared, chat_tools));
         let cli = root.get("cli").and_then(|node| sections::cli(&mut builder, node, &shared));
         let (flows, absent) = (std::mem::take(&mut builder.flows), std::mem::take(&mut builder.absent));
+        let live = std::mem::take(&mut builder.live);
+        let asked = std::mem::take(&mut builder.asked).into_iter();
+        let servers = asked.filter_map(|(name, known)| {
+            let ServerTools { tools, source, .. } = known?;
+            Some(LiveServer { name, source: source?, tools })
+        });
+        let servers = servers.collect();
         let sections = ["models", "policy", "limits", "sandbox", "sandboxes", "resources"]
             .into_iter()
             .filter_map(|name| {
@@ -271,6 +311,8 @@ impl Loaded {
             env: variables,
             secrets,
             absent,
+            live,
+            servers,
             globals,
             flows,
             problems,

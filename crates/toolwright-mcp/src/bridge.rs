@@ -1,13 +1,15 @@
 //! MCP's results and ours, each way.
 //!
 //! From a server: text, images, sounds, embedded resources, links and structured content each become one of our
-//! blocks; a kind this crate does not know is kept as JSON. To a client: what MCP has no word for travels in `_meta`.
+//! blocks; a kind this crate does not know is kept as JSON, and what our blocks have no place for is `extras`. To a client:
+//! what MCP has no word for travels in `_meta`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use toolwright_core::{Citation, Content, Media, MediaSource, ToolError, ToolOutput, ToolResult, ToolSpec};
 
+use crate::extras;
 use crate::protocol::{CITATIONS_KEY, CallResult, METADATA_KEY, is_object_schema};
 
 /// How many blocks of a result are read.
@@ -22,7 +24,11 @@ pub(crate) fn read_result(result: Value) -> Result<ToolOutput, ToolError> {
     {
         return Err(ToolError::new(format!("the server asks for `{kind}`, which is not offered to it")));
     }
-    let mut output = ToolOutput::blocks(result.content.into_iter().take(MAX_BLOCKS).map(read_block));
+    let mut content = result.content;
+    content.truncate(MAX_BLOCKS);
+    let extras = extras::read(&content, &result.meta);
+    let mut output = ToolOutput::blocks(content.into_iter().map(read_block));
+    output.extras = extras;
     output.structured = result.structured_content;
     if let Some(Value::Object(metadata)) = result.meta.get(METADATA_KEY) {
         output.metadata = metadata.clone();
@@ -118,7 +124,15 @@ const RESOURCE_SCHEME: &str = "toolwright:///";
 /// The answer to `tools/call` for one of our results.
 pub(crate) fn write_result(result: ToolResult, spec: &ToolSpec) -> Value {
     let structured = structured(&result, spec);
-    let mut content: Vec<Value> = result.content.into_iter().map(write_block).collect();
+    let (metadata, extras) = (result.metadata, result.extras.unwrap_or_default());
+    let mut content: Vec<Value> = match extras.get("content") {
+        None => result.content.into_iter().map(write_block).collect(),
+        Some(_) => {
+            let mut content: Vec<Value> = result.content.iter().cloned().map(write_block).collect();
+            extras::write(&extras, &result.content, &mut content);
+            content
+        }
+    };
     let failed = result.error.is_some();
     if let Some(error) = &result.error {
         content.push(json!({"type": "text", "text": error.to_json().to_string()}));
@@ -130,8 +144,12 @@ pub(crate) fn write_result(result: ToolResult, spec: &ToolSpec) -> Value {
         {
             members.insert("structuredContent".to_owned(), structured);
         }
-        if !result.metadata.is_empty() {
-            members.insert("_meta".to_owned(), json!({METADATA_KEY: result.metadata}));
+        let mut meta = extras.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default();
+        if !metadata.is_empty() {
+            meta.insert(METADATA_KEY.to_owned(), metadata.into());
+        }
+        if !meta.is_empty() {
+            members.insert("_meta".to_owned(), meta.into());
         }
     }
     answer
@@ -268,6 +286,26 @@ mod tests {
         let error = read_result(answer).unwrap_err();
         assert_eq!((error.kind(), error.message()), (ErrorKind::Unknown, "no such city\n\ntry Paris"));
         assert_eq!(error.partial().unwrap().content.len(), 1);
+    }
+
+    #[test]
+    fn what_a_server_says_beside_its_blocks_comes_out_again() {
+        let about = json!({"audience": ["user"], "priority": 0.5, "lastModified": "2025-01-12T15:00:58Z"});
+        let content = json!([
+            {"type": "text", "text": "t", "annotations": about, "_meta": {"m": 1}},
+            {"type": "text", "text": "plain"},
+            {"type": "image", "data": "AA==", "mimeType": "image/png", "annotations": about},
+            {"type": "resource", "annotations": about,
+             "resource": {"uri": "file:///a.csv", "mimeType": "text/csv", "text": "a,b", "_meta": {"r": 1}}},
+            {"type": "resource", "resource": {"uri": "x://b", "mimeType": "image/png", "blob": "AA=="}},
+            {"type": "resource_link", "uri": "x://l", "name": "l", "title": "T", "size": 5, "annotations": about,
+             "icons": [{"src": "https://x"}]},
+        ]);
+        let answer = json!({"content": content, "isError": false, "_meta": {"top": 1}});
+        let output = read_result(answer.clone()).unwrap();
+        let mut ours = result(output.content);
+        ours.extras = Some(Box::new(output.extras));
+        assert_eq!(write_result(ours, &ToolSpec::new("t", "d")), answer);
     }
 
     #[test]

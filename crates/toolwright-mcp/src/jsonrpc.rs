@@ -176,15 +176,26 @@ pub(crate) fn notification(method: &str, params: Value) -> Vec<u8> {
 }
 
 pub(crate) fn response(id: Option<&Id>, outcome: Result<Value, RpcError>) -> Vec<u8> {
-    line(&match outcome {
-        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-        Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
-    })
+    #[derive(Serialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Outcome<'o> {
+        Result(&'o Value),
+        Error(&'o RpcError),
+    }
+    #[derive(Serialize)]
+    struct Response<'o> {
+        jsonrpc: &'static str,
+        id: Option<&'o Id>,
+        #[serde(flatten)]
+        outcome: Outcome<'o>,
+    }
+    let outcome = outcome.as_ref().map_or_else(Outcome::Error, Outcome::Result);
+    line(&Response { jsonrpc: "2.0", id, outcome })
 }
 
 /// One line: compact JSON holds no line break.
-fn line(message: &Value) -> Vec<u8> {
-    let mut bytes = message.to_string().into_bytes();
+fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(message).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }

@@ -26,6 +26,7 @@
 mod bridge;
 mod client;
 mod error;
+mod extras;
 mod jsonrpc;
 mod lock;
 mod oauth;

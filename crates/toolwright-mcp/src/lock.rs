@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::canonical_json;
-use toolwright_core::text::visible;
+use toolwright_core::text::{is_hidden, visible};
 
 use crate::protocol::ToolDefinition;
 use crate::whole;
@@ -112,10 +112,9 @@ impl LockedServer {
     pub fn suspends(&self, identity: &Identity, tool: &ToolDefinition) -> Option<Suspension> {
         let now = definition(tool);
         let Some(locked) = self.tools.get(&tool.name) else {
-            return Some(Suspension {
-                tool: visible(&tool.name),
-                changes: vec!["it has not been approved".to_owned()],
-            });
+            let mut changes = vec!["it has not been approved".to_owned()];
+            changes.extend(shown(&now));
+            return Some(Suspension { tool: visible(&tool.name), changes });
         };
         if locked.hash == hash(identity, &now) && locked.hash == hash(&self.identity, &locked.definition) {
             return None;
@@ -169,10 +168,10 @@ impl LockFile {
         Ok(lock)
     }
 
-    /// The lock as text, in an order that makes changes easy to review.
+    /// The lock as text, in an order that makes changes easy to review, with what cannot be seen escaped.
     pub fn to_text(&self) -> String {
         let sorted: Value = serde_json::from_str(&canonical_json(&json!(self))).unwrap_or_default();
-        let mut text = serde_json::to_string_pretty(&sorted).unwrap_or_default();
+        let mut text = escaped(&serde_json::to_string_pretty(&sorted).unwrap_or_default());
         text.push('\n');
         text
     }
@@ -192,6 +191,21 @@ impl LockFile {
         whole::replace(path, self.to_text().as_bytes(), &mut std::fs::OpenOptions::new())
             .map_err(|error| lock_error(format!("cannot write `{}`", path.display()), error))
     }
+}
+
+/// JSON in which characters that cannot be seen stand escaped. They are only found in texts.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || !is_hidden(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    out
 }
 
 /// What differs, one line per place, with everything visible.
@@ -223,6 +237,12 @@ pub fn differences(before: &Value, after: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     walk("", Some(before), Some(after), &mut lines);
     lines
+}
+
+/// A definition, one line per member, with everything visible. The name stands elsewhere.
+fn shown(definition: &Value) -> Vec<String> {
+    let members = definition.as_object().into_iter().flatten().filter(|(key, _)| *key != "name");
+    members.map(|(key, value)| format!("{key}: {}", visible(&value.to_string()))).collect()
 }
 
 /// Two texts from where they first differ to where they last do, with a little around it; what is the same before and after
@@ -314,6 +334,21 @@ mod tests {
         let forged = LockedTool { definition: json!({"name": "add"}), ..good };
         lock.tools.insert("add".into(), forged);
         assert!(lock.suspends(&identity(), &tool("Adds.")).is_some());
+    }
+
+    #[test]
+    fn a_lock_shows_what_cannot_be_seen_and_reads_it_back() {
+        let hidden = "Adds\u{202e}sdda\u{200b}.\u{e0041} A\u{301}";
+        let mut lock = LockFile::default();
+        lock.servers.insert("calc".into(), LockedServer::of(identity(), &[tool(hidden)]));
+        let text = lock.to_text();
+        assert!(text.contains(r"Adds\u202esdda\u200b.\udb40\udc41 A"), "{text}");
+        assert!(!text.contains(['\u{202e}', '\u{200b}', '\u{e0041}']), "{text}");
+        assert_eq!(LockFile::parse(&text).unwrap(), lock);
+        let new = LockedServer::of(identity(), &[]).suspends(&identity(), &tool(hidden)).unwrap();
+        let told = r#"description: "Adds\u{202e}sdda\u{200b}.\u{e0041} A"#;
+        assert!(new.changes[0] == "it has not been approved" && new.changes[1].starts_with(told), "{new:?}");
+        assert!(new.changes.iter().any(|line| line.starts_with("inputSchema: ")), "{new:?}");
     }
 
     #[test]

@@ -146,7 +146,9 @@ impl Redactor {
             Value::Object(map) => {
                 for (key, item) in map {
                     match key.as_str() {
-                        "arguments" | "structured" | "metadata" | "value" | "opaque" => self.redact(item),
+                        "arguments" | "structured" | "metadata" | "extras" | "value" | "opaque" => {
+                            self.redact(item)
+                        }
                         "role" | "type" | "mime_type" | "detail" => {}
                         _ => self.redact_said(item),
                     }

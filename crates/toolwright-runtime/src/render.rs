@@ -32,6 +32,7 @@ pub(crate) fn result(call: &ToolCall, outcome: Result<ToolOutput, ToolError>, li
         content: output.content,
         structured: output.structured,
         metadata: output.metadata,
+        extras: (!output.extras.is_empty()).then(|| Box::new(output.extras)),
         error,
         truncated: None,
         confidential: output.confidential || in_confidence,
@@ -82,13 +83,14 @@ fn bound_words(result: &mut ToolResult, limit: usize) -> bool {
             }
         }
     }
-    if !result.metadata.is_empty() {
-        let size: usize = result.metadata.iter().map(|(name, value)| name.len() + json_size(value)).sum();
-        if size > limit {
-            result.metadata.clear();
-            any = true;
-        }
+    let too_large = |beside: &serde_json::Map<String, serde_json::Value>| {
+        beside.iter().map(|(name, value)| name.len() + json_size(value)).sum::<usize>() > limit
+    };
+    if too_large(&result.metadata) {
+        result.metadata.clear();
+        any = true;
     }
+    any |= result.extras.take_if(|extras| too_large(extras)).is_some();
     any
 }
 
@@ -295,8 +297,9 @@ mod tests {
         assert!(error.message.len() < 300 && error.hint.unwrap().len() < 300 && cut.truncated.is_some());
         let mut output = ToolOutput::text("fine");
         output.metadata.insert("all".into(), json!(alphabet(500)));
+        output.extras.clone_from(&output.metadata);
         let cut = render(output, 100);
-        assert!(cut.metadata.is_empty() && cut.truncated.is_some());
+        assert!(cut.metadata.is_empty() && cut.extras.is_none() && cut.truncated.is_some());
         assert_eq!(cut.content, [Content::text("fine")]);
     }
 

@@ -28,9 +28,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::sync::mpsc;
+use toolwright::file;
 use toolwright::tools::AtHand;
 use toolwright::{
-    Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, Secret, StopReason, Toolset,
+    Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, Secret, StopReason,
 };
 
 use crate::args::Chat;
@@ -38,7 +39,7 @@ use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
-use crate::{answers, commands, demo, files, models, runs, sandboxes, toolbox, trust};
+use crate::{answers, commands, demo, files, models, runs, sandboxes, trust};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use approval::Asker;
@@ -94,14 +95,15 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         names.contains_key(&name).then_some(name)
     });
     let model: Arc<dyn Model> = Arc::from(models::choose(wanted.as_deref(), &names)?);
-    let tools: Toolset = match (chat, &loaded) {
-        (Some(chat), _) => chat.tools.clone(),
-        (None, Some(loaded)) => loaded.tools().clone(),
-        (None, None) => toolbox::all()?,
+    let builder = match (chat, &loaded) {
+        (Some(chat), Some(loaded)) => {
+            let tools = commands::tools::chosen(chat.tools.clone(), &what.tools)?;
+            file::following(loaded.current_chat_tools(files::patterns(&what.tools)), &tools)
+        }
+        _ => files::run_with(loaded.as_ref(), &what.tools)?.0,
     };
-    let tools = commands::tools::chosen(tools, &what.tools)?;
     loaded.iter().for_each(files::tell_of_left_out);
-    let builder = Run::builder(tools).model(model.clone());
+    let builder = builder.model(model.clone());
     let mut builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
     builder = sandboxes::lend(&what.sandbox, loaded.as_ref(), builder).await?;
     let (sender, news) = mpsc::unbounded_channel();

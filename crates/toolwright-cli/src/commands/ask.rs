@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::tools::AtHand;
 use toolwright::{
-    CallNote, Content, Conversation, Event, EventKind, Limits, Loop, Message, Model, ModelDelta, Policy, Run,
+    CallNote, Content, Conversation, Event, EventKind, Limits, Loop, Message, Model, ModelDelta, Policy,
     RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, Toolset, call_text, completion,
     text,
 };
@@ -20,7 +20,7 @@ use crate::prompt::{Terminal, printable};
 use crate::report::Usage;
 use crate::runs::record::{About, record};
 use crate::spending::Spending;
-use crate::{commands, demo, files, models, report, sandboxes, toolbox};
+use crate::{demo, files, models, report, sandboxes};
 
 /// How many answers a model may give when nobody says otherwise.
 const MAX_TURNS: u64 = 20;
@@ -159,9 +159,8 @@ pub struct Prepared {
 pub async fn prepare(using: &UsingArgs) -> anyhow::Result<Prepared> {
     let loaded = using.file.as_deref().map(files::open).transpose()?;
     loaded.iter().for_each(files::tell_of_chat);
-    let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
-    let tools = commands::tools::chosen(all, &using.tools)?;
-    let mut builder = files::govern(loaded.as_ref(), using.policy.as_deref(), Run::builder(tools))?;
+    let (builder, _) = files::run_with(loaded.as_ref(), &using.tools)?;
+    let mut builder = files::govern(loaded.as_ref(), using.policy.as_deref(), builder)?;
     builder = sandboxes::lend(&using.sandbox, loaded.as_ref(), builder).await?;
     if let Some(terminal) = Terminal::if_there() {
         builder = builder.approver(terminal).state(AtHand::new(Terminal));

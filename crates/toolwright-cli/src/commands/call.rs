@@ -30,6 +30,9 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     // A server that this tool does not need may be missing.
     let open = |path: &Path| files::open_with(path, Host::spare_servers);
     let loaded = what.file.as_deref().map(open).transpose()?;
+    if let Some(loaded) = &loaded {
+        files::not_of_a_section(loaded, &what.tool, known)?;
+    }
     if let Some(why) = loaded.as_ref().and_then(|loaded| loaded.why_missing(&what.tool)) {
         let problem = Usage::new(format!("`{}` cannot be called: {why}", what.tool));
         return Err(match known {
@@ -44,11 +47,8 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         }
         _ => (built_in, own_name),
     };
-    if let Some(loaded) = &loaded {
-        files::not_of_a_section(loaded, &what.tool, known)?;
-        if tools.get(&name).is_none() {
-            files::tell_of_chat(loaded);
-        }
+    if tools.get(&name).is_none() {
+        loaded.iter().for_each(files::tell_of_chat);
     }
     let what = Call { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;
@@ -198,6 +198,7 @@ pub fn show(event: &EventKind) {
 pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let to_people = out.is_terminal();
+    let mut not_saved = None;
     for (index, block) in result.content.iter().enumerate() {
         match block {
             Content::Text { text, .. } => {
@@ -213,8 +214,11 @@ pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
             | Content::Video(media)
             | Content::Document(media) => {
                 let path = folder.join(file_name(result, index, media));
-                saved::create(&path, &media.bytes()?, Readers::AsUsual)?;
-                eprintln!("saved {}", path.display());
+                // The rest of the result is shown all the same: the call was made.
+                match media.bytes().map_err(Into::into).and_then(|bytes| save(&path, &bytes)) {
+                    Ok(()) => eprintln!("saved {}", path.display()),
+                    Err(error) => not_saved = Some(error),
+                }
             }
             Content::ResourceLink { uri, name, .. } => {
                 writeln!(out, "{}", prompt::printable(&format!("{name}: {uri}")))?
@@ -225,7 +229,15 @@ pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
     for (key, value) in &result.metadata {
         eprintln!("{}", prompt::printable(&format!("{key}: {value}")));
     }
-    Ok(())
+    not_saved.map_or(Ok(()), Err)
+}
+
+/// Saves a file of a result, in a folder that is made when it is not there.
+fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    }
+    saved::create(path, bytes, Readers::AsUsual)
 }
 
 /// A name for a file of the result: the tool, the place in the result, an ending that fits the media type.

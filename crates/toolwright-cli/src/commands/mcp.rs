@@ -1,7 +1,7 @@
 //! `toolwright mcp`: look at, call and lock the tools of an MCP server.
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -174,7 +174,8 @@ fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
     if target.sse {
         address = address.legacy_sse();
     }
-    Ok(address.oauth(crate::tokens::options(true)))
+    // Where nobody can be sent to a page, the tokens there are have to do.
+    Ok(address.oauth(crate::tokens::options(std::io::stderr().is_terminal())))
 }
 
 async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
@@ -241,6 +242,13 @@ async fn started(server: &McpServer, target: &McpTarget) -> anyhow::Result<Tools
         (None, Some(program)) if why.contains("cannot start") => {
             format!("is `{program}` installed, and on the PATH or named by its whole path?")
         }
+        _ if waits_for_network(target, &why) => {
+            let hint = "it runs in a sandbox without a network; if it needs one, say what it may reach: --allow-net HOST";
+            match state.said.is_empty() {
+                true => hint.to_owned(),
+                false => format!("{hint}. What it wrote last:\n    {}", state.said.join("\n    ")),
+            }
+        }
         _ => match state.said.is_empty() {
             true => "it wrote nothing on stderr; try the command by itself: an MCP server waits for input"
                 .to_owned(),
@@ -248,4 +256,34 @@ async fn started(server: &McpServer, target: &McpTarget) -> anyhow::Result<Tools
         },
     });
     Err(Failed(error).into())
+}
+
+/// Whether a server that never answered may have waited for a network that its sandbox does not give it.
+fn waits_for_network(target: &McpTarget, why: &str) -> bool {
+    target.sandboxed && target.sandbox.allow_net.is_empty() && why.contains("did not answer")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_hangs_in_a_sandbox_may_want_the_network() {
+        let why = "the server did not answer `initialize` within 60s";
+        for (options, wanted) in [
+            (&["--sandboxed"][..], true),
+            (&["--sandboxed", "--allow-net", "example.com"], false),
+            (&[], false),
+        ] {
+            let line = [&["toolwright", "mcp", "list"], options, &["--", "npx", "x"]].concat();
+            let crate::args::Command::Mcp(Mcp::List(list)) = crate::args::Args::parse_from(line).command
+            else {
+                panic!("another command")
+            };
+            assert_eq!(waits_for_network(&list.target, why), wanted, "{options:?}");
+            assert!(!waits_for_network(&list.target, "connection closed"));
+        }
+    }
 }

@@ -25,6 +25,11 @@ struct Form {
 pub fn run(what: McpInstall, json: bool) -> anyhow::Result<()> {
     let form = form(what.client, what.project)?;
     let entry = entry(&form, &what)?;
+    if what.client == McpClient::ClaudeDesktop && what.url.is_some() {
+        eprintln!(
+            "the file of Claude Desktop takes programs only: `mcp-remote` (npm, needs Node) passes on to the address. For one on the internet, Settings > Connectors does without it"
+        );
+    }
     let mut servers = Map::new();
     servers.insert(what.name.clone(), entry.clone());
     let told = |settings: Value| json!({"file": form.path.to_string_lossy(), "settings": settings, "written": what.write});
@@ -94,6 +99,12 @@ fn entry(form: &Form, what: &McpInstall) -> anyhow::Result<Value> {
         if !(url.starts_with("https://") || url.starts_with("http://")) {
             let problem = Usage::new(format!("`{url}` is not the address of a server"));
             return Err(problem.hint("`toolwright serve --http 127.0.0.1:3000` prints its own").into());
+        }
+        if what.client == McpClient::ClaudeDesktop {
+            // Its file takes commands only; this one speaks to the address for it.
+            entry.insert("command".to_owned(), json!("npx"));
+            entry.insert("args".to_owned(), json!(["-y", "mcp-remote", url]));
+            return Ok(entry.into());
         }
         if form.typed {
             entry.insert("type".to_owned(), json!("http"));

@@ -22,14 +22,14 @@ pub mod tools;
 pub mod view;
 
 /// Waits for Ctrl-C, or for whoever manages services to ask for an end.
-pub async fn told_to_stop() {
+pub async fn told_to_stop() -> &'static str {
     #[cfg(unix)]
     if let Ok(mut asked) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = asked.recv() => {}
+            _ = tokio::signal::ctrl_c() => return "Ctrl-C",
+            _ = asked.recv() => return "SIGTERM",
         }
-        return;
     }
     let _ = tokio::signal::ctrl_c().await;
+    "Ctrl-C"
 }

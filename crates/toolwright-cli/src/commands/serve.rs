@@ -14,7 +14,7 @@ use toolwright::mcp::{
 use toolwright::tools::{self, Answer, AtHand, Notice, Person};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, CancelToken, Decision, Event, EventKind, Run, RunBuilder, Secret,
-    ToolContext, Toolset,
+    ToolContext,
 };
 
 use crate::args::{RecordArgs, Serve, ServeHttp};
@@ -22,7 +22,7 @@ use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
 use crate::sandboxes::Opened;
-use crate::{answers, commands, files, report, runs, sandboxes, toolbox};
+use crate::{answers, commands, files, report, runs, sandboxes};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
 const LONG: Duration = Duration::from_secs(20);
@@ -33,31 +33,31 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub async fn run(what: Serve, json: bool) -> anyhow::Result<()> {
     answers::ask_the_client();
     let loaded = what.file.as_deref().map(files::open).transpose()?;
-    let all = loaded.as_ref().map_or_else(toolbox::all, |loaded| Ok(loaded.tools().clone()))?;
-    let tools = commands::tools::chosen(all, &what.tools)?;
+    let (builder, tools) = files::run_with(loaded.as_ref(), &what.tools)?;
     let prompts = loaded.as_ref().map(|loaded| loaded.prompts().clone()).unwrap_or_default();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.settings().sandboxed);
     let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
     let opened = if needs_sandbox { sandboxes::try_open(&place).await? } else { Opened::default() };
-    let configured = |tools: Toolset| -> anyhow::Result<RunBuilder> {
-        let builder = Run::builder(tools).state(AtHand::new(AtClient));
+    let configured = |builder: RunBuilder| -> anyhow::Result<RunBuilder> {
+        let builder = builder.state(AtHand::new(AtClient));
         Ok(opened.give(files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?))
     };
     let offered = Offered::new(
-        configured(tools)?.approver(ClientApprover),
+        configured(builder)?.approver(ClientApprover),
         "serve",
         &what.record,
         &what,
         loaded.as_ref(),
     )?;
     let mut server = Server::new(offered.run.dispatch()).on_log(|text| eprintln!("{}", printable(text)));
+    files::tell_clients(server.changes());
     if what.http.state_key_env.is_none() {
         // A task lives in the instance that runs it, and another one may be asked about it.
         server = server.tasks(["*"], TaskSupport::After(LONG));
     }
     let mut prompted = None;
     if !prompts.is_empty() {
-        let builder = configured(prompts)?.approver(Picked);
+        let builder = configured(Run::builder(prompts))?.approver(Picked);
         let record = beside(&what.record);
         let offered = Offered::new(builder, "serve: prompts", &record, &what, loaded.as_ref())?;
         server = server.prompts(ToolPrompts::new(offered.run.dispatch()));
@@ -72,7 +72,7 @@ pub async fn run(what: Serve, json: bool) -> anyhow::Result<()> {
             settle();
             tokio::select! {
                 served = server.serve_stdio() => served?,
-                () = commands::told_to_stop() => {
+                _ = commands::told_to_stop() => {
                     offered.run.cancel();
                     prompted.iter().for_each(|prompted| prompted.run.cancel());
                 }

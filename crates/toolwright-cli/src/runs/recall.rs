@@ -292,6 +292,7 @@ impl Record {
             content: result.content,
             structured: result.structured,
             metadata: result.metadata,
+            extras: result.extras.map(|extras| *extras).unwrap_or_default(),
             confidential: result.confidential,
         });
         match error {

@@ -103,14 +103,14 @@ fn a_file_can_do_without_a_server_that_is_not_required() {
             "mcp:\n  gone: {{transport: stdio, command: /no/such/program, auto_import_scope: shared{required}}}\ntools:\n  - {{name: one, description: One., do: {{eval: '${{1}}'}}}}\n"
         )
     };
-    let call = |required: &str| {
+    let call = |required: &str, args: &[&str]| {
         std::fs::write(folder.path().join("t.yaml"), text(required)).unwrap();
-        show_in(folder.path(), &["call", "one", "-f", "t.yaml"], "")
+        show_in(folder.path(), args, "")
     };
-    let without = call(", required: false");
-    assert!(without.contains("--- stdout\n1\n") && without.ends_with("--- exit 0\n"), "{without}");
+    let without = call(", required: false", &["tools", "t.yaml"]);
+    assert!(without.contains("--- stdout\none ") && without.ends_with("--- exit 0\n"), "{without}");
     assert!(without.contains("warning: the tools of MCP server `gone` cannot be had"), "{without}");
-    let with = call("");
+    let with = call("", &["tools", "t.yaml"]);
     assert!(
         with.contains("error: the tools of MCP server `gone`") && with.ends_with("--- exit 2\n"),
         "{with}"

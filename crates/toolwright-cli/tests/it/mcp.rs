@@ -88,6 +88,11 @@ fn clients_are_told_how_to_reach_us() {
     insta::assert_snapshot!(install(&["vscode", "--write"]));
     assert_eq!(std::fs::read_to_string(&config).unwrap(), "{ // mine\n}");
     insta::assert_snapshot!(install(&["windsurf"]));
+    // Claude Desktop starts programs only, so one passes on to the address.
+    let args = ["mcp", "install", "--client", "claude-desktop", "--json", "--url", address];
+    let desktop = show_in(folder.path(), &args, "");
+    let entry = r#""command":"npx","args":["-y","mcp-remote","http://127.0.0.1:3000/mcp"]"#;
+    assert!(desktop.contains(entry) && desktop.contains("Settings > Connectors"), "{desktop}");
 }
 
 #[test]
@@ -142,6 +147,36 @@ fn mistakes_with_servers_say_what_to_do() {
     assert!(shown.contains("another program does") && shown.ends_with("--- exit 2\n"), "{shown}");
 }
 
+/// A server in shell whose tool gives a text, a picture and a text.
+const PICTURE: &str = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
+read -r l; answer 1 '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"p","version":"1"}}'
+read -r l; read -r l; answer 2 '{"tools":[{"name":"draw","inputSchema":{"type":"object"}}]}'
+read -r l; answer 3 '{"content":[{"type":"text","text":"before"},{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"text","text":"after","annotations":{"audience":["user"]}}]}'
+cat > /dev/null"#;
+
+#[test]
+fn files_of_a_result_go_into_a_folder_that_is_made_and_the_rest_is_shown_in_any_case() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.sh"), PICTURE).unwrap();
+    std::fs::write(folder.path().join("taken"), "").unwrap();
+    let call = |to: &str, more: &[&str]| {
+        let args = [&["mcp", "call", "draw", "--save-to", to], more, &["--", "/bin/sh", "p.sh"]].concat();
+        show_in(folder.path(), &args, "")
+    };
+    let shown = call("new/folder", &[]);
+    assert!(shown.contains("--- stdout\nbefore\nafter\n") && shown.ends_with("--- exit 0\n"), "{shown}");
+    assert_eq!(std::fs::read(folder.path().join("new/folder/draw-2.png")).unwrap(), b"hi");
+    let shown = call("taken/folder", &[]);
+    assert!(shown.contains("--- stdout\nbefore\nafter\n") && shown.ends_with("--- exit 1\n"), "{shown}");
+    assert!(shown.contains("cannot make `taken/folder`"), "{shown}");
+    // For whom a block is stays with the result.
+    let shown = call(".", &["--json"]);
+    assert!(
+        shown.contains(r#""extras":{"content":[null,null,{"annotations":{"audience":["user"]}}]}"#),
+        "{shown}"
+    );
+}
+
 /// The processes whose command line names this.
 fn named(mark: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -184,7 +219,7 @@ fn stopped(folder: &std::path::Path, args: &[&str], signal: &str) -> std::proces
         .env("HOME", folder)
         .env("PATH", "/usr/bin:/bin")
         .stdin(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
+        .stderr(std::fs::File::create(folder.join("stderr")).unwrap())
         .spawn()
         .unwrap();
     let up = folder.join("up");
@@ -209,9 +244,15 @@ fn nothing_of_a_server_is_left_after_an_interruption() {
     let script = folder.path().join("silent.sh").display().to_string();
     std::fs::write(&script, "touch up; exec tail -f \"$0\"\n").unwrap();
     let lock = ["mcp", "lock", "--name", "s", "--", "/bin/sh", &script];
-    for args in [&["mcp", "list", "--", "/bin/sh", &script][..], &lock] {
-        let status = stopped(folder.path(), args, "-INT");
+    for (args, signal, by) in [
+        (&["mcp", "list", "--", "/bin/sh", &script][..], "-INT", "Ctrl-C"),
+        (&lock, "-INT", "Ctrl-C"),
+        (&lock, "-TERM", "SIGTERM"),
+    ] {
+        let status = stopped(folder.path(), args, signal);
         assert!(matches!(status.code(), Some(1 | 2)), "{status}");
+        let said = std::fs::read_to_string(folder.path().join("stderr")).unwrap();
+        assert!(said.contains(&format!("stopped by {by}")), "{said}");
         assert_eq!(named(&script), [""; 0], "{args:?}");
     }
 }

@@ -139,7 +139,6 @@ fn a_server_that_cannot_be_had_is_missed_only_by_what_needs_it() {
   - {import_tool: mcp:demo/one, name: word_count}
   - {name: own, do: {eval: fine}}
   - {name: needs, do: {call: far_away}}
-chat: {model_ref: default, tools: [{name: remember, do: {eval: 1}}]}
 ";
     let folder = folder("/no/such/program", &[], text);
     let call = |tool: &[&str]| show(folder.path(), &[&["call", "-f", "toolwright.yaml"], tool].concat());
@@ -154,8 +153,6 @@ chat: {model_ref: default, tools: [{name: remember, do: {eval: 1}}]}
     let needs = call(&["needs"]);
     assert!(needs.contains("the tools of MCP server `demo` cannot be had"), "{needs}");
     assert!(needs.ends_with("--- exit 1\n"), "{needs}");
-    let chat = call(&["remember", "note=x"]);
-    assert!(chat.contains("`remember` cannot be called: it is for `toolwright chat` alone"), "{chat}");
     // A built-in tool that the file says nothing of is still at hand.
     assert!(
         call(&["countdown", "seconds=0"]).ends_with("--- exit 0\n"),

@@ -24,6 +24,7 @@ fn outcome(result: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolErro
             let mut wrapped = ToolOutput::json(json!({"success": true, "result": output.value()}));
             wrapped.content.extend(media);
             wrapped.metadata = output.metadata;
+            wrapped.extras = output.extras;
             wrapped.confidential = output.confidential;
             Ok(wrapped)
         }

@@ -11,7 +11,7 @@ use toolwright_core::{
 use toolwright_lang::{FlowLimits, Host, Source, load};
 use toolwright_runtime::{Event, EventKind, Run};
 
-use crate::support::{call, host, loaded};
+use crate::support::{call, host, loaded, problems};
 
 async fn run(file: &str, arguments: Value) -> Result<Value, String> {
     call(&loaded(file), "t", arguments).await
@@ -406,4 +406,45 @@ tools:
         (ErrorKind::Limit, Some("`limits: {steps: ...}` in the file allows more"))
     );
     assert_eq!(toolwright_lang::raised(&error).unwrap().tool(), Some("t"));
+}
+
+const PROMISES: &str = "
+tools:
+  - name: listed
+    input: [{name: n, type: any}]
+    output: list[int]
+    annotations: {title: Numbers, read_only: yes, open_world: false}
+    do: {eval: '${n}'}
+  - name: described
+    input: [{name: n, type: any}]
+    output: {type: object, properties: {n: {type: integer}}, required: [n]}
+    do: {eval: {n: '${n}'}}
+  - name: open
+    do: {eval: 1}
+";
+
+#[tokio::test]
+async fn a_result_is_what_its_output_says_or_an_error() {
+    let file = loaded(PROMISES);
+    let spec = |name: &str| file.tools().get(name).unwrap().tool.spec().clone();
+    assert_eq!(spec("listed").output_schema, Some(json!({"type": "array", "items": {"type": "integer"}})));
+    let said = spec("listed").annotations;
+    assert_eq!(
+        (said.title.as_deref(), said.read_only, said.destructive),
+        (Some("Numbers"), Some(true), None)
+    );
+    assert_eq!(said.open_world, Some(false));
+    assert_eq!(spec("described").output_schema.unwrap()["required"], json!(["n"]));
+    assert!(spec("open").output_schema.is_none() && spec("open").annotations.is_empty());
+    assert_eq!(call(&file, "listed", json!({"n": [1, 2]})).await, Ok(json!([1, 2])));
+    assert_eq!(call(&file, "described", json!({"n": 3})).await, Ok(json!({"n": 3})));
+    for (tool, wrong) in [("listed", json!(["x"])), ("listed", json!(3)), ("described", json!("x"))] {
+        let error = call(&file, tool, json!({"n": wrong})).await.unwrap_err();
+        assert!(error.contains(&format!("the result of `{tool}` is not what its `output` says")), "{error}");
+    }
+    let file = "tools:\n  - {name: a, output: lst, do: {eval: 1}}\n  - {name: b, output: {type: 7}, do: {eval: 1}}\n  - {name: c, annotations: {readonly: true}, do: {eval: 1}}\n";
+    let told = problems(file);
+    assert!(told[0].starts_with("2:23 `lst` is no type"), "{told:?}");
+    assert!(told[1].starts_with("3:23 `output` is no usable JSON Schema"), "{told:?}");
+    assert!(told[2].contains("readonly"), "{told:?}");
 }

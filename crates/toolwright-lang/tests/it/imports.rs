@@ -228,7 +228,8 @@ impl Imports for Odd {
         let tools = ["a/b", long.as_str()].into_iter().fold(Toolset::new(), |set, name| {
             set.with(tool(name, &[], |_| Ok(toolwright_core::ToolOutput::text("hi")))).unwrap()
         });
-        Ok(ServerTools { tools, left_out: vec![("ns:x".to_owned(), "no".to_owned())] })
+        let left_out = vec![("ns:x".to_owned(), "no".to_owned())];
+        Ok(ServerTools { tools, left_out, ..ServerTools::default() })
     }
 }
 

@@ -37,6 +37,9 @@ const MAX_PROGRESS: u32 = 1000;
 /// Is told how far a call has come: done, total, message.
 pub type OnProgress = Arc<dyn Fn(f64, Option<f64>, Option<String>) + Send + Sync>;
 
+/// Is told that the tools changed, once until they are listed again.
+pub(crate) type OnToolsChanged = Arc<dyn Fn() + Send + Sync>;
+
 /// Is told what a server writes for people: lines of its stderr, log messages, and lines that are no messages.
 pub type OnLog = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -52,6 +55,7 @@ pub(crate) struct Connection {
     /// Counts messages, so that silence can be noticed.
     heard: AtomicU64,
     pub(crate) tools_changed: AtomicBool,
+    on_tools_changed: Option<OnToolsChanged>,
     pub(crate) on_log: Option<OnLog>,
     answers: Answers,
     /// What the program calls the server.
@@ -120,6 +124,7 @@ impl Connection {
             polite: AtomicBool::new(false),
             heard: AtomicU64::new(0),
             tools_changed: AtomicBool::new(false),
+            on_tools_changed: options.on_tools_changed.clone(),
             on_log: options.on_log.clone(),
             answers: options.answers.clone(),
             name: options.name.clone(),
@@ -371,11 +376,17 @@ impl Connection {
             Message::Request { id, method, params } => self.asked(id, method, params),
             Message::Notification { method, params } => match method.as_str() {
                 "notifications/progress" => self.progress(&params),
-                "notifications/tools/list_changed" => self.tools_changed.store(true, Ordering::Release),
+                "notifications/tools/list_changed" => self.tools_may_differ(),
                 "notifications/message" => self.said(&params),
                 _ => {}
             },
         }
+    }
+
+    /// Notes that the tools are to be listed again.
+    pub(crate) fn tools_may_differ(&self) {
+        let known = self.tools_changed.swap(true, Ordering::AcqRel);
+        self.on_tools_changed.iter().filter(|_| !known).for_each(|told| told());
     }
 
     /// Something for people, from the server itself.

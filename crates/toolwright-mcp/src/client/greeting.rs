@@ -1,7 +1,6 @@
 //! The first words: which revision is spoken, and what the server says of itself.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -145,7 +144,7 @@ impl Client {
                 }
                 pause = (pause * 2).min(LONGEST_PAUSE);
                 if let Some(connection) = weak.upgrade() {
-                    connection.tools_changed.store(true, Ordering::Release);
+                    connection.tools_may_differ();
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! What a server offers, page by page, with every list bounded.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use serde::de::DeserializeOwned;
@@ -31,10 +31,14 @@ const MAX_HEADERS: usize = 32;
 impl Client {
     /// Lists the tools, page by page. Definitions that cannot be used are left out and named.
     pub async fn list_tools(&self) -> Result<Listing, McpError> {
-        let mut listing = Listing::default();
+        let (mut listing, mut tasked) = (Listing::default(), HashSet::new());
         for tool in self.list_all("tools/list", "tools").await? {
+            if tool.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
+                tasked.extend(tool.get("name").and_then(Value::as_str).map(str::to_owned));
+            }
             listing.take(tool);
         }
+        *self.tasked.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = tasked;
         *self.mirrored.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
             Mirrored::of(&listing.tools);
         Ok(listing)

@@ -9,7 +9,9 @@ mod greeting;
 mod listing;
 mod supervise;
 pub(crate) mod target;
+mod tasks;
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +23,7 @@ use toolwright_core::{CancelToken, SpawnRequest, ToolContext, ToolError, ToolOut
 
 pub use self::answers::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
 use self::caller::{Caller, PutOff};
+pub(crate) use self::connection::OnToolsChanged;
 use self::connection::{Ask, Connection, Out, set_meta};
 pub use self::connection::{OnLog, OnProgress, Paying};
 pub use self::greeting::Greeting;
@@ -60,6 +63,7 @@ pub struct ClientOptions {
     pub answers: Answers,
     /// What the program calls the server, for messages.
     pub name: String,
+    pub(crate) on_tools_changed: Option<OnToolsChanged>,
 }
 
 impl Default for ClientOptions {
@@ -72,6 +76,7 @@ impl Default for ClientOptions {
             on_log: None,
             answers: Answers::default(),
             name: "server".to_owned(),
+            on_tools_changed: None,
         }
     }
 }
@@ -95,6 +100,8 @@ pub struct Client {
     gone: CancelToken,
     /// Which arguments are repeated in headers, by tool.
     mirrored: Mutex<Mirrored>,
+    /// The tools that are run as tasks only.
+    tasked: Mutex<HashSet<String>>,
 }
 
 impl Client {
@@ -178,7 +185,8 @@ impl Client {
     }
 
     fn new(connection: Arc<Connection>, options: ClientOptions, pid: Option<u32>, gone: CancelToken) -> Self {
-        Client { connection, options, greeting: Greeting::default(), pid, gone, mirrored: Mutex::default() }
+        let (mirrored, tasked) = (Mutex::default(), Mutex::default());
+        Client { connection, options, greeting: Greeting::default(), pid, gone, mirrored, tasked }
     }
 
     /// What the server said of itself.
@@ -267,7 +275,10 @@ impl Client {
         let params = json!({"name": name, "arguments": arguments});
         let mut abandoned = Abandoned { client: self, armed: true };
         let ask = Ask { method: "tools/call", params, timeout, progress, headers };
-        let answer = self.ask_in_rounds(caller, ask).await;
+        let answer = match self.runs_as_task(name) {
+            true => self.call_as_task(caller, ask).await,
+            false => self.ask_in_rounds(caller, ask).await,
+        };
         abandoned.armed = matches!(&answer, Err(error) if error.kind() == McpErrorKind::Timeout);
         drop(abandoned);
         match answer {

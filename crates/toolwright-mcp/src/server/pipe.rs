@@ -12,7 +12,7 @@ use super::session::{Session, UnderWay};
 use super::{CANCEL_GRACE, Era, Inner, Outcome, Outlet, Request, hub};
 use crate::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, Id, Message, PARSE_ERROR, RpcError};
 use crate::protocol::{LATEST_SESSION_VERSION, VERSION_KEY};
-use crate::transport::lines::{Line, LineReader, write_lines};
+use crate::transport::lines::{Beside, Line, LineReader, write_lines_and};
 
 pub(super) async fn serve(
     server: &Arc<Inner>,
@@ -21,15 +21,18 @@ pub(super) async fn serve(
 ) -> std::io::Result<()> {
     let (out, lines) = mpsc::channel(256);
     // Reading and writing share one task, so that an answer goes out without waking another thread.
-    let mut writer = std::pin::pin!(write_lines(lines, output));
+    let beside = Beside::default();
+    let mut writer = std::pin::pin!(write_lines_and(lines, &beside, output));
     let session = Arc::new(Session::new());
     let _end = session.ended.clone().drop_guard();
     let telling = {
         let (changes, session, out) = (server.hub.subscribe(), session.clone(), out.clone());
         tokio::spawn(async move { hub::tell_session(changes, &session, &out).await })
     };
-    let pipe = Pipe { server: server.clone(), session: session.clone(), out };
+    let pipe = Pipe { server: server.clone(), session: session.clone(), out, beside: &beside };
     let read = tokio::select! {
+        // The writer comes second, so that it finds what was put beside.
+        biased;
         read = pipe.read_all(input) => read,
         // The client no longer reads, so nobody waits for the calls either.
         written = &mut writer => return written,
@@ -54,13 +57,15 @@ pub(super) async fn serve(
     read
 }
 
-struct Pipe {
+struct Pipe<'p> {
     server: Arc<Inner>,
     session: Arc<Session>,
     out: mpsc::Sender<Vec<u8>>,
+    /// Where answers go that are there at once.
+    beside: &'p Beside,
 }
 
-impl Pipe {
+impl Pipe<'_> {
     async fn read_all(&self, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
         let mut lines = LineReader::new(input, jsonrpc::MAX_MESSAGE_BYTES);
         loop {
@@ -83,7 +88,13 @@ impl Pipe {
                     Some(jsonrpc::response(malformed.id.as_ref(), Err(error)))
                 }
             };
-            if let Some(reply) = reply
+            let Some(reply) = reply else { continue };
+            // What was said before it, such as the progress of a call, goes out before it.
+            let put = match self.out.capacity() == self.out.max_capacity() {
+                true => self.beside.put(reply),
+                false => Err(reply),
+            };
+            if let Err(reply) = put
                 && self.out.send(reply).await.is_err()
             {
                 return Ok(());

@@ -1,12 +1,12 @@
 //! How a supervised server is described before it is started.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use toolwright_core::Patterns;
 
-use super::{Inner, McpServer, Said, Seen};
-use crate::client::{Answers, ClientOptions, OnLog, Target};
+use super::{Inner, LIST_PAUSE, McpServer, OnListed, Said, Seen, ServerState};
+use crate::client::{Answers, ClientOptions, OnLog, OnToolsChanged, Target};
 use crate::lock::LockedServer;
 
 /// How long a call may take, unless told otherwise.
@@ -38,6 +38,7 @@ pub struct McpServerBuilder {
     trusted: bool,
     reading: bool,
     first_pause: Duration,
+    on_listed: Option<OnListed>,
 }
 
 impl McpServerBuilder {
@@ -56,6 +57,7 @@ impl McpServerBuilder {
             trusted: false,
             reading: false,
             first_pause: Duration::from_millis(500),
+            on_listed: None,
         }
     }
 
@@ -133,6 +135,14 @@ impl McpServerBuilder {
         self
     }
 
+    /// Is told when the tools were listed again: the server said that they changed, or was started again. With this, tools that
+    /// changed are listed at once, and not only when they are next asked for.
+    #[must_use]
+    pub fn on_listed(mut self, on_listed: impl Fn(&ServerState) + Send + Sync + 'static) -> Self {
+        self.on_listed = Some(Arc::new(on_listed));
+        self
+    }
+
     /// How the session behaves.
     #[must_use]
     pub fn options(mut self, change: impl FnOnce(&mut ClientOptions)) -> Self {
@@ -163,10 +173,14 @@ impl McpServerBuilder {
                 told(line);
             }
         }));
-        let inner = Inner {
+        let eager = self.on_listed.is_some();
+        let inner = |me: &Weak<Inner>| Inner {
             name: self.name,
             target: self.target,
-            options: self.options,
+            options: ClientOptions {
+                on_tools_changed: eager.then(|| listing_soon(me.clone())),
+                ..self.options
+            },
             patterns: self.patterns.map_or_else(|| Patterns::new(["*"]), Patterns::new),
             prefix: self.prefix,
             timeout: self.timeout,
@@ -178,10 +192,30 @@ impl McpServerBuilder {
             reading: self.reading,
             first_pause: self.first_pause,
             on_log,
+            on_listed: self.on_listed,
             said,
             live: tokio::sync::Mutex::default(),
             seen: Mutex::new(Seen { pins, ..Seen::default() }),
         };
-        McpServer { inner: Arc::new(inner), made: Arc::default() }
+        McpServer { inner: Arc::new_cyclic(inner), made: Arc::default() }
     }
+}
+
+/// Lists the tools of a server that said they changed, as often as it says so, with pauses.
+fn listing_soon(server: Weak<Inner>) -> OnToolsChanged {
+    Arc::new(move || {
+        let server = server.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LIST_PAUSE).await;
+                let Some(server) = server.upgrade() else { return };
+                // One that ended is started again by a call of it.
+                let there = server.seen().client.clone().filter(|client| client.closed().is_none());
+                let Some(client) = there else { return };
+                if !client.tools_changed() || server.session().await.is_err() {
+                    return;
+                }
+            }
+        });
+    })
 }

@@ -69,11 +69,15 @@ struct Inner {
     reading: bool,
     first_pause: Duration,
     on_log: Option<OnLog>,
+    on_listed: Option<OnListed>,
     said: Said,
     /// Held while a server is started or listed, so that this happens once.
     live: tokio::sync::Mutex<Live>,
     seen: Mutex<Seen>,
 }
+
+/// Is told of the server when its tools were listed again.
+type OnListed = Arc<dyn Fn(&ServerState) + Send + Sync>;
 
 /// The session, and what is remembered of earlier ones.
 #[derive(Default)]
@@ -146,29 +150,7 @@ impl McpServer {
 
     /// The server as it is now. Nothing is started for it.
     pub fn state(&self) -> ServerState {
-        let seen = self.inner.seen();
-        let status = match (&seen.client, &seen.failure) {
-            (Some(client), _) => match client.closed() {
-                None => {
-                    ServerStatus::Started { pid: client.pid(), version: client.greeting().version.clone() }
-                }
-                Some(why) => ServerStatus::Failed { why: why.to_string() },
-            },
-            (None, Some(why)) => ServerStatus::Failed { why: why.to_string() },
-            (None, None) => ServerStatus::Configured,
-        };
-        ServerState {
-            status,
-            starts: seen.starts,
-            tools: seen
-                .offered
-                .iter()
-                .map(|(tool, _)| format!("{}{}", self.inner.prefix, tool.name))
-                .collect(),
-            suspended: seen.suspended.clone(),
-            left_out: seen.left_out.clone(),
-            said: self.inner.said.lines(),
-        }
+        self.inner.state()
     }
 
     /// Approves a suspended tool as the server lists it now; says whether there was one.
@@ -295,6 +277,28 @@ impl Inner {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn state(&self) -> ServerState {
+        let seen = self.seen();
+        let status = match (&seen.client, &seen.failure) {
+            (Some(client), _) => match client.closed() {
+                None => {
+                    ServerStatus::Started { pid: client.pid(), version: client.greeting().version.clone() }
+                }
+                Some(why) => ServerStatus::Failed { why: why.to_string() },
+            },
+            (None, Some(why)) => ServerStatus::Failed { why: why.to_string() },
+            (None, None) => ServerStatus::Configured,
+        };
+        ServerState {
+            status,
+            starts: seen.starts,
+            tools: seen.offered.iter().map(|(tool, _)| format!("{}{}", self.prefix, tool.name)).collect(),
+            suspended: seen.suspended.clone(),
+            left_out: seen.left_out.clone(),
+            said: self.said.lines(),
+        }
+    }
+
     /// The running session, with its tools listed and reviewed; started if need be.
     async fn session(self: &Arc<Self>) -> Result<Arc<Client>, McpError> {
         let mut live = self.live.lock().await;
@@ -370,7 +374,15 @@ impl Inner {
         live.listed = Some(Instant::now());
         let identity =
             Identity { command: self.target.to_text(), name: client.greeting().server.name.clone() };
-        self.review(&mut self.seen(), &identity, listing);
+        let again = {
+            let mut seen = self.seen();
+            self.review(&mut seen, &identity, listing);
+            seen.listings > 1
+        };
+        // Whoever is told may want to look at the state.
+        if let Some(told) = self.on_listed.as_ref().filter(|_| again) {
+            told(&self.state());
+        }
         Ok(())
     }
 

@@ -43,18 +43,7 @@ impl Tool for McpTool {
         Box::pin(async move {
             let client = self.server.session().await?;
             // A server that was started again may have changed since the model was told of the tool.
-            if !self
-                .server
-                .seen()
-                .offered
-                .iter()
-                .any(|(tool, hash)| tool.name == self.remote && *hash == self.hash)
-            {
-                return Err(ToolError::of(
-                    ErrorKind::Approval,
-                    format!("the definition of `{}` changed; it waits for approval", self.spec.name),
-                ));
-            }
+            self.offered()?;
             let noting = context.clone();
             let on_progress: OnProgress = Arc::new(move |done, total, message| {
                 noting.note(CallNote::Progress { done, total, message });
@@ -107,6 +96,23 @@ impl McpTool {
             output_schema,
             timeout,
         })
+    }
+
+    /// An error when the server offers this tool no longer, or not as it was.
+    fn offered(&self) -> Result<(), ToolError> {
+        let seen = self.server.seen();
+        if seen.offered.iter().any(|(tool, hash)| tool.name == self.remote && *hash == self.hash) {
+            return Ok(());
+        }
+        if !seen.listed.iter().any(|tool| tool.name == self.remote) {
+            return Err(ToolError::new(format!("the server no longer offers `{}`", self.spec.name)));
+        }
+        let message = format!("the definition of `{}` changed; it waits for approval", self.spec.name);
+        let hint = format!(
+            "a person looks at it and approves it: `toolwright mcp lock --name {}` for a file, `McpServer::approve` in a program",
+            self.server.name
+        );
+        Err(ToolError::of(ErrorKind::Approval, message).hint(hint))
     }
 
     /// A structured result must be what the tool promised. Results without one are taken: servers that answer with

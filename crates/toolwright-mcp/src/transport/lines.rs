@@ -1,5 +1,8 @@
 //! One message per line, with the length of a line bounded before it is kept.
 
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
@@ -86,10 +89,47 @@ fn trim(line: &[u8]) -> &[u8] {
 
 /// Writes lines until no sender is left, or the other side has gone.
 pub(crate) async fn write_lines<W: AsyncWrite + Unpin>(
+    lines: mpsc::Receiver<Vec<u8>>,
+    output: W,
+) -> std::io::Result<()> {
+    write_lines_and(lines, &Beside::default(), output).await
+}
+
+/// Lines for a writer that is polled in the same task, after whoever puts them here. Nobody is woken for them: through a
+/// channel, a task would wake itself, and with it another thread.
+#[derive(Default)]
+pub(crate) struct Beside(Mutex<Vec<u8>>);
+
+impl Beside {
+    /// Takes a line, unless there is much here already.
+    pub(crate) fn put(&self, line: Vec<u8>) -> Result<(), Vec<u8>> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match waiting.len() {
+            0 => *waiting = line,
+            1..WRITE_TOGETHER => waiting.extend_from_slice(&line),
+            _ => return Err(line),
+        }
+        Ok(())
+    }
+
+    fn take(&self) -> Option<Vec<u8>> {
+        let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        (!waiting.is_empty()).then_some(waiting)
+    }
+}
+
+/// Like [`write_lines`], with lines from beside. They come first: they are put there only while the channel is empty.
+pub(crate) async fn write_lines_and<W: AsyncWrite + Unpin>(
     mut lines: mpsc::Receiver<Vec<u8>>,
+    beside: &Beside,
     mut output: W,
 ) -> std::io::Result<()> {
-    while let Some(mut batch) = lines.recv().await {
+    loop {
+        let next = std::future::poll_fn(|context| match beside.take() {
+            Some(line) => Poll::Ready(Some(line)),
+            None => lines.poll_recv(context),
+        });
+        let Some(mut batch) = next.await else { break };
         while batch.len() < WRITE_TOGETHER {
             let Ok(more) = lines.try_recv() else { break };
             batch.extend_from_slice(&more);

@@ -25,5 +25,6 @@ mod pipes;
 mod renewing;
 mod resource_server;
 mod support;
+mod task_client;
 mod watching;
 mod wire;

@@ -66,6 +66,9 @@ async fn use_server_everything(client: &Client) {
     assert_eq!(late.unwrap_err().kind(), ErrorKind::Timeout);
     let echo = client.call_tool("echo", json!({"message": "still here"}), SOON, None).await.unwrap();
     assert_eq!(echo.to_text(), "Echo: still here");
+    let topic = json!({"topic": "tools"});
+    let research = client.call_tool("simulate-research-query", topic, SOON, None).await.unwrap();
+    assert!(research.to_text().contains("tools"), "a tool that is a task only: {research:?}");
     let resources = client.list_resources().await.unwrap();
     assert!(!client.read_resource(&resources[0].uri).await.unwrap().is_empty());
     assert!(!client.list_prompts().await.unwrap().is_empty());

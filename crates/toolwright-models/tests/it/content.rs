@@ -17,6 +17,7 @@ fn result(kind: Kind) -> ToolResult {
         content: Vec::new(),
         structured: None,
         metadata: Default::default(),
+        extras: Default::default(),
         error: None,
         truncated: None,
         confidential: false,

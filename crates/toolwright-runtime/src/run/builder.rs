@@ -24,6 +24,8 @@ use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
 pub struct RunBuilder {
     tools: Toolset,
     sources: Vec<Arc<dyn ToolSource>>,
+    /// Whether the sources bring the tools that the run begins with too.
+    replaced: bool,
     scope: RunScope,
     approvals: Approvals,
     by_person: bool,
@@ -48,6 +50,7 @@ impl RunBuilder {
         RunBuilder {
             tools,
             sources: Vec::new(),
+            replaced: false,
             scope: RunScope::new(new_run_id()),
             approvals: Approvals::default(),
             by_person: false,
@@ -85,6 +88,14 @@ impl RunBuilder {
     pub fn source(mut self, source: impl ToolSource + 'static) -> Self {
         self.sources.push(Arc::new(source));
         self
+    }
+
+    /// Has this source say what the tools are from the first call on. Those the run was given are what it begins with: what is
+    /// recorded of it, and known before anything is called.
+    #[must_use]
+    pub fn tools_from(mut self, source: impl ToolSource + 'static) -> Self {
+        self.replaced = true;
+        self.source(source)
     }
 
     /// Decides about calls by these rules.
@@ -268,7 +279,7 @@ impl RunBuilder {
         let inner = Arc::new_cyclic(|me: &Weak<RunInner>| RunInner {
             me: me.clone(),
             scope: self.scope.with_state(Handle(me.clone())),
-            own_tools: self.tools.clone(),
+            own_tools: if self.replaced { Toolset::new() } else { self.tools.clone() },
             sources: self.sources,
             tools: RwLock::new(self.tools),
             approvals,

@@ -3,6 +3,8 @@
 #[cfg(feature = "mcp")]
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+#[cfg(feature = "mcp")]
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 #[cfg(feature = "tools")]
@@ -14,7 +16,7 @@ use toolwright_lang::{Server, ServerTools};
 #[cfg(feature = "mcp")]
 use toolwright_mcp::{
     Answers, HttpTarget, LockFile, LockedServer, McpServer, OAuthOptions, Pinning, ServerCommand,
-    ServerStatus, Suspension, Target,
+    ServerState, ServerStatus, Suspension, Target,
 };
 
 /// Finds what files import, for [`Host::imports`](crate::lang::Host::imports): tools by the names other systems give them
@@ -44,6 +46,8 @@ pub struct Importer {
     #[cfg(feature = "mcp")]
     on_suspended: Option<OnSuspended>,
     #[cfg(feature = "mcp")]
+    on_listed: Option<Arc<dyn Fn() + Send + Sync>>,
+    #[cfg(feature = "mcp")]
     allowed: Option<Allowed>,
 }
 
@@ -55,9 +59,10 @@ type AnswersFor = Arc<dyn Fn(&Server) -> Answers + Send + Sync>;
 #[cfg(feature = "mcp")]
 type TokensFor = Arc<dyn Fn() -> OAuthOptions + Send + Sync>;
 
-/// Is told the name of a server, which of its tools is not what was approved, and the lock that says so.
+/// Is told the name of a server, which of its tools is not what was approved, and the lock that says so; without one it is not
+/// what it was when the server was started.
 #[cfg(feature = "mcp")]
-type OnSuspended = Arc<dyn Fn(&str, &Suspension, &Path) + Send + Sync>;
+type OnSuspended = Arc<dyn Fn(&str, &Suspension, Option<&Path>) + Send + Sync>;
 
 /// Whether a server of a file, with its name, may be started or reached.
 #[cfg(feature = "mcp")]
@@ -103,11 +108,23 @@ impl Importer {
         self
     }
 
-    /// Is told about tools that are left out because they are not what was approved.
+    /// Is told about tools that are left out because they are not what was approved: by a lock, or by being what the server
+    /// listed first. They may become so at any time.
     #[cfg(feature = "mcp")]
     #[must_use]
-    pub fn on_suspended(mut self, told: impl Fn(&str, &Suspension, &Path) + Send + Sync + 'static) -> Self {
+    pub fn on_suspended(
+        mut self,
+        told: impl Fn(&str, &Suspension, Option<&Path>) + Send + Sync + 'static,
+    ) -> Self {
         self.on_suspended = Some(Arc::new(told));
+        self
+    }
+
+    /// Is told when a server has listed its tools again, because they changed or it was started again.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn on_listed(mut self, told: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_listed = Some(Arc::new(told));
         self
     }
 
@@ -167,12 +184,13 @@ impl Imports for Importer {
         if let Some((lock, _)) = &locked {
             builder = builder.pinning(Pinning::Locked(lock.clone()));
         }
-        let server = builder.build();
+        let lock = locked.map(|(_, path)| path.to_owned());
+        let server = builder.on_listed(self.watch(name, lock.clone())).build();
         // Files are read once, before anything else happens, so nobody is kept waiting.
         let tools = wait(async { toolwright_core::ToolSource::tools(&server).await })??;
         let state = server.state();
-        if let (Some(told), Some((_, path))) = (&self.on_suspended, &locked) {
-            state.suspended.iter().for_each(|suspension| told(name, suspension, path));
+        if let Some(told) = &self.on_suspended {
+            state.suspended.iter().for_each(|suspension| told(name, suspension, lock.as_deref()));
         }
         match state.status {
             ServerStatus::Failed { why } if state.said.is_empty() => Err(ToolError::new(why)),
@@ -182,16 +200,34 @@ impl Imports for Importer {
             }
             ServerStatus::Configured | ServerStatus::Started { .. } => {
                 let why = |suspension: Suspension| {
-                    let lock =
-                        locked.as_ref().map_or_else(String::new, |(_, path)| path.display().to_string());
+                    let lock = lock.as_ref().map_or_else(String::new, |path| path.display().to_string());
                     let why = format!(
                         "it is suspended, because it is not what {lock} approved; `toolwright mcp lock --name {name}` approves it"
                     );
                     (suspension.tool, why)
                 };
                 let suspended = state.suspended.into_iter().map(why).collect();
-                Ok(ServerTools { tools, left_out: state.left_out, suspended })
+                Ok(ServerTools { tools, left_out: state.left_out, suspended, source: Some(Arc::new(server)) })
             }
+        }
+    }
+}
+
+#[cfg(feature = "mcp")]
+impl Importer {
+    /// What happens when a server has listed its tools again: what is suspended now and was not before is told.
+    fn watch(&self, name: &str, lock: Option<PathBuf>) -> impl Fn(&ServerState) + Send + Sync + 'static {
+        let (on_suspended, on_listed, name) =
+            (self.on_suspended.clone(), self.on_listed.clone(), name.to_owned());
+        let before: Mutex<Vec<Suspension>> = Mutex::default();
+        move |state| {
+            let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(told) = &on_suspended {
+                let new = state.suspended.iter().filter(|suspension| !before.contains(suspension));
+                new.for_each(|suspension| told(&name, suspension, lock.as_deref()));
+            }
+            before.clone_from(&state.suspended);
+            on_listed.iter().for_each(|told| told());
         }
     }
 }

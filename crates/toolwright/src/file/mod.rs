@@ -11,8 +11,8 @@ mod programs;
 mod sandbox;
 
 use serde_json::Value;
-use toolwright_core::ToolError;
-use toolwright_lang::{Host, LoadError, Loaded, Section, Source};
+use toolwright_core::{ToolError, Toolset};
+use toolwright_lang::{CurrentTools, Host, LoadError, Loaded, Section, Source};
 use toolwright_runtime::{Limits, Policy, Run, RunBuilder};
 
 #[cfg(any(feature = "mcp", feature = "tools", feature = "data"))]
@@ -78,7 +78,8 @@ impl ToolFile {
     /// section a process sandbox is opened when a tool needs one; where none can be had, the calls of such tools are
     /// refused. A program with a process sandbox begins with `sandbox::launcher::main_if_launcher`. Without a `policy` every call is approved, unless the builder is told otherwise.
     pub async fn run(&self) -> Result<RunBuilder, ToolError> {
-        let mut builder = apply_limits(&self.loaded, Run::builder(self.loaded.tools().clone()))?;
+        let current = self.loaded.current_tools(["*"]);
+        let mut builder = apply_limits(&self.loaded, following(current, self.loaded.tools()))?;
         if let Some(policy) = policy(&self.loaded)? {
             builder = builder.policy(policy);
         }
@@ -98,6 +99,15 @@ impl ToolFile {
             builder = give_sandboxes(builder, opened, others);
         }
         Ok(builder)
+    }
+}
+
+/// A run with tools of a file as they are now; with those it was loaded with, when no server can change them.
+pub fn following(current: Option<CurrentTools>, loaded: &Toolset) -> RunBuilder {
+    let builder = Run::builder(loaded.clone());
+    match current {
+        Some(current) => builder.tools_from(current),
+        None => builder,
     }
 }
 

@@ -1,0 +1,48 @@
+//! Tools that a server runs as tasks only, under our client.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use toolwright_core::ErrorKind;
+use toolwright_mcp::{Client, ClientOptions};
+
+use crate::support::{Log, PATIENCE, eventually, script};
+
+/// The first task is done when it is looked at the second time; the second one never is.
+const TASKS: &str = r#"
+read -r line; answer 1 '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}},"serverInfo":{"name":"s","version":"1"}}'
+calls=0 looks=0
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case "$line" in
+    *'"method":"tools/list"'*) answer "$id" '{"tools":[{"name":"research","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}]}';;
+    *'"method":"tools/call"'*'"task":{"ttl":'*) calls=$((calls+1)); answer "$id" "{\"task\":{\"taskId\":\"t$calls\",\"status\":\"working\",\"pollInterval\":1}}";;
+    *'"method":"tasks/get"'*'"t1"'*) looks=$((looks+1)); status=working; [ $looks = 2 ] && status=completed
+      answer "$id" "{\"taskId\":\"t1\",\"status\":\"$status\",\"statusMessage\":\"halfway\",\"pollInterval\":1}";;
+    *'"method":"tasks/get"'*) answer "$id" '{"taskId":"t2","status":"working","pollInterval":1}';;
+    *'"method":"tasks/result"'*'"t1"'*) answer "$id" '{"content":[{"type":"text","text":"found"}]}';;
+    *'"method":"tasks/cancel"'*'"t2"'*) echo 'called off t2' >&2; answer "$id" '{}';;
+    *'"method":"ping"'*) answer "$id" '{}';;
+  esac
+done
+"#;
+
+#[tokio::test]
+async fn a_task_is_looked_at_until_it_is_done_and_called_off_when_nobody_waits() {
+    let log = Log::default();
+    let mut options = ClientOptions::default();
+    (options.start_timeout, options.request_timeout, options.silence) = (PATIENCE, PATIENCE, PATIENCE);
+    options.on_log = Some(Arc::new(log.sink()));
+    let client = Client::start(&script(TASKS), options).await.unwrap();
+    client.list_tools().await.unwrap();
+    let said: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let noting = said.clone();
+    let on_progress = Arc::new(move |_, _, message| noting.lock().unwrap().push(message));
+    let found = client.call_tool("research", json!({}), PATIENCE, Some(on_progress)).await.unwrap();
+    assert_eq!(found.to_text(), "found");
+    assert_eq!(*said.lock().unwrap(), [Some("halfway".to_owned())]);
+    let late = client.call_tool("research", json!({}), Duration::from_millis(300), None).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout, "{late}");
+    eventually("the server is told", || log.text().contains("called off t2")).await;
+}
