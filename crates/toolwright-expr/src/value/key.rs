@@ -63,7 +63,11 @@ fn same_key(left: &Value, right: &Value) -> bool {
         }
         (Value::Range(a), Value::Range(b)) => crate::ops::same_range(a, b),
         (Value::Object(a), Value::Object(b)) => match (a.data(), b.data()) {
-            (ObjectData::Complex { re, im }, ObjectData::Complex { re: r, im: i }) => re == r && im == i,
+            (ObjectData::Complex { re, im }, ObjectData::Complex { re: r, im: i }) => {
+                // What is not a number is itself, as with floats; otherwise equal hashes would pile up.
+                let same = |a: &f64, b: &f64| a == b || a.to_bits() == b.to_bits();
+                same(re, r) && same(im, i)
+            }
             (ObjectData::Struct(a), ObjectData::Struct(b)) => {
                 a.len() == b.len()
                     && a.iter().all(|(name, value)| b.get(name).is_some_and(|other| same_key(value, other)))

@@ -223,6 +223,16 @@ fn ex_03_amplifiers_pay_before_they_allocate() {
 }
 
 #[test]
+fn numbers_that_are_none_do_not_pile_up_in_sets() {
+    for (source, count) in [
+        ("len({*[88 * -1e3048j - 1] * 15000})", 1),
+        ("len({(float('nan') * 1j, i % 3) for i in range(15000)})", 3),
+    ] {
+        assert_eq!(attack(source).unwrap(), Value::Int(count), "{source}");
+    }
+}
+
+#[test]
 fn ex_04_loops_run_out_of_steps() {
     for source in [
         "[0 for a in range(100) for b in range(100) for c in range(100) for d in range(100) if False]",
