@@ -20,6 +20,7 @@ mod message;
 mod model;
 mod parse;
 mod python;
+mod stops;
 mod tool;
 mod tool_user;
 mod transport;

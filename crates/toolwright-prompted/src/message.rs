@@ -307,12 +307,16 @@ fn say(prompt: &mut String, before: &str, text: &str) -> Result<(), PromptError>
 }
 
 /// A block of the format in which nothing begins another speaker's turn.
-fn tame(block: String) -> String {
+pub(crate) fn tame(block: String) -> String {
     block.replace(HUMAN, "\n\n Human:").replace(ASSISTANT, "\n\n Assistant:")
 }
 
 /// What a tool says, which cannot end the place it stands in and go on as something else.
 fn inside(text: &str) -> String {
-    const ENDS: [&str; 4] = ["</stdout>", "</system>", "<function_results>", "</function_results>"];
-    ENDS.iter().fold(text.to_owned(), |text, end| text.replace(end, &end.replacen('<', "&lt;", 1)))
+    without_tags(text, &["</stdout>", "</system>", "<function_results>", "</function_results>"])
+}
+
+/// Text in which these tags are only words.
+pub(crate) fn without_tags(text: &str, tags: &[&str]) -> String {
+    tags.iter().fold(text.to_owned(), |text, tag| text.replace(tag, &tag.replacen('<', "&lt;", 1)))
 }

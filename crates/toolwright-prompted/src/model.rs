@@ -7,6 +7,8 @@ use toolwright_core::{
 };
 
 use crate::calls::{self, Found};
+use crate::message::without_tags;
+use crate::stops::{self, Stops};
 
 /// How tools and calls are written in the prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,12 +46,13 @@ pub enum PromptFormat {
 pub struct Prompted<M> {
     model: M,
     format: PromptFormat,
+    stops: Stops,
 }
 
 impl<M: Model> Prompted<M> {
     /// Uses `model` through the prompt.
     pub fn new(model: M) -> Self {
-        Prompted { model, format: PromptFormat::default() }
+        Prompted { model, format: PromptFormat::default(), stops: Stops::default() }
     }
 
     /// Writes tools and calls in this way.
@@ -66,28 +69,37 @@ impl<M: Model> Prompted<M> {
         stream: bool,
     ) -> Result<ModelReply, ModelError> {
         let messages = self.format.conversation(&request);
-        let mut options: ModelOptions = request.options.clone();
-        if !request.tools.is_empty() {
-            options.stop.push(self.format.end().to_owned());
-        }
-        let inner = ModelRequest {
-            messages: &messages,
-            tools: &[],
-            tool_choice: &ToolChoice::None,
-            options: &options,
-        };
+        let wanted = if request.tools.is_empty() { &[][..] } else { &[self.format.end()] };
+        let mut stops = self.stops.to_send(wanted);
         let turn = request.messages.len();
         // Words are passed on as they come, up to where a call begins.
         let mut words = Words::new(self.format.begin());
-        let mut reply = if stream {
-            let mut hear = |delta: ModelDelta<'_>| match delta {
-                ModelDelta::Text(text) => words.hear(text, sink),
-                other => sink(other),
+        let mut reply = loop {
+            let mut options: ModelOptions = request.options.clone();
+            options.stop.extend(stops.iter().map(|text| (*text).to_owned()));
+            let inner = ModelRequest {
+                messages: &messages,
+                tools: &[],
+                tool_choice: &ToolChoice::None,
+                options: &options,
             };
-            self.model.generate_streaming(inner, &mut hear).await?
-        } else {
-            self.model.generate(inner).await?
+            let reply = if stream {
+                let mut hear = |delta: ModelDelta<'_>| match delta {
+                    ModelDelta::Text(text) => words.hear(text, sink),
+                    other => sink(other),
+                };
+                self.model.generate_streaming(inner, &mut hear).await
+            } else {
+                self.model.generate(inner).await
+            };
+            match reply {
+                Err(error) if !stops.is_empty() && self.stops.are_refused(&error) => stops = &[],
+                reply => break reply?,
+            }
         };
+        if stops.is_empty() {
+            stops::cut(&mut reply.message, self.format.begin(), wanted);
+        }
         let calls = match request.tools.is_empty() {
             true => None,
             false => self.format.read(&mut reply.message, turn, request.tools),
@@ -244,32 +256,32 @@ impl PromptFormat {
     fn mistake(self, reason: &str) -> String {
         match self {
             PromptFormat::Xml => {
-                format!("<function_results>\n<system>\n{reason}\n</system>\n</function_results>")
+                format!("<function_results>\n{}</function_results>", element("system", reason))
             }
-            PromptFormat::Json => format!("<tool_response>{}</tool_response>", json!({"error": reason})),
+            PromptFormat::Json => response(&json!({"error": reason})),
         }
     }
 
-    /// A result as the user tells it; pictures and the like follow the text.
+    /// A result as the user tells it; pictures and the like follow the text. What a tool says does not leave its place, or
+    /// it would be taken for the user's own words.
     fn result(self, result: &ToolResult, into: &mut Vec<Content>) {
-        let text = result.to_text();
+        let (name, text, facts) = (&*result.name, result.to_text(), result.explanation());
         into.push(Content::text(match self {
             PromptFormat::Xml => {
-                let name = &result.name;
-                let kind = if result.is_error() { "error" } else { "stdout" };
+                let said = element(if result.is_error() { "error" } else { "stdout" }, &text);
+                let facts = facts.map(|facts| facts.as_str().map_or_else(|| facts.to_string(), str::to_owned));
+                let facts = facts.map(|facts| element("metadata", &facts)).unwrap_or_default();
                 format!(
-                    "<function_results>\n<result>\n<tool_name>{name}</tool_name>\n<{kind}>\n{text}\n</{kind}>\n</result>\n</function_results>"
+                    "<function_results>\n<result>\n<tool_name>{name}</tool_name>\n{said}{facts}</result>\n</function_results>"
                 )
             }
             PromptFormat::Json => {
-                format!("<tool_response>{}</tool_response>", json!({"name": result.name, "content": text}))
+                let mut told = Map::from_iter([("name".to_owned(), name.into()), ("content".to_owned(), text.into())]);
+                told.extend(facts.map(|facts| ("metadata".to_owned(), facts)));
+                response(&Json::Object(told))
             }
         }));
         into.extend(result.content.iter().filter(|block| block.as_text().is_none()).cloned());
-        into.extend(result.explanation().map(|facts| match facts {
-            Json::String(note) => Content::text(note),
-            facts => Content::json(facts),
-        }));
     }
 
     /// Moves the calls from a reply's text to where calls belong, and says where in the text the first began. Text that only looks like a call stays text. What was
@@ -314,6 +326,19 @@ impl PromptFormat {
         }
         Some(begin)
     }
+}
+
+/// Text between tags of this name, which it cannot end.
+fn element(tag: &str, text: &str) -> String {
+    let end = format!("</{tag}>");
+    let text = without_tags(text, &[&end, "<function_results>", "</function_results>"]);
+    format!("<{tag}>\n{text}\n{end}\n")
+}
+
+/// A value between tags, which no text in it can end.
+fn response(value: &Json) -> String {
+    let value = value.to_string().replace("</tool_response>", "<\\/tool_response>");
+    format!("<tool_response>{value}</tool_response>")
 }
 
 /// Who keeps what a model wrote.

@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 use toolwright_core::ToolSpec;
 
 use crate::error::{PromptError, PromptErrorKind};
+use crate::message::tame;
 
 /// A tool as the prompt describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,11 +111,12 @@ impl PromptTool {
             [] => String::new(),
             notes => format!("\n<important_usage_notes>\n* {}\n</important_usage_notes>", notes.join("\n* ")),
         };
-        format!(
+        // A tool may be somebody else's, and so are its words.
+        tame(format!(
             "<tool_description>\n<tool_name>{}</tool_name>\n<description>\n{}\n</description>\n\
              <parameters>\n{parameters}\n</parameters>{notes}\n</tool_description>",
             self.name, self.description
-        )
+        ))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolwright_core::{
     AssistantMessage, BoxFuture, Content, Dispatch, ErrorKind, Model, ModelError, ModelOptions, ModelReply,
-    ModelRequest, StopReason, ToolCall, ToolChoice, ToolResult, Usage,
+    ModelRequest, ToolCall, ToolChoice, ToolResult, Usage,
 };
 use toolwright_expr::Value;
 
@@ -287,6 +287,7 @@ impl Model for Completing<'_> {
     fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         Box::pin(async move {
             let completion = self.completer.complete(self.request).await?;
+            let stop = completion.ended();
             let cut = completion.stop_reason == "stop_sequence"
                 && completion.stop.as_deref() == Some("</function_calls>");
             let mut text = if cut { completion.text + "</function_calls>" } else { completion.text };
@@ -294,7 +295,7 @@ impl Model for Completing<'_> {
             text.truncate(text.find(HUMAN).unwrap_or(text.len()));
             let message =
                 AssistantMessage { content: vec![Content::text(text)], ..AssistantMessage::default() };
-            Ok(ModelReply { message, stop: StopReason::default(), usage: completion.usage })
+            Ok(ModelReply { message, stop, usage: completion.usage })
         })
     }
 }
@@ -307,14 +308,19 @@ impl std::fmt::Debug for ToolUser {
 
 /// What a tool returned, as the format can say it: it has no place for pictures and sounds.
 fn value(result: &ToolResult) -> Value {
-    match result.content.as_slice() {
-        [Content::Json { value }] => Value::from_json(value),
-        blocks => {
-            let parts: Vec<_> = blocks
-                .iter()
-                .map(|block| block.as_text().unwrap_or_else(|| "[something that is not text]".into()))
-                .collect();
-            Value::str(parts.join("\n"))
-        }
+    let facts = result.explanation();
+    if let ([Content::Json { value }], None) = (result.content.as_slice(), &facts) {
+        return Value::from_json(value);
     }
+    let words = |block: &Content| match (block, block.as_text()) {
+        (_, Some(text)) => text.into_owned(),
+        (Content::ResourceLink { name, uri, .. }, None) => format!("[link: {name} <{uri}>]"),
+        (_, None) => "[something that is not text]".to_owned(),
+    };
+    let facts = facts.map(|facts| match facts.as_str() {
+        Some(note) => format!("Metadata: {note}"),
+        None => format!("Metadata: {facts}"),
+    });
+    let parts: Vec<String> = result.content.iter().map(words).chain(facts).collect();
+    Value::str(parts.join("\n"))
 }

@@ -11,6 +11,7 @@ use toolwright_core::{
 
 use crate::error::{PromptError, PromptErrorKind};
 use crate::message::{ASSISTANT, HUMAN};
+use crate::stops::{self, Stops};
 
 /// What ends a completion: the end of a block of calls, or the user's turn.
 pub const STOP_SEQUENCES: [&str; 2] = ["</function_calls>", HUMAN];
@@ -152,12 +153,18 @@ impl Transport {
 ///
 /// How a request is sent is the caller's: a path and a body go out, the reply comes back. With a model of a vendor that
 /// is `VendorModel::post`, which adds the key or the signature.
-#[derive(Debug, Clone)]
+///
+/// Without a [price](Self::priced), a run with a limit on its cost does not ask it. Text completions on Bedrock do not say
+/// how many tokens they took: they are charged as one for every four bytes.
+#[derive(Clone)]
 pub struct TransportCompleter<S> {
     transport: Transport,
     model: String,
     send: S,
+    price: Option<Arc<PriceOf>>,
 }
+
+type PriceOf = dyn Fn(&Usage) -> Option<f64> + Send + Sync;
 
 impl<S> TransportCompleter<S>
 where
@@ -165,7 +172,22 @@ where
 {
     /// Completes prompts with the model of that name; `default` is the one the package comes with.
     pub fn new(transport: Transport, model: &str, send: S) -> Result<Self, PromptError> {
-        Ok(TransportCompleter { transport, model: transport.model(model)?.to_owned(), send })
+        Ok(TransportCompleter { transport, model: transport.model(model)?.to_owned(), send, price: None })
+    }
+
+    /// The completer with a price: what so many tokens cost, in dollars. With a model of a vendor that is its
+    /// `Model::cost`.
+    #[must_use]
+    pub fn priced(mut self, price: impl Fn(&Usage) -> Option<f64> + Send + Sync + 'static) -> Self {
+        self.price = Some(Arc::new(price));
+        self
+    }
+}
+
+impl<S> std::fmt::Debug for TransportCompleter<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("TransportCompleter");
+        shown.field("transport", &self.transport).field("model", &self.model).finish_non_exhaustive()
     }
 }
 
@@ -177,6 +199,10 @@ where
         &self.model
     }
 
+    fn cost(&self, usage: &Usage) -> Option<f64> {
+        self.price.as_ref().and_then(|price| price(usage))
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a CompletionRequest,
@@ -184,7 +210,14 @@ where
         Box::pin(async move {
             let body = self.transport.body(&self.model, request);
             let body = body.map_err(|error| ModelError::new(ModelErrorKind::Request, error.to_string()))?;
-            self.transport.reply(&(self.send)(self.transport.path(&self.model), body).await?)
+            let reply = (self.send)(self.transport.path(&self.model), body).await?;
+            let mut completion = self.transport.reply(&reply)?;
+            if completion.usage == Usage::default() {
+                let tokens = |text: &str| text.len().div_ceil(4) as u64;
+                completion.usage.input_tokens = tokens(&request.prompt);
+                completion.usage.output_tokens = tokens(&completion.text);
+            }
+            Ok(completion)
         })
     }
 }
@@ -229,6 +262,33 @@ fn strip(text: &str) -> String {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\x1c'..='\x1f')).to_owned()
 }
 
+/// The words of the Messages API for the ends of an answer that a person should know of.
+const ENDS: [(&str, StopReason); 6] = [
+    ("max_tokens", StopReason::MaxTokens),
+    ("model_context_window_exceeded", StopReason::ContextLength),
+    ("refusal", StopReason::Refusal),
+    ("malformed_tool_use", StopReason::MalformedCall),
+    ("pause_turn", StopReason::Paused),
+    ("other", StopReason::Other),
+];
+
+/// The word for the end of an answer.
+fn stop_reason(stop: StopReason) -> &'static str {
+    ENDS.iter().find(|(_, known)| *known == stop).map_or("end_turn", |(word, _)| word)
+}
+
+impl Completion {
+    /// Why it ended, as all models say it.
+    pub(crate) fn ended(&self) -> StopReason {
+        match &*self.stop_reason {
+            "stop_sequence" | "end_turn" | "" => StopReason::EndTurn,
+            word => {
+                ENDS.iter().find(|(known, _)| *known == word).map_or(StopReason::Other, |(_, stop)| *stop)
+            }
+        }
+    }
+}
+
 /// A reply of the Messages API as a completion: only the first text counts.
 pub fn from_messages_api(stop_reason: &str, stop_sequence: Option<&str>, texts: &[&str]) -> Completion {
     let stop_reason = if stop_reason == "end_turn" { "stop_sequence" } else { stop_reason };
@@ -248,12 +308,13 @@ pub fn from_messages_api(stop_reason: &str, stop_sequence: Option<&str>, texts: 
 pub struct ModelCompleter {
     model: Arc<dyn Model>,
     prefill: bool,
+    stops: Stops,
 }
 
 impl ModelCompleter {
     /// Completes prompts with this model.
     pub fn new(model: Arc<dyn Model>) -> Self {
-        ModelCompleter { model, prefill: false }
+        ModelCompleter { model, prefill: false, stops: Stops::default() }
     }
 
     /// Lets the model go on from its own unfinished turn.
@@ -288,24 +349,33 @@ impl Completer for ModelCompleter {
                     _ => messages.extend(told_by_the_user(said, at, &request.results)),
                 }
             }
-            let options = ModelOptions {
-                max_tokens: Some(request.max_tokens),
-                temperature: request.temperature,
-                stop: STOP_SEQUENCES.map(str::to_owned).to_vec(),
-                ..ModelOptions::default()
+            let mut stops = self.stops.to_send(&STOP_SEQUENCES);
+            let mut reply = loop {
+                let options = ModelOptions {
+                    max_tokens: Some(request.max_tokens),
+                    temperature: request.temperature,
+                    stop: stops.iter().map(|text| (*text).to_owned()).collect(),
+                    ..ModelOptions::default()
+                };
+                let request = ModelRequest {
+                    messages: &messages,
+                    tools: &[],
+                    tool_choice: &ToolChoice::None,
+                    options: &options,
+                };
+                match self.model.generate(request).await {
+                    Err(error) if !stops.is_empty() && self.stops.are_refused(&error) => stops = &[],
+                    reply => break reply?,
+                }
             };
-            let request = ModelRequest {
-                messages: &messages,
-                tools: &[],
-                tool_choice: &ToolChoice::None,
-                options: &options,
-            };
-            let reply = self.model.generate(request).await?;
+            if stops.is_empty() {
+                stops::cut(&mut reply.message, "", &STOP_SEQUENCES);
+            }
             let text = reply.message.text();
             let open = wants_its_end(&text);
-            let stopped = matches!(reply.stop, StopReason::StopSequence | StopReason::EndTurn);
+            let stopped = reply.stop.warning().is_none();
             Ok(Completion {
-                stop_reason: if stopped { "stop_sequence" } else { "max_tokens" }.to_owned(),
+                stop_reason: if stopped { "stop_sequence" } else { stop_reason(reply.stop) }.to_owned(),
                 stop: stopped.then(|| if open { "</function_calls>" } else { HUMAN }.to_owned()),
                 text,
                 usage: reply.usage,
