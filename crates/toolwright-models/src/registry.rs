@@ -153,13 +153,10 @@ pub fn connect(
     if model.is_empty() {
         return Err(ConnectError::NoModel { vendor: vendor.name });
     }
-    let look_up = |names: &[&str]| {
-        names
-            .iter()
-            .find_map(|name| environment(name))
-            .map(|text| text.trim().to_owned())
-            .filter(|t| !t.is_empty())
-    };
+    // A variable that is set to nothing hides no other.
+    let set =
+        |name: &&str| environment(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let look_up = |names: &[&str]| names.iter().find_map(set);
     let price = match look_up(&[PRICE_VARIABLE]) {
         Some(text) if settings.price.is_none() => {
             Some(Price::parse(&text).ok_or(ConnectError::BadPrice { text })?)
@@ -580,6 +577,16 @@ mod tests {
             &[("OPENAI_BASE_URL", "http://h/v1/"), ("ANTHROPIC_BASE_URL", "http://h/a/")];
         assert_eq!(base("openai/m", new(), OPENAI), "http://h/v1");
         assert_eq!(base("anthropic/m", new(), OPENAI), "http://h/a");
+    }
+
+    #[test]
+    fn a_variable_that_is_set_to_nothing_hides_no_other() {
+        let environment = |name: &str| match name {
+            "GEMINI_API_KEY" => Some(" ".to_owned()),
+            "GOOGLE_API_KEY" => Some("k".to_owned()),
+            _ => None,
+        };
+        assert!(connect("google/g", ModelSettings::new(), environment).is_ok());
     }
 
     #[test]

@@ -293,6 +293,35 @@ fn what_came_with_a_call_goes_back_with_its_result_and_to_nobody_else() {
     }
 }
 
+#[test]
+fn fields_of_a_call_that_nobody_knows_go_back_with_it() {
+    let bedrock =
+        json!({"toolUse": {"toolUseId": "c1", "name": "f", "input": {}, "type": "server_tool_use"}});
+    let gemini = json!({"functionCall": {"id": "c1", "name": "f", "args": {}, "tier": 2}, "thoughtSignature": "c2ln", "partMetadata": {"a": 1}});
+    let whole_reply = |name: &str, call: &Value| match name {
+        "bedrock" => json!({"output": {"message": {"content": [call]}}, "stopReason": "tool_use"}),
+        _ => json!({"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}]}),
+    };
+    for (name, call) in [("bedrock", &bedrock), ("google", &gemini)] {
+        let reply = whole(name, &whole_reply(name, call)).unwrap();
+        check_echo(name, reply.clone(), Some(&json!([call])), name);
+        let other = if name == "google" { "bedrock" } else { "google" };
+        let conversation = Conversation::of([Message::user("x"), Message::Assistant(reply.message)]);
+        let sent =
+            vendor(other).wire.encode(target(other), &conversation.request(), Delivery::Whole).unwrap();
+        assert!(
+            !["tier", "partMetadata", "server_tool_use"].iter().any(|word| sent.to_string().contains(word))
+        );
+    }
+    let events = [
+        json!({"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": {
+            "toolUseId": "c1", "name": "f", "type": "server_tool_use"}}}}),
+        json!({"messageStop": {"stopReason": "tool_use"}}),
+    ];
+    let reply = streamed("bedrock", &[&stream_bytes("bedrock", &events)]).0.unwrap();
+    check_echo("bedrock", reply, Some(&json!([bedrock])), "a stream");
+}
+
 /// Vendors refuse an id that was there before; models and histories that moved do not care.
 #[test]
 fn ids_that_an_earlier_turn_had_are_replaced() {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece, Places};
+use super::super::assemble::{Arguments, Assembly, Piece, Places, kept};
 use super::super::stop::stop;
 use super::super::{Decode, broken, never_started, tokens};
 use crate::error;
@@ -48,7 +48,8 @@ impl Decoder {
         let word = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = word("name");
         sink(ModelDelta::Call { name: &self.assembly.native_name(&name) });
-        self.add(index, Piece::Call { id: word("toolUseId"), name, arguments, kept: Map::new() })
+        let kept = kept(call, &["toolUseId", "name", "input"]);
+        self.add(index, Piece::Call { id: word("toolUseId"), name, arguments, kept })
     }
 
     fn delta(&mut self, index: Option<u64>, delta: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {

@@ -9,7 +9,7 @@ use toolwright_core::{
 
 use super::super::content::{self, Inside, Kind};
 use super::super::names::Names;
-use super::super::turns::{Alternating, Piece, Turn, pieces, turns};
+use super::super::turns::{Alternating, Piece, Turn, kept_with, pieces, turns};
 use super::super::{Target, Wire, arguments, object, tools};
 
 pub(crate) fn encode(
@@ -31,11 +31,15 @@ pub(crate) fn encode(
                 let blocks = pieces(&message, vendor.name).into_iter().filter_map(|piece| match piece {
                     Piece::Content { block, .. } => words(block),
                     Piece::Own { opaque, .. } => opaque.get("block").cloned(),
-                    Piece::Call { call, .. } => Some(json!({"toolUse": {
-                        "toolUseId": vendor.quirks.ids.to_wire(&call.id),
-                        "name": names.to_wire(&call.name),
-                        "input": names.arguments_to_wire(&call.name, arguments::as_object(&call.arguments)),
-                    }})),
+                    Piece::Call { call, kept } => {
+                        let input = arguments::as_object(&call.arguments);
+                        let call = json!({
+                            "toolUseId": vendor.quirks.ids.to_wire(&call.id),
+                            "name": names.to_wire(&call.name),
+                            "input": names.arguments_to_wire(&call.name, input),
+                        });
+                        Some(json!({"toolUse": kept_with(kept, call)}))
+                    }
                 });
                 messages.add("assistant", blocks.collect());
             }

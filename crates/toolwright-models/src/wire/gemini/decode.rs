@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece};
+use super::super::assemble::{Arguments, Assembly, Piece, kept};
 use super::super::stop::stop;
 use super::super::{Decode, broken, tokens, word};
 use crate::error;
@@ -30,8 +30,15 @@ impl Decoder {
                 self.assembly.add(Piece::Own { text: String::new(), opaque })?;
             }
             let arguments = Arguments::Value(call.get("args").cloned().unwrap_or_default());
-            let (id, kept) = (word("id"), Map::new());
-            return self.assembly.add(Piece::Call { id, name, arguments, kept }).map(drop);
+            let mut beside = kept(part, &["functionCall", "thoughtSignature"]);
+            let inside = kept(call, &["id", "name", "args", "partialArgs", "willContinue"]);
+            if !inside.is_empty() {
+                beside.insert("functionCall".to_owned(), inside.into());
+            }
+            return self
+                .assembly
+                .add(Piece::Call { id: word("id"), name, arguments, kept: beside })
+                .map(drop);
         }
         let Some(text) = part.get("text").and_then(Value::as_str) else {
             let opaque = own("part", part);
@@ -45,20 +52,38 @@ impl Decoder {
         }
         if !text.is_empty() {
             sink(ModelDelta::Text(text));
-            self.assembly.text(text)?;
         }
-        if let Some(signature) = signature {
-            let opaque = own("textSignature", signature);
-            self.assembly.add(Piece::Own { text: String::new(), opaque })?;
-        }
-        Ok(())
+        self.text(text, signature)
     }
 
-    /// Adds to the last thought, as long as nothing signs it.
+    /// Adds to the text. A signature is for the part it came with, which may be any piece of the text.
+    fn text(&mut self, more: &str, signature: Option<&Value>) -> Result<(), ModelError> {
+        let of_text = |piece: &Piece| matches!(piece, Piece::Own { opaque, .. } if opaque.contains_key("textSignature"));
+        let mut start = 0;
+        match self.assembly.pieces.iter_mut().rev().find(|piece| !of_text(piece)) {
+            Some(Piece::Text { text, .. }) => {
+                start = text.len();
+                text.push_str(more);
+            }
+            _ if more.is_empty() => {}
+            _ => drop(self.assembly.add(Piece::text(more))?),
+        }
+        let Some(signature) = signature else { return Ok(()) };
+        let opaque = [
+            ("textSignature", signature.clone()),
+            ("start", start.into()),
+            ("end", (start + more.len()).into()),
+        ];
+        let opaque = opaque.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
+        self.assembly.add(Piece::Own { text: String::new(), opaque }).map(drop)
+    }
+
+    /// Adds to the last thought, as long as nothing signs either: a signature is for its own part.
     fn thought(&mut self, more: &str, part: &Value) -> Result<(), ModelError> {
         let mut kept = part.as_object().cloned().unwrap_or_default();
         kept.shift_remove("text");
-        if let Some(Piece::Own { text, opaque }) = self.assembly.pieces.last_mut()
+        if !kept.contains_key("thoughtSignature")
+            && let Some(Piece::Own { text, opaque }) = self.assembly.pieces.last_mut()
             && let Some(last) = opaque.get_mut("part").and_then(Value::as_object_mut)
             && last.contains_key("thought")
             && !last.contains_key("thoughtSignature")

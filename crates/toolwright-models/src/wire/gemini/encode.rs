@@ -5,7 +5,7 @@ use toolwright_core::{Content, MediaSource, ModelError, ModelRequest, ToolChoice
 
 use super::super::content::{self, Inside, Place};
 use super::super::names::Names;
-use super::super::turns::{Alternating, Piece, Turn, pieces, turns};
+use super::super::turns::{Alternating, Piece, Turn, kept_with, pieces, turns};
 use super::super::{Target, Wire, arguments, object, tools};
 use crate::vendor::Vendor;
 
@@ -123,22 +123,18 @@ fn sign_first_call(parts: &mut [Value]) {
 /// The parts of a model's turn, each signature where it was: some models refuse a turn that lacks one.
 fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Value> {
     let mut parts: Vec<Value> = Vec::new();
-    let mut call_signature = None;
+    let (mut call_signature, mut done) = (None, 0);
     for piece in pieces {
         match piece {
-            Piece::Content { block, .. } => parts.extend(part(block, vendor)),
+            Piece::Content { block, .. } => {
+                parts.extend(part(block, vendor));
+                done = 0;
+            }
             Piece::Own { text, opaque } => {
                 if let Some(signature) = opaque.get("callSignature") {
                     call_signature = Some(signature.clone());
                 } else if let Some(signature) = opaque.get("textSignature") {
-                    match parts
-                        .last_mut()
-                        .and_then(Value::as_object_mut)
-                        .filter(|part| part.contains_key("text"))
-                    {
-                        Some(last) => drop(last.insert("thoughtSignature".to_owned(), signature.clone())),
-                        None => parts.push(json!({"text": "", "thoughtSignature": signature})),
-                    }
+                    sign_text(&mut parts, &mut done, signature, opaque);
                 } else if opaque.contains_key("attempt") {
                     parts.push(json!({"text": text}));
                 } else if let Some(Value::Object(own)) = opaque.get("part") {
@@ -149,18 +145,39 @@ fn model_parts(pieces: Vec<Piece<'_>>, vendor: &Vendor, names: &Names) -> Vec<Va
                     parts.push(Value::Object(own));
                 }
             }
-            Piece::Call { call, .. } => {
-                let mut part = object(json!({"functionCall": {
+            Piece::Call { call, kept } => {
+                let function = json!({
                     "id": vendor.quirks.ids.to_wire(&call.id),
                     "name": names.to_wire(&call.name),
                     "args": arguments::as_object(&call.arguments),
-                }}));
+                });
+                let inside = kept.and_then(|kept| kept.get("functionCall")?.as_object());
+                let mut part = object(json!({"functionCall": kept_with(inside, function)}));
                 part.extend(call_signature.take().map(|value| ("thoughtSignature".to_owned(), value)));
-                parts.push(Value::Object(part));
+                parts.push(kept_with(kept, Value::Object(part)));
             }
         }
     }
     parts
+}
+
+/// Signs the part of the last text that a signature is for. What is not signed stays a part of its own, as Google wants it;
+/// `done` bytes of the text are in parts before.
+fn sign_text(parts: &mut Vec<Value>, done: &mut usize, signature: &Value, opaque: &Map<String, Value>) {
+    let signed = |part: &Value| ["thought", "thoughtSignature"].iter().any(|key| part.get(*key).is_some());
+    let last = parts.pop_if(|last| last.get("text").is_some() && !signed(last));
+    let text = last.as_ref().and_then(|last| last.get("text")?.as_str()).unwrap_or_default();
+    let place = |key: &str| usize::try_from(opaque.get(key)?.as_u64()?).ok()?.checked_sub(*done);
+    let cut = || {
+        let (start, end) = (place("start")?, place("end")?);
+        Some((text.get(..start)?, text.get(start..end)?, text.get(end..)?))
+    };
+    let (before, own, after) = cut().unwrap_or(("", text, ""));
+    let plain = |text: &str| (!text.is_empty()).then(|| json!({"text": text}));
+    parts.extend(plain(before));
+    parts.push(json!({"text": own, "thoughtSignature": signature}));
+    parts.extend(plain(after));
+    *done += before.len() + own.len();
 }
 
 fn response(result: &ToolResult, target: Target<'_>, names: &Names, follow: &mut Vec<Value>) -> Value {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_core::{DeltaSink, ModelDelta, ModelError, ModelReply, StopReason};
 
-use super::super::assemble::{Arguments, Assembly, Piece, kept};
+use super::super::assemble::{Arguments, Assembly, MAX_PIECES, Piece, kept, too_many};
 use super::super::stop::stop;
 use super::super::{Decode, broken, merge, tokens, word};
 use crate::error;
@@ -17,6 +17,8 @@ pub(crate) struct Decoder {
     calls: Vec<(Option<u64>, usize)>,
     /// Reasoning so far, under the names of its fields.
     reasoning: Map<String, Value>,
+    /// Reasoning that came as a part of the content.
+    thinking: Map<String, Value>,
     refused: bool,
     /// It ended with a word that nobody knows.
     unknown: bool,
@@ -30,6 +32,7 @@ impl Decoder {
             assembly,
             calls: Vec::new(),
             reasoning: Map::new(),
+            thinking: Map::new(),
             refused: false,
             unknown: false,
             complete: false,
@@ -68,7 +71,7 @@ impl Decoder {
         // Some servers send the same reasoning under both names.
         let told = REASONING.iter().find_map(|key| Some((*key, delta.get(*key)?.as_str()?)));
         if let Some((key, text)) = told {
-            self.reason(key, text, sink);
+            reason(&mut self.reasoning, key, text, sink);
         }
         if let Some(details) = delta.get("reasoning_details").and_then(Value::as_array) {
             self.details(details)?;
@@ -82,13 +85,10 @@ impl Decoder {
             // Mistral's reasoning models send a list of parts.
             Some(Value::Array(parts)) => {
                 for part in parts {
-                    match part.get("text").and_then(Value::as_str) {
-                        Some(text) => self.text(text, sink)?,
-                        None => {
-                            let thought = part.get("thinking").and_then(Value::as_array);
-                            let texts = thought.into_iter().flatten().filter_map(|t| t.get("text")?.as_str());
-                            texts.for_each(|text| self.reason("", text, sink));
-                        }
+                    match (part.get("text").and_then(Value::as_str), part.as_object()) {
+                        (Some(text), _) => self.text(text, sink)?,
+                        (None, Some(part)) if part.contains_key("thinking") => self.think(part, sink)?,
+                        (None, _) => {}
                     }
                 }
             }
@@ -125,13 +125,34 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds to reasoning; one without a field's name is shown and not sent back.
-    fn reason(&mut self, key: &str, text: &str, sink: DeltaSink<'_>) {
-        if text.is_empty() {
-            return;
+    /// Adds to the part that is reasoning: the texts of a stream join, everything else is kept as it came.
+    fn think(&mut self, part: &Map<String, Value>, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        for (key, value) in part {
+            let more = match value {
+                Value::Array(more) if key == "thinking" => more,
+                Value::Null => continue,
+                _ => {
+                    self.thinking.insert(key.clone(), value.clone());
+                    continue;
+                }
+            };
+            let known = self.thinking.entry("thinking").or_insert_with(|| Value::Array(Vec::new()));
+            let Some(known) = known.as_array_mut() else { continue };
+            if known.len() + more.len() > MAX_PIECES {
+                return Err(too_many());
+            }
+            for (at, thought) in more.iter().enumerate() {
+                let text = thought.get("text").and_then(Value::as_str);
+                let last = known.last_mut().filter(|_| at == 0).and_then(|last| last.get_mut("text"));
+                match (text, last) {
+                    (Some(more), Some(Value::String(last))) => last.push_str(more),
+                    _ => known.push(thought.clone()),
+                }
+            }
+            let texts = more.iter().filter_map(|thought| thought.get("text")?.as_str());
+            texts.for_each(|text| reason(&mut self.reasoning, "", text, sink));
         }
-        sink(ModelDelta::Reasoning(text));
-        append(&mut self.reasoning, key, text);
+        Ok(())
     }
 
     /// Joins the details of reasoning: pieces with the same number and type are parts of one.
@@ -267,7 +288,7 @@ impl Decode for Decoder {
         if self.refused {
             self.assembly.stop = Some(StopReason::Refusal);
         }
-        if !self.reasoning.is_empty() {
+        if !self.reasoning.is_empty() || !self.thinking.is_empty() {
             let mut fields = std::mem::take(&mut self.reasoning);
             let unnamed = fields.shift_remove("");
             let named = REASONING.iter().find_map(|key| fields.get(*key));
@@ -280,14 +301,20 @@ impl Decode for Decoder {
             };
             let text = unnamed.or_else(|| named.cloned()).or_else(detailed);
             let text = text.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-            let opaque = if fields.is_empty() {
-                Map::new()
-            } else {
-                Map::from_iter([("fields".to_owned(), fields.into())])
-            };
+            let kept = [("fields", fields), ("chunk", std::mem::take(&mut self.thinking))];
+            let kept = kept.into_iter().filter(|(_, kept)| !kept.is_empty());
+            let opaque = kept.map(|(key, kept)| (key.to_owned(), kept.into())).collect();
             self.assembly.pieces.insert(0, Piece::Own { text, opaque });
         }
         Ok(self.assembly.finish())
+    }
+}
+
+/// Adds to reasoning under the name of its field; that of a part has none.
+fn reason(fields: &mut Map<String, Value>, key: &str, text: &str, sink: DeltaSink<'_>) {
+    if !text.is_empty() {
+        sink(ModelDelta::Reasoning(text));
+        append(fields, key, text);
     }
 }
 

@@ -113,13 +113,14 @@ impl Messages {
 
 fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &Names) -> Option<Value> {
     let mut fields = object(json!({"role": "assistant", "content": null}));
-    let (mut words, mut calls) = (Vec::new(), Vec::new());
+    let (mut words, mut chunks, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for piece in pieces(message, vendor.name) {
         match piece {
             Piece::Content { block, .. } => words.extend(content::in_words(block)),
             Piece::Own { opaque, .. } => {
                 let own = opaque.get("fields").and_then(Value::as_object);
                 fields.extend(own.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+                chunks.extend(opaque.get("chunk").cloned());
             }
             Piece::Call { call, kept } => {
                 let (name, arguments) = (names.to_wire(&call.name), arguments::as_text(&call.arguments));
@@ -135,8 +136,12 @@ fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &Names) -> Opti
     if words.is_empty() && calls.is_empty() {
         return None;
     }
-    if !words.is_empty() {
-        fields.insert("content".to_owned(), words.join("\n").into());
+    let said = (!words.is_empty()).then(|| words.join("\n"));
+    if !chunks.is_empty() {
+        chunks.extend(said.map(|said| text(&said)));
+        fields.insert("content".to_owned(), chunks.into());
+    } else if let Some(said) = said {
+        fields.insert("content".to_owned(), said.into());
     }
     if !calls.is_empty() {
         fields.insert("tool_calls".to_owned(), calls.into());
