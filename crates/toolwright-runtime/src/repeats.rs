@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolwright_core::{ErrorInfo, ErrorKind, ToolCall, ToolResult};
+use toolwright_core::{ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
 
 /// The longest circle that is noticed, in turns.
 const LONGEST: usize = 3;
@@ -19,6 +19,23 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
+    /// What was asked for since the user spoke last, so that a model which is asked step by step, or by another process,
+    /// goes in no more circles. With `pending` calls, the last that were asked for are yet to be counted.
+    pub(crate) fn so_far(messages: &[Message], pending: bool) -> Self {
+        let since = messages.iter().rev().take_while(|message| !matches!(message, Message::User { .. }));
+        let asked = since.filter_map(|message| match message {
+            Message::Assistant(said) if !said.tool_calls.is_empty() => Some(&*said.tool_calls),
+            _ => None,
+        });
+        let mut lately: Vec<&[ToolCall]> = asked.skip(usize::from(pending)).take(MEMORY).collect();
+        lately.reverse();
+        let mut repeats = Repeats::default();
+        for calls in lately {
+            repeats.count(calls);
+        }
+        repeats
+    }
+
     /// Notes the calls of a turn, and says how many times in a row they were asked for: alone, or as part of a circle.
     pub(crate) fn count(&mut self, calls: &[ToolCall]) -> u64 {
         if self.recent.len() == MEMORY {

@@ -152,18 +152,12 @@ pub(crate) async fn go(
     stop: &CancelToken,
 ) -> Result<Option<RunEnd>, RunError> {
     let choice = how.tool_choice.clone();
-    let mut talk = Talk {
-        run,
-        model,
-        said,
-        how,
-        choice,
-        stop,
-        left_out: 0..0,
-        repeats: Repeats::default(),
-        unread: 0,
-        tools: None,
+    let repeats = match run.limits().repeats() {
+        Some(_) => Repeats::so_far(&said.messages, !unanswered(&said.messages).is_empty()),
+        None => Repeats::default(),
     };
+    let mut talk =
+        Talk { run, model, said, how, choice, stop, left_out: 0..0, repeats, unread: 0, tools: None };
     let left_to_caller = talk.go().await?;
     Ok(end(run, stop, left_to_caller))
 }
@@ -249,6 +243,9 @@ impl Talk<'_> {
                 }
                 self.refuse_unoffered(&mut calls)?;
             }
+            if !self.refuse_repeated(&mut calls)? {
+                return Ok(false);
+            }
             if self.how.tool_calls == ToolCalls::None {
                 return Ok(true);
             }
@@ -277,23 +274,27 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Makes calls and adds their results; false when that ended the run, or the turn.
-    async fn call(&mut self, calls: Vec<ToolCall>) -> Result<bool, RunError> {
-        if let Some(max) = self.run.limits().repeats() {
-            // All that the model asked for counts, also what it cannot have.
-            let asked = last_assistant(&self.said.messages).map(|(_, message)| &*message.tool_calls);
-            let length = self.repeats.count(asked.unwrap_or_default());
-            if length > max + 1 {
-                self.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
-                return Ok(false);
-            }
-            if length > max {
-                for call in &calls {
-                    self.add(Message::Tool(repeats::told(call, max)))?;
-                }
-                return Ok(true);
+    /// Takes out calls that were asked for too often in a row; each gets the result that says so. False when that ended
+    /// the run.
+    fn refuse_repeated(&mut self, calls: &mut Vec<ToolCall>) -> Result<bool, ToolError> {
+        let Some(max) = self.run.limits().repeats() else { return Ok(true) };
+        // All that the model asked for counts, also what it cannot have.
+        let asked = last_assistant(&self.said.messages).map(|(_, message)| &*message.tool_calls);
+        let length = self.repeats.count(asked.unwrap_or_default());
+        if length > max + 1 {
+            self.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
+            return Ok(false);
+        }
+        if length > max {
+            for call in calls.drain(..) {
+                self.add(Message::Tool(repeats::told(&call, max)))?;
             }
         }
+        Ok(true)
+    }
+
+    /// Makes calls and adds their results; false when that ended the run, or the turn.
+    async fn call(&mut self, calls: Vec<ToolCall>) -> Result<bool, RunError> {
         let tools = self.tools.take();
         make(self.run, self.said, tools, calls, self.stop).await
     }

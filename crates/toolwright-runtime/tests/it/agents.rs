@@ -9,7 +9,8 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
-    Agent, EventKind, LimitKind, Limits, Loop, Overflow, Policy, React, Run, RunEnd, StopWhen, ToolCalls,
+    Agent, Conversation, EventKind, LimitKind, Limits, Loop, Overflow, Policy, React, Run, RunEnd, RunState,
+    StopWhen, ToolCalls,
 };
 use toolwright_testkit::exchange::Recorder;
 
@@ -360,6 +361,40 @@ async fn a_model_that_repeats_itself_is_told_and_then_stopped() {
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
     let outcome = run.generate_loop(&ScriptedModel::new(replies), go(), &Loop::default()).await.unwrap();
     assert_eq!(outcome.end, Some(RunEnd::Done), "one that changes its mind goes on");
+}
+
+/// Whoever asks step by step, each time in another process, is told and stopped like the loop.
+#[tokio::test]
+async fn a_model_that_repeats_itself_step_by_step_is_told_and_then_stopped() {
+    let limits = Limits { repeats: Some(2), ..Limits::default() };
+    let builder = || Run::builder(tools([add()])).limits(limits.clone());
+    let model = || ScriptedModel::repeating([asks_for_add()]);
+    let run = builder().build().unwrap();
+    let by_loop = run.generate_loop(&model(), go(), &Loop::default()).await.unwrap();
+
+    let model = model();
+    let mut state = RunState { messages: go(), ..RunState::new("steps") };
+    let end = loop {
+        let run = builder().resume(&state).build().unwrap();
+        let how = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+        let mut chat = Conversation::resume(&run, &state).going(how);
+        let end = chat.answer(&model).await.unwrap();
+        if end.is_some() {
+            state = chat.state().unwrap();
+            break end;
+        }
+        chat.make_pending().await.unwrap();
+        state = chat.state().unwrap();
+        assert!(state.messages.len() < 20);
+    };
+    assert_eq!((&state.messages, &end), (&by_loop.messages, &by_loop.end));
+    // The next question is another one.
+    state.messages.truncate(state.messages.len() - 1);
+    state.messages.push(Message::user("again"));
+    let run = builder().resume(&state).build().unwrap();
+    let mut chat = Conversation::resume(&run, &state);
+    let end = chat.answer(&ScriptedModel::new([asks_for_add(), Reply::text("ok")])).await.unwrap();
+    assert_eq!(end, Some(RunEnd::Done));
 }
 
 /// Takes no more than so many messages.
