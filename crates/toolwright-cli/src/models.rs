@@ -213,9 +213,7 @@ impl Local {
 
     /// The models it has; none when it does not answer.
     pub fn models(&self) -> Vec<ModelConfig> {
-        let base = format!("http://{}/v1", self.address);
-        let asked = offered(&base, Duration::from_millis(200), Duration::from_secs(1));
-        let offers = tokio::task::block_in_place(|| Handle::current().block_on(asked)).unwrap_or_default();
+        let offers = offers(&format!("http://{}/v1", self.address));
         let model = |offer: Offer| ModelConfig {
             model: format!("{}/{}", self.vendor, offer.name),
             images: offer.images,
@@ -223,6 +221,29 @@ impl Local {
         };
         offers.into_iter().take(Self::MOST).map(model).collect()
     }
+}
+
+/// What the server at an address has; nothing when it does not answer at once.
+fn offers(base: &str) -> Vec<Offer> {
+    let asked = offered(base, Duration::from_millis(200), Duration::from_secs(1));
+    tokio::task::block_in_place(|| Handle::current().block_on(asked)).unwrap_or_default()
+}
+
+/// A model of a llama.cpp server that says whether it sees: without a projector, a picture would end the conversation.
+fn with_sight(mut config: ModelConfig) -> ModelConfig {
+    let name = config.full_name();
+    let Some(("llama.cpp", model)) = name.split_once('/').filter(|_| config.images.is_none()) else {
+        return config;
+    };
+    let set = || std::env::var("TOOLWRIGHT_BASE_URL").ok().filter(|url| !url.is_empty());
+    let found = || locals().into_iter().find(|local| local.vendor == "llama.cpp");
+    let base = config.base_url.clone().or_else(set);
+    let base = base.or_else(|| found().map(|local| format!("http://{}/v1", local.address)));
+    let offers = base.map(|base| offers(&base)).unwrap_or_default();
+    // A server with a single model answers with it to any name.
+    let only = offers.first().filter(|_| offers.len() == 1);
+    config.images = offers.iter().find(|offer| offer.name == model).or(only).and_then(|offer| offer.images);
+    config
 }
 
 /// A connection to an address, if something listens there.
@@ -235,13 +256,13 @@ pub fn listens(address: &str) -> Option<TcpStream> {
 pub fn open(name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     if let Some(config) = named.get(name) {
         trust::model(name, config).map_err(files::wrong)?;
-        return connect(config);
+        return connect(&with_sight(config.clone()));
     }
     if name == "demo" {
         return Ok(Box::new(demo::Demo));
     }
     if name.contains('/') {
-        return connect(&ModelConfig { model: name.to_owned(), ..ModelConfig::default() });
+        return connect(&with_sight(ModelConfig { model: name.to_owned(), ..ModelConfig::default() }));
     }
     let error = Usage::new(format!("there is no model `{}`", printable(name)));
     let vendors: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
@@ -297,8 +318,8 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_server_that_is_found_says_whether_its_models_see() {
+    /// A server that answers with this, once; gives its address.
+    fn answering(body: &'static str) -> String {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         std::thread::spawn(move || {
@@ -308,11 +329,35 @@ mod tests {
             while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
                 head.push(byte[0]);
             }
-            // As llama.cpp answers.
-            let list = r#"{"data": [{"id": "a", "architecture": {"input_modalities": ["text"]}},
-                {"id": "b", "architecture": {"input_modalities": ["text", "image"]}}, {"id": "c"}]}"#;
-            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{list}", list.len()).unwrap();
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
         });
+        address
+    }
+
+    /// As llama.cpp answers.
+    const THREE: &str = r#"{"data": [{"id": "a", "architecture": {"input_modalities": ["text"]}},
+        {"id": "b", "architecture": {"input_modalities": ["text", "image"]}}, {"id": "c"}]}"#;
+    const ONE: &str = r#"{"data": [{"id": "m.gguf", "architecture": {"input_modalities": ["text"]}}]}"#;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_model_that_is_named_says_whether_it_sees() {
+        let sees = |list: &'static str, model: &str, images: Option<bool>| {
+            let base_url = Some(format!("http://{}/v1", answering(list)));
+            let model = model.to_owned();
+            with_sight(ModelConfig { model, base_url, images, ..ModelConfig::default() }).images
+        };
+        assert_eq!(sees(THREE, "llama.cpp/a", None), Some(false));
+        assert_eq!(sees(THREE, "llama.cpp/b", None), Some(true));
+        assert_eq!(sees(THREE, "llama.cpp/other", None), None);
+        assert_eq!(sees(ONE, "llama.cpp/any", None), Some(false));
+        assert_eq!(sees(ONE, "llama.cpp/any", Some(true)), Some(true), "whoever says it knows better");
+        assert_eq!(sees("no", "llama.cpp/any", None), None);
+        assert_eq!(sees(ONE, "vllm/m.gguf", None), None);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_server_that_is_found_says_whether_its_models_see() {
+        let address = answering(THREE);
         let local = Local { what: "llama.cpp server", vendor: "llama.cpp", address };
         let models: Vec<_> = local.models().into_iter().map(|model| (model.model, model.images)).collect();
         let wanted = [("llama.cpp/a", Some(false)), ("llama.cpp/b", Some(true)), ("llama.cpp/c", None)];

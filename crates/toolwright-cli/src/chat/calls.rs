@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use toolwright::{CallNote, ErrorInfo, EventKind, ToolCall, ToolResult, call_text, text};
+use toolwright::{CallNote, ErrorInfo, EventKind, Message, ToolCall, ToolResult, call_text, text};
 
 use crate::commands::runs::span;
 use crate::lines::{DIM, GREEN, Line, PLAIN, RED, YELLOW, cut};
@@ -12,6 +12,8 @@ use crate::report::{counted, way_out_of};
 #[derive(Default)]
 pub struct Calls {
     nodes: Vec<Node>,
+    /// What the model asked for last, as far as it was not begun.
+    asked: Vec<ToolCall>,
 }
 
 struct Node {
@@ -75,10 +77,25 @@ pub fn earlier(call: &ToolCall, result: Option<&ToolResult>) -> Vec<Line> {
 const NESTED: usize = 8;
 
 impl Calls {
+    /// The model asks for these.
+    pub fn ask_for(&mut self, calls: &[ToolCall]) {
+        self.asked = calls.to_vec();
+    }
+
     /// Takes an event; gives the lines of a call that is over, with everything inside it.
     pub fn take(&mut self, event: &EventKind) -> Vec<Line> {
         match event {
+            // A call that is refused before it begins has only a result.
+            EventKind::MessageAdded { message: Message::Tool(result) } => {
+                let asked = self.asked.iter().position(|call| call.id == result.call_id);
+                if let Some(at) = asked {
+                    return earlier(&self.asked.remove(at), Some(result));
+                }
+            }
             EventKind::CallStarted { span, parent, call_id, tool, arguments } => {
+                if parent.is_none() {
+                    self.asked.retain(|call| call.id != *call_id);
+                }
                 let depth = parent
                     .and_then(|parent| self.find(parent))
                     .map_or(0, |node| node.depth + usize::from(!node.silent));
@@ -130,6 +147,7 @@ impl Calls {
 
     pub fn clear(&mut self) {
         self.nodes.clear();
+        self.asked.clear();
     }
 
     /// The calls under way, one row each; of many nested ones the last.
@@ -244,6 +262,23 @@ mod tests {
         let under_way = calls.rows('*', 80).iter().map(Line::text).collect();
         calls.take(&ended(2, None));
         (under_way, calls.take(&ended(1, error)).iter().map(Line::text).collect())
+    }
+
+    #[test]
+    fn a_call_that_was_refused_before_it_began_is_shown_once() {
+        let call = |id: &str| ToolCall::new(id, "look", json!({}));
+        let error = ErrorInfo { kind: ErrorKind::Parsing, message: "not offered".to_owned(), hint: None };
+        let told = |id: &str| EventKind::MessageAdded {
+            message: Message::Tool(ToolResult::failed(&call(id), error.clone())),
+        };
+        let mut calls = Calls::default();
+        calls.ask_for(&[call("call_1"), call("refused")]);
+        calls.take(&started(1, None, "look"));
+        assert_eq!(calls.take(&ended(1, None)).len(), 1);
+        assert!(calls.take(&told("call_1")).is_empty(), "it was shown when it was over");
+        let lines: Vec<String> = calls.take(&told("refused")).iter().map(Line::text).collect();
+        assert!(lines[0].contains("look()") && lines[1].contains("not offered"), "{lines:?}");
+        assert!(calls.take(&told("refused")).is_empty());
     }
 
     #[test]

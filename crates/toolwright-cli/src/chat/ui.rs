@@ -316,6 +316,7 @@ impl Ui {
         match event {
             EventKind::MessageAdded { message: Message::Assistant(_) } if self.known > 0 => self.known -= 1,
             EventKind::MessageAdded { message: Message::Assistant(message) } => {
+                self.calls.ask_for(&message.tool_calls);
                 self.end_reasoning();
                 if message.confidential {
                     self.say(DIM, "[Message below is confidential, not shown to AI Assistant]");

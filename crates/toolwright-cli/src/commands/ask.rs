@@ -9,9 +9,9 @@ use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::tools::AtHand;
 use toolwright::{
-    CallNote, Content, Conversation, Event, EventKind, Limits, Loop, Message, Model, ModelDelta, Policy,
-    RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, Toolset, call_text, completion,
-    text,
+    CallNote, Content, Conversation, ErrorInfo, Event, EventKind, Limits, Loop, Message, Model, ModelDelta,
+    Policy, RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, ToolResult, Toolset,
+    call_text, completion, text,
 };
 
 use crate::args::{Ask, PromptWay, UsingArgs};
@@ -243,11 +243,9 @@ impl Screen {
         }
         if !matches!(event, EventKind::MessageAdded { .. }) {
             self.end_line();
-        } else if self.streams() {
-            return;
         }
         if let Ok(mut calls) = self.calls.lock() {
-            calls.show(event);
+            calls.show(event, self.streams());
         }
     }
 }
@@ -262,53 +260,78 @@ fn says_something(message: &Message) -> bool {
     matches!(message, Message::Assistant(answer) if answer.content.iter().any(said))
 }
 
-/// The calls under way: how deep each is, and its tool.
+/// The calls of the last answer.
 #[derive(Default)]
-struct Calls(BTreeMap<u64, (usize, Arc<str>)>);
+struct Calls {
+    /// Those under way, and the calls inside of them: how deep each is, and its tool.
+    open: BTreeMap<u64, (usize, Arc<str>)>,
+    /// Those that were not begun.
+    asked: Vec<ToolCall>,
+}
 
 impl Calls {
-    fn show(&mut self, event: &EventKind) {
+    /// Shows what happens; the words of the model are `heard` on their way.
+    fn show(&mut self, event: &EventKind, heard: bool) {
         match event {
-            EventKind::MessageAdded { message: Message::Assistant(message) }
-                if !message.tool_calls.is_empty() =>
-            {
+            EventKind::MessageAdded { message: Message::Assistant(message) } => {
                 let said = message.text();
-                if !said.is_empty() {
+                if !(said.is_empty() || message.tool_calls.is_empty() || heard) {
                     eprintln!("\n{}", printable(&said));
+                }
+                self.asked.clone_from(&message.tool_calls);
+            }
+            // A call that is refused before it begins has only a result.
+            EventKind::MessageAdded { message: Message::Tool(result) } => {
+                let asked = self.asked.iter().position(|call| call.id == result.call_id);
+                if let Some(call) = asked.map(|at| self.asked.remove(at)) {
+                    tell(1, "⏺", &call_text(&call));
+                    self.outcome(1, &call.name, result.error.as_ref(), Some(result));
                 }
             }
             EventKind::CallStarted { span, call_id, tool, arguments, parent } => {
-                let depth = parent.and_then(|parent| self.0.get(&parent)).map_or(1, |(depth, _)| depth + 1);
-                self.0.insert(*span, (depth, tool.clone()));
+                if parent.is_none() {
+                    self.asked.retain(|call| call.id != *call_id);
+                }
+                let depth =
+                    parent.and_then(|parent| self.open.get(&parent)).map_or(1, |(depth, _)| depth + 1);
+                self.open.insert(*span, (depth, tool.clone()));
                 let call = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
                 tell(depth, "⏺", &call_text(&call));
             }
             EventKind::CallNoted { span, note: CallNote::Hint { text } } if !text.is_empty() => {
-                if let Some((depth, _)) = self.0.get(span) {
+                if let Some((depth, _)) = self.open.get(span) {
                     tell(depth + 1, "", text);
                 }
             }
             EventKind::CallDecided { span, decision, reason, .. } if decision != "approve" => {
                 let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-                tell(self.0.get(span).map_or(2, |(depth, _)| depth + 1), "", &format!("{decision}{reason}"));
+                tell(
+                    self.open.get(span).map_or(2, |(depth, _)| depth + 1),
+                    "",
+                    &format!("{decision}{reason}"),
+                );
             }
             EventKind::CallFinished { span, result, error, .. } => {
-                let (depth, tool) = self.0.remove(span).unwrap_or((1, "".into()));
-                let line = match (error, result) {
-                    (Some(error), _) => format!("{}: {}", error.kind, error.message),
-                    (None, Some(result)) => result.to_text(),
-                    (None, None) => "no result".to_owned(),
-                };
-                // Of several calls at a time it is said which one this is.
-                let among = self.0.values().any(|(other, _)| *other == depth);
-                let whose = if among { format!("{tool}: ") } else { String::new() };
-                tell(depth + 1, "└", &format!("{whose}{line}"));
-                if let Some(hint) = report::way_out_of(error.as_ref(), result.as_ref()) {
-                    tell(depth + 1, "", &format!("hint: {hint}"));
-                }
+                let (depth, tool) = self.open.remove(span).unwrap_or((1, "".into()));
+                self.outcome(depth, &tool, error.as_ref(), result.as_ref());
             }
             EventKind::LimitHit { limit } => eprintln!("{limit}"),
             _ => {}
+        }
+    }
+
+    /// Says how a call went. Of several at a time it is said which one this is.
+    fn outcome(&self, depth: usize, tool: &str, error: Option<&ErrorInfo>, result: Option<&ToolResult>) {
+        let line = match (error, result) {
+            (Some(error), _) => format!("{}: {}", error.kind, error.message),
+            (None, Some(result)) => result.to_text(),
+            (None, None) => "no result".to_owned(),
+        };
+        let among = self.open.values().any(|(other, _)| *other == depth);
+        let whose = if among { format!("{tool}: ") } else { String::new() };
+        tell(depth + 1, "└", &format!("{whose}{line}"));
+        if let Some(hint) = report::way_out_of(error, result) {
+            tell(depth + 1, "", &format!("hint: {hint}"));
         }
     }
 }

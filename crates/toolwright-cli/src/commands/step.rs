@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -10,7 +10,9 @@ use toolwright::prompted::{
     Mode, ModelCompleter, Next, PromptError, PromptErrorKind, PromptMessage, ToolUser,
 };
 use toolwright::schema::{depth, flatten};
-use toolwright::{Conversation, Loop, Message, Run, RunEnd, RunState, StopReason, ToolCall, ToolCalls};
+use toolwright::{
+    Conversation, Event, EventKind, Loop, Message, Run, RunEnd, RunState, StopReason, ToolCall, ToolCalls,
+};
 
 use crate::args::{Step, StepFormat};
 use crate::commands::ask;
@@ -39,11 +41,23 @@ pub async fn run(what: Step) -> anyhow::Result<()> {
         builder = builder.resume(state);
     }
     let about = About { command: "step", file: what.using.file.as_deref() };
-    let (builder, _) = record(builder, &what.record, &about, secrets)?;
+    let (mut builder, _) = record(builder, &what.record, &about, secrets)?;
+    let stopped: Arc<Mutex<Option<StopReason>>> = Arc::default();
+    let heard = stopped.clone();
+    builder = builder.on_event(move |event: &Event| {
+        if let (EventKind::ModelReplied { stop, .. }, Ok(mut heard)) = (&event.kind, heard.lock()) {
+            *heard = Some(*stop);
+        }
+    });
     let run = builder.build()?;
     let step = match what.format {
         StepFormat::Native => native(&what, &run, &named, given, earlier).await,
-        StepFormat::AnthropicTools => anthropic_tools(&what, &run, &named, given).await,
+        StepFormat::AnthropicTools => {
+            let step = anthropic_tools(&what, &run, &named, given).await;
+            // Their messages have no place for why an answer ended.
+            warn(stopped.lock().ok().and_then(|stop| *stop).filter(|_| !what.call));
+            step
+        }
     };
     run.finish(match &step {
         Ok(()) => RunEnd::Done,
@@ -99,13 +113,18 @@ async fn native(
         writeln!(out, "{}", serde_json::to_string(message)?)?;
     }
     let end = step.map_err(ask::because)?.or_else(|| run.ended()).unwrap_or(RunEnd::Done);
-    if let Some(warning) = conversation.last_stop().and_then(StopReason::warning) {
-        eprintln!("warning: {warning}");
-    }
+    warn(conversation.last_stop());
     match end {
         RunEnd::Limit { limit } => anyhow::bail!("{limit}"),
         RunEnd::Terminated { reason } => anyhow::bail!("the run was ended: {reason}"),
         RunEnd::Done | RunEnd::Cancelled | RunEnd::Failed { .. } => Ok(()),
+    }
+}
+
+/// Says what a person should know about an answer that ended so.
+fn warn(stop: Option<StopReason>) {
+    if let Some(warning) = stop.and_then(StopReason::warning) {
+        eprintln!("warning: {warning}");
     }
 }
 

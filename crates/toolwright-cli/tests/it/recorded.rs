@@ -255,6 +255,11 @@ fn a_replay_ends_where_the_record_ends() {
         let shown = show_in(folder.path(), &[&args[..], &["--json"]].concat(), "");
         let refused = "the tool `countdown` was not offered this time, so it was not called";
         assert!(shown.contains(refused) && shown.contains("fin"), "{shown}");
+        // A person sees what was asked for and refused.
+        let seen = show_in(folder.path(), &[&args[..], &["--no-record"]].concat(), "");
+        let seen = seen.lines().skip_while(|line| !line.contains("⏺ countdown(seconds=2)"));
+        let seen: Vec<&str> = seen.take(2).collect();
+        assert!(seen.len() == 2 && seen[1].ends_with(refused), "{seen:?}");
         let shown = show_in(folder.path(), &["replay"], "");
         assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{choice}: {shown}");
     }

@@ -113,6 +113,13 @@ fn anthropic_tools_messages_go_in_and_out() {
             .unwrap_err()
             .contains("another speaker")
     );
+    // Why an answer ended is told, beside the messages.
+    for (stop, told) in [("max_tokens", "cut off at the token limit"), ("refusal", "the model refused")] {
+        let model = write(folder, "cut.yaml", &format!("- {{text: Well, stop: {stop}}}"));
+        let args = [&["step", "--no-record"], &format[..], &["--model", &model]].concat();
+        let shown = show_in(folder, &args, &json!(talk[..1]).to_string());
+        assert!(shown.contains(told) && shown.contains(r#""content":"Well""#), "{shown}");
+    }
     // The limits of a file hold for what the model says.
     let tool =
         "tools: [{name: add, input: [{name: x, type: int}, {name: y, type: int}], do: {eval: '${x + y}'}}]";
