@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::context::ToolContext;
@@ -81,6 +81,10 @@ pub struct ToolSpec {
     /// Hints about the tool's effects.
     #[serde(default, skip_serializing_if = "Annotations::is_empty")]
     pub annotations: Annotations,
+    /// What a protocol says of the tool beside this, such as the icons an MCP server lists. No model is told, and the fingerprint
+    /// does without.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extras: Map<String, Value>,
 }
 
 impl ToolSpec {
@@ -92,6 +96,7 @@ impl ToolSpec {
             parameters: empty_parameters(),
             output_schema: None,
             annotations: Annotations::default(),
+            extras: Map::new(),
         }
     }
 
@@ -105,9 +110,13 @@ impl ToolSpec {
             .map(|(name, _)| name.as_str())
     }
 
-    /// A hash of everything above: it changes when, and only when, the definition does.
+    /// A hash of everything a model is told: it changes when, and only when, the definition does.
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(&serde_json::to_value(self).unwrap_or(Value::Null))
+        let mut definition = serde_json::to_value(self).unwrap_or(Value::Null);
+        if let Value::Object(members) = &mut definition {
+            members.shift_remove("extras");
+        }
+        Fingerprint::of(&definition)
     }
 }
 

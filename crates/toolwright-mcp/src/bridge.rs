@@ -7,10 +7,13 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use toolwright_core::{Citation, Content, Media, MediaSource, ToolError, ToolOutput, ToolResult, ToolSpec};
+use toolwright_core::schema::Schema;
+use toolwright_core::{
+    Citation, Content, ErrorInfo, ErrorKind, Media, MediaSource, ToolError, ToolOutput, ToolResult, ToolSpec,
+};
 
 use crate::extras;
-use crate::protocol::{CITATIONS_KEY, CallResult, METADATA_KEY, is_object_schema};
+use crate::protocol::{CITATIONS_KEY, CallResult, METADATA_KEY, is_object_schema, wrapped_schema};
 
 /// How many blocks of a result are read.
 const MAX_BLOCKS: usize = 10_000;
@@ -155,6 +158,26 @@ pub(crate) fn write_result(result: ToolResult, spec: &ToolSpec) -> Value {
     answer
 }
 
+/// Makes an error of a result that was cut, when the output schema promises what is no longer there: clients refuse an answer that
+/// breaks the promise, and would not see what is left of it.
+pub(crate) fn keep_promise(result: &mut ToolResult, spec: &ToolSpec) {
+    let (Some(schema), Some(cut), None) = (&spec.output_schema, &result.truncated, &result.error) else {
+        return;
+    };
+    let listed = wrapped_schema(schema);
+    let kept = structured(result, spec).is_some_and(|value| {
+        Schema::compile_any(&listed).is_ok_and(|schema| schema.problems(&value).is_empty())
+    });
+    if !kept {
+        let message = format!(
+            "the result is larger than {} bytes and was cut, so it is not what its output schema says",
+            cut.limit
+        );
+        let hint = Some("ask for less at a time".to_owned());
+        result.error = Some(ErrorInfo { kind: ErrorKind::OutputLimit, message, hint });
+    }
+}
+
 /// The structured result, as the output schema that was listed promises it.
 fn structured(result: &ToolResult, spec: &ToolSpec) -> Option<Value> {
     let value = match (&result.structured, result.content.as_slice()) {
@@ -227,7 +250,7 @@ fn as_text(blob: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolwright_core::{ErrorInfo, ErrorKind, ToolCall};
+    use toolwright_core::{ToolCall, Truncation};
 
     fn result(content: Vec<Content>) -> ToolResult {
         let call = ToolCall::new("1", "t", json!({}));
@@ -286,6 +309,27 @@ mod tests {
         let error = read_result(answer).unwrap_err();
         assert_eq!((error.kind(), error.message()), (ErrorKind::Unknown, "no such city\n\ntry Paris"));
         assert_eq!(error.partial().unwrap().content.len(), 1);
+    }
+
+    #[test]
+    fn a_result_that_was_cut_promises_nothing() {
+        let cut = |schema: Option<Value>| {
+            let mut spec = ToolSpec::new("t", "d");
+            spec.output_schema = schema;
+            let mut result = result(vec![Content::text("[1, 2, … 9]")]);
+            result.truncated = Some(Truncation { original: 900, limit: 10 });
+            keep_promise(&mut result, &spec);
+            write_result(result, &spec)
+        };
+        for schema in [json!({"type": "object"}), json!({"type": "array"})] {
+            let answer = cut(Some(schema));
+            assert_eq!((&answer["isError"], answer.get("structuredContent")), (&json!(true), None));
+            assert_eq!(answer["content"][0]["text"], "[1, 2, … 9]");
+            assert!(answer["content"][1]["text"].as_str().unwrap().contains("output_limit"), "{answer}");
+        }
+        let text = cut(Some(json!({"type": "string"})));
+        assert_eq!(text["structuredContent"], json!({"result": "[1, 2, … 9]"}));
+        assert_eq!(cut(None)["isError"], json!(false));
     }
 
     #[test]

@@ -56,6 +56,14 @@ fn of_block(block: &Value) -> Value {
     if extras.is_empty() || !known { Value::Null } else { extras.into() }
 }
 
+/// What a server lists of a tool beside its definition: its icons, and `_meta`.
+pub(crate) fn of_tool(icons: Option<Value>, meta: Option<Value>) -> Map<String, Value> {
+    let icons = icons.filter(|icons| icons.as_array().is_some_and(|icons| !icons.is_empty()));
+    let meta = meta.as_ref().and_then(Value::as_object).map(own).filter(|meta| !meta.is_empty());
+    let icons = icons.map(|icons| ("icons".to_owned(), icons));
+    icons.into_iter().chain(meta.map(|meta| ("_meta".to_owned(), meta.into()))).collect()
+}
+
 /// The members of `_meta` that neither we nor the protocol put there.
 fn own(meta: &Map<String, Value>) -> Map<String, Value> {
     let foreign = |key: &str| key != METADATA_KEY && key != CITATIONS_KEY && !key.starts_with(RESERVED);

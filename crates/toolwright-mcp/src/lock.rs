@@ -81,7 +81,9 @@ pub fn fingerprint(identity: &Identity, tool: &ToolDefinition) -> String {
     hash(identity, &definition(tool))
 }
 
+/// What is approved: neither a model nor a policy sees the rest.
 fn definition(tool: &ToolDefinition) -> Value {
+    let tool = ToolDefinition { icons: None, meta: None, ..tool.clone() };
     serde_json::to_value(tool).unwrap_or_default()
 }
 

@@ -79,6 +79,12 @@ pub struct ToolDefinition {
     /// What the server says of the tool's effects; nobody checks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Hints>,
+    /// Pictures of it, for clients that show tools to people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icons: Option<Value>,
+    /// What the server says for programs that know it.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
 }
 
 /// What a server says of a tool's effects.
@@ -137,6 +143,8 @@ impl ToolDefinition {
             input_schema: object_schema(&spec.parameters),
             output_schema: spec.output_schema.as_ref().map(wrapped_schema),
             annotations: (!spec.annotations.is_empty()).then(|| Hints::from(&spec.annotations)),
+            icons: spec.extras.get("icons").cloned(),
+            meta: spec.extras.get("_meta").cloned(),
         }
     }
 }
@@ -159,7 +167,7 @@ pub(crate) fn is_object_schema(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
 }
 
-fn wrapped_schema(schema: &Value) -> Value {
+pub(crate) fn wrapped_schema(schema: &Value) -> Value {
     if is_object_schema(schema) {
         return schema.clone();
     }

@@ -181,7 +181,7 @@ pub struct McpTarget {
     /// A header for the server: NAME=VALUE, or NAME=@VARIABLE to take the value from a variable.
     #[arg(long, value_name = "NAME=VALUE", requires = "url")]
     pub header: Vec<String>,
-    /// Speak the transport of 2024-11-05 (HTTP with one stream of events).
+    /// Speak the transport of 2024-11-05 (HTTP with one stream of events) at once; otherwise it is found out.
     #[arg(long, requires = "url")]
     pub sse: bool,
     /// A variable for the server: NAME=VALUE, or NAME to pass ours on.

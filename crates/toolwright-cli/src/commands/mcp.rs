@@ -233,9 +233,7 @@ async fn started(server: &McpServer, target: &McpTarget) -> anyhow::Result<Tools
                 true => {
                     "give it a token you have: --header 'Authorization=Bearer TOKEN', or from a variable: --header Authorization=@VARIABLE"
                 }
-                false => {
-                    "is it running, and is this the address of its endpoint? A server of 2024-11-05 needs --sse"
-                }
+                false => "is it running, and is this the address of its endpoint?",
             };
             hint.to_owned()
         }

@@ -420,10 +420,11 @@ fn tools_that_a_server_changes_are_told_of_and_followed() {
         let told = |message: &Value| message["method"] == "notifications/tools/list_changed";
         assert!(told(&first) != told(&second), "{first} {second}");
         served.say(list.clone());
-        assert_eq!(names(&served.answer()), after);
+        // It is told once: what follows are answers.
+        assert_eq!(names(&served.hear()), after);
         // A flow that calls the changed tool does not get it.
         served.call(2, &json!({"name": "own", "arguments": {}}));
-        let refused = served.answer().to_string();
+        let refused = served.hear().to_string();
         assert!(refused.contains("waits for approval") && refused.contains("mcp lock --name s"), "{refused}");
         served.end();
         let said = std::fs::read_to_string(folder.path().join("stderr")).unwrap();

@@ -90,6 +90,15 @@ pub(crate) enum Out {
     Http(Arc<Link>),
 }
 
+/// Whose request it is: what the server asks while it works on it is answered for them.
+#[derive(Clone, Default)]
+pub(crate) struct Whose {
+    /// The client of ours that made the call, where questions are passed on.
+    pub(crate) caller: Option<Arc<Caller>>,
+    /// The call that pays for what the server asks a model.
+    pub(crate) payer: Option<ToolContext>,
+}
+
 /// A request to be made.
 pub(crate) struct Ask<'a> {
     pub(crate) method: &'a str,
@@ -98,16 +107,18 @@ pub(crate) struct Ask<'a> {
     pub(crate) progress: Option<OnProgress>,
     /// Headers for arguments, over HTTP.
     pub(crate) headers: Vec<(String, String)>,
+    pub(crate) whose: Whose,
 }
 
 impl<'a> Ask<'a> {
     pub(crate) fn new(method: &'a str, params: Value, timeout: Duration) -> Self {
-        Ask { method, params, timeout, progress: None, headers: Vec::new() }
+        Ask { method, params, timeout, progress: None, headers: Vec::new(), whose: Whose::default() }
     }
 }
 
 struct Pending {
     reply: oneshot::Sender<Result<Value, McpError>>,
+    whose: Whose,
     progress: Option<OnProgress>,
     notes: u32,
     last: f64,
@@ -144,7 +155,7 @@ impl Connection {
         Paying { connection: self.clone(), number }
     }
 
-    /// Who pays now. A server does not say for which call it asks, so it is the latest.
+    /// Who pays when the server does not say for which call it asks: the latest.
     fn payer(&self) -> Option<ToolContext> {
         self.payers().values().next_back().cloned()
     }
@@ -155,7 +166,7 @@ impl Connection {
 
     /// Sends a request and waits for its answer. Dropping the future, or running out of time, tells the server to stop.
     pub(crate) async fn request(self: &Arc<Self>, ask: Ask<'_>) -> Result<Value, McpError> {
-        let Ask { method, mut params, timeout, progress, headers } = ask;
+        let Ask { method, mut params, timeout, progress, headers, whose } = ask;
         if let Some(reason) = self.reason.get() {
             return Err(reason.clone());
         }
@@ -167,7 +178,8 @@ impl Connection {
             set_meta(&mut params, "progressToken", json!(id));
         }
         let (reply, answer) = oneshot::channel();
-        self.pending().insert(id, Pending { reply, progress, notes: 0, last: f64::NEG_INFINITY });
+        let pending = Pending { reply, whose, progress, notes: 0, last: f64::NEG_INFINITY };
+        self.pending().insert(id, pending);
         let mut waiting = Waiting { connection: self, id, method, sent: false, done: false };
         let name =
             ["name", "uri", "taskId"].iter().find_map(|key| params.get(key)?.as_str().map(str::to_owned));
@@ -343,7 +355,7 @@ impl Connection {
             match jsonrpc::parse(line) {
                 Ok(message) => {
                     junk = 0;
-                    self.take(message);
+                    self.take(message, None);
                 }
                 Err(malformed) => {
                     self.note_life();
@@ -365,7 +377,8 @@ impl Connection {
         }
     }
 
-    pub(crate) fn take(self: &Arc<Self>, message: Message) {
+    /// Takes a message. `of` is the request it was sent beside, where the transport shows that.
+    pub(crate) fn take(self: &Arc<Self>, message: Message, of: Option<i64>) {
         self.note_life();
         match message {
             Message::Response { id: Id::Number(id), outcome } => {
@@ -373,7 +386,10 @@ impl Connection {
             }
             // All our ids are numbers, so this answers nothing.
             Message::Response { .. } => {}
-            Message::Request { id, method, params } => self.asked(id, method, params),
+            Message::Request { id, method, params } => {
+                let whose = of.and_then(|of| Some(self.pending().get(&of)?.whose.clone()));
+                self.asked(id, method, params, whose);
+            }
             Message::Notification { method, params } => match method.as_str() {
                 "notifications/progress" => self.progress(&params),
                 "notifications/tools/list_changed" => self.tools_may_differ(),
@@ -426,11 +442,20 @@ impl Connection {
         callers.iter().all(|(_, other)| same(other)).then(|| last.clone())
     }
 
-    /// Answers a question that came without saying which call it is for.
-    async fn answer_somebody(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
-        match self.caller() {
+    /// Answers a question; without `whose`, one that came without saying which call it is for.
+    async fn answer_somebody(
+        &self,
+        method: &str,
+        params: &Value,
+        whose: Option<Whose>,
+    ) -> Result<Value, RpcError> {
+        let (caller, payer) = match whose {
+            Some(Whose { caller, payer }) => (Some(caller), payer.or_else(|| self.payer())),
+            None => (self.caller(), self.payer()),
+        };
+        match caller {
             Some(Some(caller)) if self.passes_on(method) => caller.ask(method, params).await,
-            Some(_) => self.answers.answer(&self.name, method, params, self.payer()).await,
+            Some(_) => self.answers.answer(&self.name, method, params, payer).await,
             None => {
                 self.log(&format!("`{method}` was asked during calls of several clients: nobody was asked"));
                 unanswered(method, "decline")
@@ -445,7 +470,7 @@ impl Connection {
     }
 
     /// Answers a question of the server; what takes time goes on by itself.
-    fn asked(self: &Arc<Self>, id: Id, method: String, params: Value) {
+    fn asked(self: &Arc<Self>, id: Id, method: String, params: Value, whose: Option<Whose>) {
         if method == "ping" {
             self.try_send("", jsonrpc::response(Some(&id), Ok(json!({}))));
             return;
@@ -460,7 +485,7 @@ impl Connection {
         let connection = self.clone();
         tokio::spawn(async move {
             let outcome = tokio::select! {
-                outcome = connection.answer_somebody(&method, &params) => Some(outcome),
+                outcome = connection.answer_somebody(&method, &params, whose) => Some(outcome),
                 () = connection.closed.cancelled() => None,
             };
             connection.questions.fetch_sub(1, Ordering::AcqRel);
@@ -473,9 +498,10 @@ impl Connection {
     /// Answers what a server asks in place of a result, all of it at once.
     pub(crate) async fn answer_all(
         &self,
-        caller: Option<&Arc<Caller>>,
+        whose: &Whose,
         questions: &[(&str, &Value)],
     ) -> Result<Vec<Result<Value, RpcError>>, PutOff> {
+        let caller = whose.caller.as_ref();
         let passed_on = |method: &str| caller.is_some() && self.passes_on(method);
         let mut asked: std::vec::IntoIter<_> = match caller {
             Some(caller) => {
@@ -489,7 +515,10 @@ impl Connection {
             let answer = if passed_on(method) { asked.next() } else { None };
             answers.push(match answer {
                 Some(answer) => answer,
-                None => self.answers.answer(&self.name, method, params, self.payer()).await,
+                None => {
+                    let payer = whose.payer.clone().or_else(|| self.payer());
+                    self.answers.answer(&self.name, method, params, payer).await
+                }
             });
         }
         Ok(answers)
@@ -605,7 +634,14 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
+    use toolwright_core::{
+        ApprovalRequest, Approver, AssistantMessage, BoxFuture, CallNote, Decision, Dispatch, Manner, Model,
+        ModelError, ModelReply, ModelRequest, RunScope, ToolCall, ToolError, ToolOutput, ToolResult,
+        ToolSpec, Toolset,
+    };
+
     use super::*;
+    use crate::client::answers::Sampling;
 
     /// Ends the session when it goes, as the last clone of a client does.
     struct Ends(Arc<Connection>);
@@ -624,7 +660,8 @@ mod tests {
             let _ = &ends;
         });
         let (reply, _) = oneshot::channel();
-        let pending = Pending { reply, progress: Some(progress), notes: 0, last: 0.0 };
+        let whose = Whose::default();
+        let pending = Pending { reply, whose, progress: Some(progress), notes: 0, last: 0.0 };
         connection.pending().insert(1, pending);
         connection
     }
@@ -660,5 +697,114 @@ mod tests {
         comes_back(|connection| {
             drop(Waiting { connection, id: 1, method: "tools/call", sent: false, done: false });
         });
+    }
+
+    /// The host of calls that counts what a model is asked.
+    #[derive(Default)]
+    struct Purse {
+        scope: RunScope,
+        asked: AtomicUsize,
+    }
+
+    impl Dispatch for Purse {
+        fn scope(&self) -> &RunScope {
+            &self.scope
+        }
+
+        fn specs(&self) -> Vec<ToolSpec> {
+            Vec::new()
+        }
+
+        fn dispatch<'a>(&'a self, _: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+            Box::pin(async { Err(ToolError::new("none")) })
+        }
+
+        fn invoke<'a>(
+            &'a self,
+            _: &'a ToolContext,
+            _: ToolCall,
+        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+            Box::pin(async { Err(ToolError::new("none")) })
+        }
+
+        fn invoke_in<'a>(
+            &'a self,
+            _: &'a ToolContext,
+            _: &'a Toolset,
+            _: ToolCall,
+            _: Manner,
+        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+            Box::pin(async { Err(ToolError::new("none")) })
+        }
+
+        fn ask<'a>(
+            &'a self,
+            _: &'a ToolContext,
+            _: &'a dyn Model,
+            _: ModelRequest<'a>,
+        ) -> BoxFuture<'a, Result<ModelReply, ToolError>> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async { Ok(AssistantMessage::default().into()) })
+        }
+
+        fn note(&self, _: &ToolContext, _: CallNote) {}
+    }
+
+    impl Model for Purse {
+        fn name(&self) -> &str {
+            "test/purse"
+        }
+
+        fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+            Box::pin(async { Ok(AssistantMessage::default().into()) })
+        }
+    }
+
+    impl Approver for Purse {
+        fn name(&self) -> &str {
+            "purse"
+        }
+
+        fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+            Box::pin(async { Decision::Approve })
+        }
+    }
+
+    #[tokio::test]
+    async fn the_call_that_is_worked_on_pays_and_not_the_latest() {
+        let call = |purse: &Arc<Purse>| {
+            ToolContext::new(purse.clone(), "1".into(), "t".into(), 0, 0, None, CancelToken::new())
+        };
+        let (earlier, latest): (Arc<Purse>, Arc<Purse>) = Default::default();
+        let mut options = ClientOptions::default();
+        let anybody: Arc<Purse> = Arc::default();
+        options.answers.sampling = Some(Sampling::new(anybody.clone(), anybody));
+        let (out, mut lines) = mpsc::channel(8);
+        let connection = Arc::new(Connection::new(Out::Lines(out), &options));
+        let _paying = (connection.paid_by(&call(&earlier)), connection.paid_by(&call(&latest)));
+        let whose = Whose { caller: None, payer: Some(call(&earlier)) };
+        let paid = || [&earlier, &latest].map(|purse| purse.asked.load(Ordering::Relaxed));
+        let message = json!({"role": "user", "content": {"type": "text", "text": "hi"}});
+        let params = json!({"messages": [message]});
+        // In place of a result, which is that of a certain call.
+        let asked = [("sampling/createMessage", &params)];
+        assert!(connection.answer_all(&whose, &asked).await.is_ok_and(|answers| answers[0].is_ok()));
+        assert_eq!(paid(), [1, 0]);
+        // On the stream that answers a certain call.
+        let (reply, _waiting) = oneshot::channel();
+        let pending = Pending { reply, whose, progress: None, notes: 0, last: 0.0 };
+        connection.pending().insert(7, pending);
+        let question = |id| Message::Request {
+            id: Id::Number(id),
+            method: "sampling/createMessage".to_owned(),
+            params: params.clone(),
+        };
+        connection.take(question(1), Some(7));
+        assert!(lines.recv().await.is_some());
+        assert_eq!(paid(), [2, 0]);
+        // Over pipes nobody knows.
+        connection.take(question(2), None);
+        assert!(lines.recv().await.is_some());
+        assert_eq!(paid(), [2, 1]);
     }
 }

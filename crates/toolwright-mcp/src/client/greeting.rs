@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolwright_core::{CancelToken, text};
 
 use super::Client;
-use super::connection::Ask;
+use super::connection::{Ask, Whose};
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{METHOD_NOT_FOUND, UNSUPPORTED_VERSION};
 use crate::protocol::{
@@ -17,6 +17,9 @@ use crate::protocol::{
 
 /// How long the stream for what a server says unasked may take to open before the session goes on without waiting.
 const LISTEN_TIME: Duration = Duration::from_secs(2);
+
+/// How long a server that refused the newer transport may take to show that it speaks the older one.
+const STREAM_TIME: Duration = Duration::from_secs(10);
 
 /// The first and the longest pause before it is opened again.
 const LISTEN_PAUSE: Duration = Duration::from_millis(500);
@@ -45,7 +48,7 @@ impl Client {
                 Err(error) if error.supports(STATELESS_VERSION) => self.discover().await,
                 // Servers that do not know the question refuse it, or answer it with anything at all.
                 Err(error) if matches!(error.kind(), McpErrorKind::Refused | McpErrorKind::Protocol) => {
-                    self.initialize().await
+                    self.initialize_either_way().await
                 }
                 other => other,
             }
@@ -95,10 +98,26 @@ impl Client {
         Ok(greeting)
     }
 
+    /// Begins a session at an address. One that takes no messages may be that of the stream of a server of 2024-11-05, as the
+    /// protocol's rules for older servers say.
+    async fn initialize_either_way(&self) -> Result<Greeting, McpError> {
+        let refused = match self.initialize().await {
+            // It was refused by the status alone.
+            Err(error) if error.kind() == McpErrorKind::Refused && error.code().is_none() => error,
+            other => return other,
+        };
+        let Some(link) = self.connection.link() else { return Err(refused) };
+        let time = self.options.start_timeout.min(STREAM_TIME);
+        match link.open_legacy(&self.connection, time).await {
+            Ok(()) => self.initialize().await,
+            Err(_) => Err(refused),
+        }
+    }
+
     async fn discover(&self) -> Result<Greeting, McpError> {
         self.say_version(Some(STATELESS_VERSION));
         let mut params = json!({});
-        self.say_who(None, &mut params);
+        self.say_who(&Whose::default(), &mut params);
         let ask = Ask::new("server/discover", params, self.options.start_timeout);
         read_discover(self.connection.request(ask).await?)
     }
@@ -119,7 +138,7 @@ impl Client {
             return;
         }
         let mut params = json!({"notifications": {"toolsListChanged": true}});
-        self.say_who(None, &mut params);
+        self.say_who(&Whose::default(), &mut params);
         let (weak, closed) = (Arc::downgrade(&self.connection), self.connection.closed().clone());
         tokio::spawn(async move {
             // It is answered when the server ends it; nobody minds when it does not know it.

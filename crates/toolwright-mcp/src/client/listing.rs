@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use toolwright_core::text;
 
 use super::Client;
-use super::connection::Ask;
+use super::connection::{Ask, Whose};
 use crate::bridge;
 use crate::error::{McpError, McpErrorKind};
 use crate::protocol::{PARAMETER_HEADER, ToolDefinition};
@@ -62,7 +62,7 @@ impl Client {
     /// Reads a resource.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, McpError> {
         let ask = Ask::new("resources/read", json!({"uri": uri}), self.options.request_timeout);
-        let mut result = self.ask_in_rounds(None, ask).await?;
+        let mut result = self.ask_in_rounds(&Whose::default(), ask).await?;
         typed(result.get_mut("contents").map(Value::take).unwrap_or_default(), "its content")
     }
 
@@ -79,7 +79,7 @@ impl Client {
     ) -> Result<PromptResult, McpError> {
         let params = json!({"name": name, "arguments": arguments});
         let ask = Ask::new("prompts/get", params, self.options.request_timeout);
-        let mut result = self.ask_in_rounds(None, ask).await?;
+        let mut result = self.ask_in_rounds(&Whose::default(), ask).await?;
         let messages: Vec<Value> =
             typed(result.get_mut("messages").map(Value::take).unwrap_or_default(), "its prompt")?;
         let messages = messages.into_iter().take(MAX_TOOLS).map(|mut message| {

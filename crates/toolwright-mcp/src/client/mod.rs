@@ -24,7 +24,7 @@ use toolwright_core::{CancelToken, SpawnRequest, ToolContext, ToolError, ToolOut
 pub use self::answers::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
 use self::caller::{Caller, PutOff};
 pub(crate) use self::connection::OnToolsChanged;
-use self::connection::{Ask, Connection, Out, set_meta};
+use self::connection::{Ask, Connection, Out, Whose, set_meta};
 pub use self::connection::{OnLog, OnProgress, Paying};
 pub use self::greeting::Greeting;
 use self::listing::Mirrored;
@@ -32,10 +32,11 @@ pub use self::listing::{Listing, MAX_TOOLS};
 pub use self::supervise::servers_ended;
 use self::supervise::{Reader, Watched, forward_errors, supervise, supervise_sandboxed};
 pub use self::target::{HttpTarget, Target};
+use self::tasks::Time;
 use crate::bridge;
 use crate::error::{McpError, McpErrorKind};
 use crate::protocol::{
-    CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, Implementation, STATELESS_VERSION, VERSION_KEY,
+    CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, Implementation, STATELESS_VERSION, TASKS_EXTENSION, VERSION_KEY,
 };
 use crate::server::Peer;
 use crate::transport::http::Link;
@@ -215,8 +216,8 @@ impl Client {
     }
 
     /// Has this call pay for what the server asks a model, until what is returned is dropped: the answers count against
-    /// the limits of its run, and stop with it. When several calls pay at once, the latest does, as servers do not say
-    /// for which call they ask. [`ToolContext::detached`] stands for a program that has no run.
+    /// the limits of its run, and stop with it. When several calls pay at once and the server does not say for which it asks, as
+    /// over pipes with a session, the latest does. [`ToolContext::detached`] stands for a program that has no run.
     #[must_use = "the call pays only as long as this is kept"]
     pub fn paid_by(&self, context: &ToolContext) -> Paying {
         self.connection.paid_by(context)
@@ -240,21 +241,25 @@ impl Client {
         self.call_tool_for(None, name, arguments, timeout, progress).await
     }
 
-    /// Calls a tool for a client of ours, who is asked what the server asks meanwhile, where that is wanted.
+    /// Calls a tool for a call of ours, which pays for what the server asks a model meanwhile; the client that made it is asked
+    /// what the server asks, where that is wanted.
     pub(crate) async fn call_tool_for(
         &self,
-        peer: Option<Peer>,
+        context: Option<&ToolContext>,
         name: &str,
         arguments: Value,
         timeout: Duration,
         progress: Option<OnProgress>,
     ) -> Result<ToolOutput, ToolError> {
+        let _paying = context.map(|context| self.paid_by(context));
+        let mut whose = Whose { caller: None, payer: context.cloned() };
         if !self.connection.notes_callers() {
-            return self.call(None, name, arguments, timeout, progress).await;
+            return self.call(&whose, name, arguments, timeout, progress).await;
         }
-        let caller = peer.map(|peer| Caller::new(peer, self.connection.name(), name, &arguments));
-        let calling = self.connection.calling(caller);
-        let call = self.call(calling.caller.as_ref(), name, arguments, timeout, progress);
+        let peer = context.and_then(Peer::of);
+        whose.caller = peer.map(|peer| Caller::new(peer, self.connection.name(), name, &arguments));
+        let calling = self.connection.calling(whose.caller.clone());
+        let call = self.call(&whose, name, arguments, timeout, progress);
         let Some(caller) = &calling.caller else { return call.await };
         tokio::select! {
             biased;
@@ -265,7 +270,7 @@ impl Client {
 
     async fn call(
         &self,
-        caller: Option<&Arc<Caller>>,
+        whose: &Whose,
         name: &str,
         arguments: Value,
         timeout: Duration,
@@ -274,10 +279,10 @@ impl Client {
         let headers = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).headers(name, &arguments);
         let params = json!({"name": name, "arguments": arguments});
         let mut abandoned = Abandoned { client: self, armed: true };
-        let ask = Ask { method: "tools/call", params, timeout, progress, headers };
+        let ask = Ask { progress, headers, ..Ask::new("tools/call", params, timeout) };
         let answer = match self.runs_as_task(name) {
-            true => self.call_as_task(caller, ask).await,
-            false => self.ask_in_rounds(caller, ask).await,
+            true => self.call_as_task(whose, ask).await,
+            false => self.call_in_rounds(whose, ask).await,
         };
         abandoned.armed = matches!(&answer, Err(error) if error.kind() == McpErrorKind::Timeout);
         drop(abandoned);
@@ -291,9 +296,20 @@ impl Client {
         }
     }
 
+    /// Calls a tool, and waits for the task that a server may make of the call.
+    async fn call_in_rounds(&self, whose: &Whose, ask: Ask<'_>) -> Result<Value, McpError> {
+        let (time, progress) = (Time::new(ask.timeout), ask.progress.clone());
+        let result = self.ask_in_rounds(whose, ask).await?;
+        let is_task = result.get("resultType").and_then(Value::as_str) == Some("task");
+        match is_task && self.greeting.version == STATELESS_VERSION {
+            true => self.follow_task(whose, result, time, progress).await,
+            false => Ok(result),
+        }
+    }
+
     /// Makes a request, and answers what the server asks before it gives a result.
-    async fn ask_in_rounds(&self, caller: Option<&Arc<Caller>>, ask: Ask<'_>) -> Result<Value, McpError> {
-        let Ask { method, params, timeout, progress, headers } = ask;
+    async fn ask_in_rounds(&self, whose: &Whose, ask: Ask<'_>) -> Result<Value, McpError> {
+        let Ask { method, params, timeout, progress, headers, .. } = ask;
         let until = tokio::time::Instant::now().checked_add(timeout);
         let left =
             || until.map_or(timeout, |until| until.saturating_duration_since(tokio::time::Instant::now()));
@@ -303,9 +319,9 @@ impl Client {
             if let Value::Object(members) = &mut params {
                 members.extend(std::mem::take(&mut more));
             }
-            let ask =
-                Ask { method, params, timeout: left(), progress: progress.clone(), headers: headers.clone() };
-            let result = self.request_for(caller, ask).await?;
+            let (progress, headers) = (progress.clone(), headers.clone());
+            let ask = Ask { progress, headers, ..Ask::new(method, params, left()) };
+            let result = self.request_for(whose, ask).await?;
             if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
                 return Ok(result);
             }
@@ -313,19 +329,14 @@ impl Client {
                 let problem = format!("what the server asked was not answered within {timeout:?}");
                 McpError::new(McpErrorKind::Timeout, problem)
             };
-            more = tokio::time::timeout(left(), self.answer_questions(caller, &result))
-                .await
-                .map_err(late)??;
+            more =
+                tokio::time::timeout(left(), self.answer_questions(whose, &result)).await.map_err(late)??;
         }
         Err(McpError::new(McpErrorKind::Limit, format!("the server asked for more in {MAX_ROUNDS} rounds")))
     }
 
     /// What the next round carries: an answer for each question, and the server's own state as it came.
-    async fn answer_questions(
-        &self,
-        caller: Option<&Arc<Caller>>,
-        result: &Value,
-    ) -> Result<Map<String, Value>, McpError> {
+    async fn answer_questions(&self, whose: &Whose, result: &Value) -> Result<Map<String, Value>, McpError> {
         let none = Map::new();
         let questions = result.get("inputRequests").and_then(Value::as_object).unwrap_or(&none);
         if questions.len() > 100 {
@@ -339,7 +350,7 @@ impl Client {
             })
             .collect();
         let put_off = |PutOff| McpError::new(McpErrorKind::Cancelled, "the client answers first");
-        let answered = self.connection.answer_all(caller, &asked).await.map_err(put_off)?;
+        let answered = self.connection.answer_all(whose, &asked).await.map_err(put_off)?;
         let mut answers = Map::new();
         for (key, answer) in questions.keys().zip(answered) {
             let answer = answer.map_err(|error| {
@@ -360,20 +371,25 @@ impl Client {
     }
 
     async fn request(&self, ask: Ask<'_>) -> Result<Value, McpError> {
-        self.request_for(None, ask).await
+        self.request_for(&Whose::default(), ask).await
     }
 
-    async fn request_for(&self, caller: Option<&Arc<Caller>>, mut ask: Ask<'_>) -> Result<Value, McpError> {
+    async fn request_for(&self, whose: &Whose, mut ask: Ask<'_>) -> Result<Value, McpError> {
         if self.greeting.version == STATELESS_VERSION {
-            self.say_who(caller, &mut ask.params);
+            self.say_who(whose, &mut ask.params);
         }
+        ask.whose = whose.clone();
         self.connection.request(ask).await
     }
 
-    fn say_who(&self, caller: Option<&Arc<Caller>>, params: &mut Value) {
+    fn say_who(&self, whose: &Whose, params: &mut Value) {
         set_meta(params, VERSION_KEY, json!(STATELESS_VERSION));
         set_meta(params, CLIENT_INFO_KEY, json!(self.options.client_info));
-        set_meta(params, CLIENT_CAPABILITIES_KEY, self.connection.capabilities(caller));
+        let mut can = self.connection.capabilities(whose.caller.as_ref());
+        if let Value::Object(members) = &mut can {
+            members.insert("extensions".to_owned(), json!({TASKS_EXTENSION: {}}));
+        }
+        set_meta(params, CLIENT_CAPABILITIES_KEY, can);
     }
 }
 

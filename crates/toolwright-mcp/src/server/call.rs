@@ -17,6 +17,9 @@ use crate::protocol::TASKS_EXTENSION;
 /// Counts the calls of this process, so that each has an id of its own.
 static CALLS: AtomicU64 = AtomicU64::new(1);
 
+/// The first revision with structured results, and with links.
+const STRUCTURED_SINCE: &str = "2025-06-18";
+
 /// A call that passed the checks.
 struct Ready {
     server: Arc<Inner>,
@@ -145,7 +148,10 @@ impl Ready {
     }
 }
 
-fn to_wire(result: ToolResult, spec: &ToolSpec, era: Era) -> Value {
+fn to_wire(mut result: ToolResult, spec: &ToolSpec, era: Era) -> Value {
+    if era.version >= STRUCTURED_SINCE {
+        bridge::keep_promise(&mut result, spec);
+    }
     let mut answer = bridge::write_result(result, spec);
     downgrade(&mut answer, era);
     answer
@@ -200,7 +206,7 @@ impl Reports {
 
 /// Says in the words of an older revision what it has no word for.
 fn downgrade(answer: &mut Value, era: Era) {
-    let (no_links, no_sounds) = (era.version < "2025-06-18", era.version < "2025-03-26");
+    let (no_links, no_sounds) = (era.version < STRUCTURED_SINCE, era.version < "2025-03-26");
     if !no_links {
         return;
     }

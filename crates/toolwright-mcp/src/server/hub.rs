@@ -1,13 +1,17 @@
 //! What changed, told to every client that wants to know: over its session, or over a stream it listens on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
 use super::session::Session;
+use super::tasks::needs_extension;
 use super::watch::Watch;
 use super::{Inner, Outcome, Request, Watching};
 use crate::jsonrpc::{self, INVALID_PARAMS, RpcError};
-use crate::protocol::SUBSCRIPTION_KEY;
+use crate::protocol::{SUBSCRIPTION_KEY, TASKS_EXTENSION};
 
 /// How many changes a slow client may be behind; then it is only told that everything may have changed.
 const BACKLOG: usize = 256;
@@ -24,45 +28,55 @@ pub(super) enum Change {
 }
 
 #[derive(Clone)]
-pub(super) struct Hub(broadcast::Sender<Change>);
+pub(super) struct Hub(Changes);
 
 impl Hub {
     pub(super) fn new() -> Self {
-        Hub(broadcast::channel(BACKLOG).0)
+        Hub(Changes { sender: broadcast::channel(BACKLOG).0, tools_told: Arc::default() })
     }
 
     pub(super) fn changes(&self) -> Changes {
-        Changes(self.0.clone())
+        self.0.clone()
     }
 
     pub(super) fn subscribe(&self) -> broadcast::Receiver<Change> {
-        self.0.subscribe()
+        self.0.sender.subscribe()
+    }
+
+    /// Whether clients were told since the tools were last listed that these changed. They are about to be listed.
+    pub(super) fn tools_listed(&self) -> bool {
+        self.0.tools_told.swap(false, Ordering::AcqRel)
     }
 }
 
 /// Tells clients that something on offer changed. Cloning is cheap.
 #[derive(Debug, Clone)]
-pub struct Changes(broadcast::Sender<Change>);
+pub struct Changes {
+    sender: broadcast::Sender<Change>,
+    /// Whether clients were told of changed tools, and none has listed them since.
+    tools_told: Arc<AtomicBool>,
+}
 
 impl Changes {
     /// The list of tools changed.
     pub fn tools(&self) {
-        let _ = self.0.send(Change::Tools);
+        self.tools_told.store(true, Ordering::Release);
+        let _ = self.sender.send(Change::Tools);
     }
 
     /// The list of prompts changed.
     pub fn prompts(&self) {
-        let _ = self.0.send(Change::Prompts);
+        let _ = self.sender.send(Change::Prompts);
     }
 
     /// The list of resources changed.
     pub fn resources(&self) {
-        let _ = self.0.send(Change::Resources);
+        let _ = self.sender.send(Change::Resources);
     }
 
     /// What a resource holds changed.
     pub fn resource(&self, uri: impl Into<String>) {
-        let _ = self.0.send(Change::Resource(uri.into()));
+        let _ = self.sender.send(Change::Resource(uri.into()));
     }
 }
 
@@ -130,10 +144,13 @@ struct Filter {
 }
 
 impl Filter {
-    fn read(server: &Inner, params: &Value) -> Result<Self, RpcError> {
+    fn read(server: &Inner, request: &Request, params: &Value) -> Result<Self, RpcError> {
         let Some(wanted) = params.get("notifications").filter(|wanted| wanted.is_object()) else {
             return Err(RpcError::new(INVALID_PARAMS, "`notifications` says what to listen for"));
         };
+        if wanted.get("taskIds").is_some() && !request.client_has_extension(TASKS_EXTENSION) {
+            return Err(needs_extension());
+        }
         let says = |key: &str| wanted.get(key) == Some(&Value::Bool(true));
         let watched = match wanted.get("resourceSubscriptions") {
             None => Vec::new(),
@@ -188,7 +205,7 @@ impl Filter {
 
 /// Answers `subscriptions/listen`: goes on until the client stops it, or the server ends.
 pub(super) async fn listen(server: &Inner, request: &Request, params: &Value) -> Outcome {
-    let filter = match Filter::read(server, params) {
+    let filter = match Filter::read(server, request, params) {
         Ok(filter) => filter,
         Err(error) => return Some(Err(error)),
     };

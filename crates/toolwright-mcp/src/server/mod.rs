@@ -218,6 +218,7 @@ impl std::fmt::Debug for Server {
 impl Inner {
     /// The tools as they are now, those of sources included; clients are told when they changed.
     async fn refreshed_tools(&self) -> Result<Arc<Vec<ToolSpec>>, RpcError> {
+        let told = self.hub.tools_listed();
         let now = self.dispatch.fresh_specs().await.map_err(|error| {
             self.log(&format!("the tools cannot be listed: {error}"));
             RpcError::new(INTERNAL_ERROR, "the tools cannot be listed")
@@ -227,7 +228,7 @@ impl Inner {
         let now = Arc::new(now);
         *tools = Some(now.clone());
         drop(tools);
-        if changed {
+        if changed && !told {
             self.hub.changes().tools();
         }
         Ok(now)

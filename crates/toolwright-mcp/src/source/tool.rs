@@ -12,8 +12,8 @@ use toolwright_core::{
 
 use super::Inner;
 use crate::client::OnProgress;
+use crate::extras;
 use crate::protocol::ToolDefinition;
-use crate::server::Peer;
 
 /// One tool of a server.
 pub(super) struct McpTool {
@@ -48,9 +48,8 @@ impl Tool for McpTool {
             let on_progress: OnProgress = Arc::new(move |done, total, message| {
                 noting.note(CallNote::Progress { done, total, message });
             });
-            let _paying = client.paid_by(context);
             let output = client
-                .call_tool_for(Peer::of(context), &self.remote, arguments, self.timeout, Some(on_progress))
+                .call_tool_for(Some(context), &self.remote, arguments, self.timeout, Some(on_progress))
                 .await?;
             self.check(output)
         })
@@ -73,6 +72,7 @@ impl McpTool {
             annotations.open_world = annotations.open_world.filter(|open| *open);
         }
         spec.annotations = annotations;
+        spec.extras = extras::of_tool(definition.icons, definition.meta);
         spec.parameters = definition.input_schema;
         let output_schema = match &definition.output_schema {
             Some(schema) => {

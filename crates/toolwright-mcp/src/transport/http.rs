@@ -4,7 +4,7 @@
 //! The older transport, with one stream of events for everything, is spoken too.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,8 @@ pub(crate) struct Link {
     said: Mutex<Said>,
     under_way: Mutex<HashMap<i64, AbortHandle>>,
     unasked: Arc<Semaphore>,
-    legacy: bool,
+    /// Whether the older transport is spoken.
+    legacy: AtomicBool,
 }
 
 /// What was learnt from the server.
@@ -111,7 +112,7 @@ impl Link {
             said: Mutex::default(),
             under_way: Mutex::default(),
             unasked: Arc::new(Semaphore::new(MAX_UNASKED)),
-            legacy: target.legacy,
+            legacy: AtomicBool::new(target.legacy),
         })
     }
 
@@ -202,18 +203,16 @@ impl Link {
         if !status.is_success() {
             return self.refused(connection, outgoing, response).await;
         }
-        let kind =
-            response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let kind = kind(&response);
         let Some(id) = outgoing.id else { return Ok(()) };
-        if self.legacy {
+        if self.is_legacy() {
             return self.wait_for(connection, id).await;
         }
         match kind.as_str() {
             "text/event-stream" => self.events(connection, response, id).await,
             "application/json" => {
                 let body = read(response, MAX_MESSAGE_BYTES).await?;
-                take(connection, &body)
+                take(connection, &body, None)
             }
             _ => Err(McpError::new(
                 McpErrorKind::Protocol,
@@ -321,7 +320,7 @@ impl Link {
             matches!(message, jsonrpc::Message::Response { id: jsonrpc::Id::Number(id), .. } if Some(id) == outgoing.id)
         });
         if is_error {
-            return take(connection, &body);
+            return take(connection, &body, None);
         }
         if status == StatusCode::NOT_FOUND && has_session {
             let ended =
@@ -340,9 +339,9 @@ impl Link {
         }
         let kind = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => McpErrorKind::Unauthorized,
-            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => {
-                McpErrorKind::Refused
-            }
+            // These may be better another time.
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => McpErrorKind::Closed,
+            status if status.is_client_error() => McpErrorKind::Refused,
             _ => McpErrorKind::Closed,
         };
         let shown = toolwright_core::text::visible(&text::clip(&String::from_utf8_lossy(&body), 200));
@@ -416,7 +415,7 @@ impl Link {
             place.last_id = reader.last_id().map(str::to_owned).or(place.last_id.take());
             place.retry = reader.retry().or(place.retry);
             for event in events {
-                self.event(connection, &event)?;
+                self.event(connection, &event, until)?;
             }
             if until.is_some_and(|id| !connection.waits_for(id)) {
                 return Ok(());
@@ -424,8 +423,9 @@ impl Link {
         }
     }
 
-    fn event(&self, connection: &Arc<Connection>, event: &SseEvent) -> Result<(), McpError> {
-        if event.name == "endpoint" && self.legacy {
+    /// Takes an event of the stream that answers `of`, if it answers a request.
+    fn event(&self, connection: &Arc<Connection>, event: &SseEvent, of: Option<i64>) -> Result<(), McpError> {
+        if event.name == "endpoint" && self.is_legacy() {
             let endpoint = self.url.join(event.data.trim()).ok();
             let endpoint = endpoint.filter(|endpoint| endpoint.origin() == self.url.origin());
             let other = || McpError::new(McpErrorKind::Protocol, "the server's endpoint is on another site");
@@ -435,7 +435,7 @@ impl Link {
         if event.data.is_empty() || !matches!(event.name.as_str(), "" | "message") {
             return Ok(());
         }
-        take(connection, event.data.as_bytes())
+        take(connection, event.data.as_bytes(), of)
     }
 
     /// Listens for what the server says unasked, until the session is over. Most servers have nothing to say. `opened` is
@@ -454,7 +454,7 @@ impl Link {
                 Ok(response) if response.status() == StatusCode::OK => {
                     if connected_before && place.last_id.is_none() {
                         // Nobody knows what was said in between.
-                        live.tools_changed.store(true, Ordering::Release);
+                        live.tools_may_differ();
                     }
                     let (heard, since) = (live.heard(), Instant::now());
                     tokio::select! {
@@ -493,6 +493,10 @@ impl Link {
         if response.status() != StatusCode::OK {
             return Err(start(format!("the server answered {}", response.status().as_u16())));
         }
+        if kind(&response) != "text/event-stream" {
+            return Err(start("the server's answer is no stream of events".to_owned()));
+        }
+        self.legacy.store(true, Ordering::Release);
         let (link, weak) = (self.clone(), Arc::downgrade(connection));
         let closed = connection.closed().clone();
         tokio::spawn(async move {
@@ -519,7 +523,7 @@ impl Link {
     }
 
     pub(crate) fn is_legacy(&self) -> bool {
-        self.legacy
+        self.legacy.load(Ordering::Acquire)
     }
 }
 
@@ -539,10 +543,16 @@ impl Place {
     }
 }
 
-fn take(connection: &Arc<Connection>, message: &[u8]) -> Result<(), McpError> {
+/// The media type of an answer.
+fn kind(response: &Response) -> String {
+    let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn take(connection: &Arc<Connection>, message: &[u8], of: Option<i64>) -> Result<(), McpError> {
     match jsonrpc::parse(message) {
         Ok(message) => {
-            connection.take(message);
+            connection.take(message, of);
             Ok(())
         }
         Err(malformed) => {

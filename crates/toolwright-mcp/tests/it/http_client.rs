@@ -41,7 +41,7 @@ impl Elicitor for Ada {
     }
 }
 
-async fn with_ada(url: String) -> Client {
+pub(crate) async fn with_ada(url: String) -> Client {
     let mut options = options();
     let mut answers = Answers::default();
     answers.elicitor = Some(Arc::new(Ada));

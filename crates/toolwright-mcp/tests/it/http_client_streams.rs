@@ -190,3 +190,72 @@ async fn the_older_transport_notices_silence() {
     let error = dialled.expect("in time").unwrap_err();
     assert!(error.to_string().contains("the server fell silent"), "{error}");
 }
+
+/// A server of 2024-11-05 at `/sse`, which refuses everything that is posted there with this status.
+async fn older_server(status: &'static str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/sse", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut stream: Option<tokio::net::TcpStream> = None;
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let (mut text, mut chunk) = (String::new(), [0; 4096]);
+            let whole = |text: &str| {
+                let (head, body) = text.split_once("\r\n\r\n")?;
+                let length = head.to_ascii_lowercase();
+                let length = length.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+                let length = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+                (body.len() >= length).then(|| body.to_owned())
+            };
+            while whole(&text).is_none() {
+                let read = connection.read(&mut chunk).await.unwrap_or(0);
+                if read == 0 {
+                    break;
+                }
+                text.push_str(&String::from_utf8_lossy(&chunk[..read]));
+            }
+            if text.starts_with("GET /sse") {
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n";
+                let _ =
+                    connection.write_all(format!("{head}event: endpoint\ndata: /m?s=1\n\n").as_bytes()).await;
+                stream = Some(connection);
+                continue;
+            }
+            if !text.starts_with("POST /m?s=1") {
+                let _ = connection.write_all(answer(status, "", "no").as_bytes()).await;
+                continue;
+            }
+            let _ = connection.write_all(answer("202 Accepted", "", "").as_bytes()).await;
+            let request: Value = serde_json::from_str(&whole(&text).unwrap()).unwrap();
+            let Some((id, said)) = request.get("id").zip(session(&request)) else { continue };
+            let said = said.split_once("\r\n\r\n").unwrap().1.to_owned();
+            assert!(said.contains(&id.to_string()));
+            if let Some(stream) = &mut stream {
+                let _ = stream.write_all(format!("event: message\ndata: {said}\n\n").as_bytes()).await;
+            }
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_server_of_the_older_transport_is_known_by_itself() {
+    for status in ["404 Not Found", "405 Method Not Allowed", "400 Bad Request", "422 Unprocessable Content"]
+    {
+        let target = HttpTarget::new(older_server(status).await);
+        let client = tokio::time::timeout(PATIENCE, Client::dial(&target, options())).await.expect("in time");
+        let client = client.unwrap_or_else(|error| panic!("{status}: {error}"));
+        assert_eq!(client.list_tools().await.unwrap().tools[0].name, "t", "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_without_a_server_says_what_it_said_first() {
+    let page = scripted(|head, _| match head.starts_with("GET") {
+        true => answer("200 OK", "Content-Type: text/html\r\n", "<p>Welcome</p>"),
+        false => answer("405 Method Not Allowed", "", "posts are not taken"),
+    })
+    .await;
+    let error = Client::dial(&HttpTarget::new(&page.url), options()).await.unwrap_err();
+    assert!(error.to_string().contains("the server answered 405: posts are not taken"), "{error}");
+}

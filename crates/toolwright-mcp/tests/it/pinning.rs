@@ -193,3 +193,24 @@ async fn only_what_the_lock_approved_is_offered() {
     assert!(another.tools().await.unwrap().is_empty());
     assert!(another.state().suspended[0].changes[0].starts_with("server.command"));
 }
+
+#[tokio::test]
+async fn icons_and_meta_of_a_tool_are_passed_on_and_need_no_approval() {
+    let source = server(
+        r#"init; read -r line
+answer 2 '{"tools":[{"name":"add","inputSchema":{"type":"object"},"icons":[{"src":"https://x/i.png"}],"_meta":{"a":1,"io.modelcontextprotocol/x":2}}]}'
+forever"#,
+    )
+    .build();
+    let spec = source.tools().await.unwrap().get("add").unwrap().tool.spec().clone();
+    let served = serde_json::to_value(ToolDefinition::of(&spec)).unwrap();
+    assert_eq!(
+        (&served["icons"], &served["_meta"]),
+        (&json!([{"src": "https://x/i.png"}]), &json!({"a": 1}))
+    );
+    let approved = &source.lock().await.unwrap().tools["add"].definition;
+    assert_eq!(approved, &json!({"name": "add", "inputSchema": {"type": "object"}}));
+    let mut plain = spec.clone();
+    plain.extras.clear();
+    assert_eq!(plain.fingerprint(), spec.fingerprint());
+}

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolwright_core::ErrorKind;
-use toolwright_mcp::{Client, ClientOptions};
+use toolwright_mcp::{Client, ClientOptions, HttpTarget};
 
+use crate::http::serve;
+use crate::http_client::{greeting, options, result, scripted, with_ada};
 use crate::support::{Log, PATIENCE, eventually, script};
 
 /// The first task is done when it is looked at the second time; the second one never is.
@@ -45,4 +47,56 @@ async fn a_task_is_looked_at_until_it_is_done_and_called_off_when_nobody_waits()
     let late = client.call_tool("research", json!({}), Duration::from_millis(300), None).await.unwrap_err();
     assert_eq!(late.kind(), ErrorKind::Timeout, "{late}");
     eventually("the server is told", || log.text().contains("called off t2")).await;
+}
+
+#[tokio::test]
+async fn a_call_that_a_server_makes_a_task_of_is_followed_to_its_end() {
+    let server = serve(None).await;
+    let client = with_ada(server.url()).await;
+    let call = async |tool: &str, arguments: Value| client.call_tool(tool, arguments, PATIENCE, None).await;
+    let slow = call("slow_compute", json!({"seconds": 0.1, "label": "it"})).await.unwrap();
+    assert_eq!(slow.to_text(), "it is done");
+    let failed = call("failing_job", json!({})).await.unwrap_err();
+    assert!(failed.message().contains("the job failed, as it always does"), "{failed}");
+    let broken = call("protocol_error_job", json!({})).await.unwrap_err();
+    assert!(broken.message().contains("the job broke the protocol on purpose"), "{broken}");
+    let asked = call("confirm_delete", json!({"filename": "a.txt"})).await.unwrap();
+    assert!(asked.to_text().contains(r#""confirm":true"#), "{}", asked.to_text());
+    assert_eq!(call("multi_input", json!({})).await.unwrap().to_text(), "2 answers came");
+    assert_eq!(call("test_tool_with_task", json!({})).await.unwrap().to_text(), "Done for \"Ada\"");
+}
+
+#[tokio::test]
+async fn a_task_of_the_extension_is_called_off_when_nobody_waits() {
+    let server = scripted(|_, request| {
+        greeting(&request).unwrap_or_else(|| {
+            let task = json!({"taskId": "t 1", "status": "working", "statusMessage": "halfway", "pollIntervalMs": 1});
+            match request["method"].as_str() {
+                Some("tools/call") => {
+                    let mut made = task;
+                    made["resultType"] = json!("task");
+                    result(&request, made)
+                }
+                Some("tasks/get") => result(&request, task),
+                _ => result(&request, json!({"resultType": "complete"})),
+            }
+        })
+    })
+    .await;
+    let client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
+    let said: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let noting = said.clone();
+    let on_progress = Arc::new(move |_, _, message| noting.lock().unwrap().push(message));
+    let short = Duration::from_millis(300);
+    let late = client.call_tool("t", json!({}), short, Some(on_progress)).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout, "{late}");
+    assert_eq!(*said.lock().unwrap(), [Some("halfway".to_owned())]);
+    let cancelled = |request: &String| {
+        let head = request.to_ascii_lowercase();
+        head.contains("mcp-method: tasks/cancel") && head.contains("mcp-name: t 1")
+    };
+    let told = || server.requests.lock().unwrap().iter().any(cancelled);
+    eventually("the server is told", told).await;
+    let requests = server.requests.lock().unwrap().join("\n");
+    assert!(requests.contains(r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#), "{requests}");
 }
