@@ -130,7 +130,7 @@ pub fn rule(wire: Wire, kind: Kind) -> Rule {
         (Wire::BedrockConverse, Kind::Video) => (Native, "`video` block, for the models that take one"),
         (Wire::BedrockConverse, Kind::Audio) => (Follow, "`audio` block, for the models that take one"),
         (Wire::BedrockConverse, Kind::Error) => {
-            (Native, "`status`, and the error as JSON text; media beside it follows")
+            (Native, "`status` for Claude and Nova, and the error as JSON text; media beside it follows")
         }
 
         (Wire::OpenAiChat, Kind::Metadata) => (

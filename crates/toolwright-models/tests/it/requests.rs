@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolwright_core::{AssistantMessage, Message, ModelErrorKind, ToolCall, ToolChoice};
 use toolwright_models::vendor::VENDORS;
-use toolwright_models::wire::{Delivery, Wire};
+use toolwright_models::wire::{Delivery, Target, Wire};
 
 use crate::support::{Conversation, FORMATS, json, matches_file, target, vendor};
 
@@ -204,11 +204,16 @@ fn converse_keeps_its_own_rules_about_tools_and_documents() {
             {"document": {"format": "pdf", "name": "a b c pdf", "source": {"bytes": "aGk="}}}])
     );
     assert_eq!(body["messages"][2]["content"][0]["toolResult"]["status"], "error");
+    // Models of other vendors refuse the mark of a failure; all read the error.
+    let llama = Target { vendor: vendor("bedrock"), model: "us.meta.llama4-scout-17b-instruct-v1:0" };
+    let body = Wire::BedrockConverse.encode(llama, &conversation.request(), Delivery::Whole).unwrap();
+    let told = &body["messages"][2]["content"][0]["toolResult"];
+    assert_eq!(told.get("status"), None);
+    assert!(told["content"][0]["text"].as_str().unwrap().contains("no"), "{told}");
     let film = Conversation::of([Message::User {
         content: vec![toolwright_core::Content::video("video/mp4", b"hi")],
     }]);
-    let claude =
-        toolwright_models::wire::Target { vendor: vendor("bedrock"), model: "anthropic.claude-v2:1" };
+    let claude = Target { vendor: vendor("bedrock"), model: "anthropic.claude-v2:1" };
     let body = Wire::BedrockConverse.encode(claude, &film.request(), Delivery::Whole).unwrap();
     let wanted = "[video (video/mp4), about 3 bytes: cannot be shown to this model]";
     assert_eq!(body["messages"][0]["content"][0]["text"], wanted);
@@ -216,6 +221,33 @@ fn converse_keeps_its_own_rules_about_tools_and_documents() {
         Wire::BedrockConverse.path("anthropic.claude-v2:1", Delivery::Stream),
         "/model/anthropic.claude-v2%3A1/converse-stream"
     );
+}
+
+/// A document whose name was there before is refused, in whichever turn.
+#[test]
+fn documents_have_names_of_their_own_for_converse() {
+    let pdf = |name: &str| toolwright_core::Content::document("application/pdf", name, b"hi");
+    let long = "x".repeat(250);
+    let call = |id: &str| ToolCall::new(id, "f", json!({}));
+    let mut first = toolwright_core::ToolResult::text(&call("1"), "here");
+    first.content.extend([pdf("a.pdf"), pdf(&long), pdf(&long)]);
+    let mut unnamed = toolwright_core::ToolResult::text(&call("2"), "here");
+    let nameless =
+        toolwright_core::Media { name: None, ..toolwright_core::Media::from_bytes("application/pdf", b"hi") };
+    unnamed.content.extend([1, 2].map(|_| toolwright_core::Content::Document(nameless.clone())));
+    let conversation = Conversation::of([
+        Message::User { content: vec![pdf("a.pdf"), pdf("A.PDF"), pdf("a pdf 3")] },
+        Message::Assistant(AssistantMessage::calls([call("1"), call("2")])),
+        Message::Tool(first),
+        Message::Tool(unnamed),
+    ]);
+    let body = encode("bedrock", &conversation, Delivery::Whole).to_string();
+    let names: Vec<&str> =
+        body.split("\"name\":\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let names: Vec<&str> = names.into_iter().filter(|name| *name != "f").collect();
+    let (cut, again) = ("x".repeat(200), format!("{} 2", "x".repeat(190)));
+    let wanted = ["a pdf", "A PDF 2", "a pdf 3", "a pdf 4", &cut, &again, "document", "document 2"];
+    assert_eq!(names, wanted);
 }
 
 #[test]

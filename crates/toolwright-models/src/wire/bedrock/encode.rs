@@ -1,6 +1,6 @@
 //! Requests of Converse.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value, json};
 use toolwright_core::{
@@ -52,6 +52,7 @@ pub(crate) fn encode(
             }
         }
     }
+    tell_documents_apart(&mut messages.messages);
     let options = request.options;
     let mut body = object(json!({"messages": messages.messages}));
     if !system.is_empty() {
@@ -212,6 +213,36 @@ fn document_name(media: &Media) -> String {
     if name.is_empty() { "document".to_owned() } else { name.join(" ") }
 }
 
+/// Gives each document of the conversation a name of its own: one that is there before is refused, and with it every later
+/// request. The first keeps its name, so that what was sent stays the same from turn to turn.
+fn tell_documents_apart(messages: &mut [Value]) {
+    fn documents(block: &mut Value) -> Vec<&mut Value> {
+        match block.get("document") {
+            Some(_) => block.pointer_mut("/document/name").into_iter().collect(),
+            None => {
+                let inside = block.pointer_mut("/toolResult/content").and_then(Value::as_array_mut);
+                inside.into_iter().flatten().filter_map(|block| block.pointer_mut("/document/name")).collect()
+            }
+        }
+    }
+    let mut taken = HashSet::new();
+    let blocks = messages.iter_mut().filter_map(|message| message.get_mut("content")?.as_array_mut());
+    for name in blocks.flatten().flat_map(documents) {
+        let Some(own) = name.as_str() else { continue };
+        let short: String = own.chars().take(190).collect();
+        let others = (2..).map(|number| format!("{short} {number}"));
+        // Letters count as the same whether they are capitals or not.
+        let free =
+            std::iter::once(own.to_owned()).chain(others).find(|name| taken.insert(name.to_lowercase()));
+        *name = free.into();
+    }
+}
+
+/// Whether a model takes the mark of a failed result: other vendors' models refuse the whole conversation. The error is told in words too.
+fn takes_status(model: &str) -> bool {
+    ["claude", "nova"].iter().any(|name| model.contains(name))
+}
+
 fn tool_result(result: &ToolResult, target: Target<'_>, names: &Names, follow: &mut Vec<Value>) -> Value {
     let sorted = content::sort(Wire::BedrockConverse, result, |block, _| native(block, target).is_some());
     let text = |words: &str| (!words.trim().is_empty()).then(|| json!({"text": words}));
@@ -237,7 +268,7 @@ fn tool_result(result: &ToolResult, target: Target<'_>, names: &Names, follow: &
         follow.extend(sorted.follow.iter().filter_map(|block| native(block, target)));
     }
     let mut block = object(json!({"toolUseId": id, "content": blocks}));
-    if result.is_error() {
+    if result.is_error() && takes_status(target.model) {
         block.insert("status".to_owned(), "error".into());
     }
     json!({"toolResult": block})
