@@ -104,7 +104,10 @@ fn run(args: Args) -> anyhow::Result<()> {
     runtime.block_on(async {
         let ended =
             async { tokio::join!(toolwright::mcp::servers_ended(), toolwright::sandbox::sandboxes_ended()) };
-        let _ = tokio::time::timeout(LAST_MOMENT, ended).await;
+        let Ok(((), left)) = tokio::time::timeout(LAST_MOMENT, ended).await else { return };
+        for (folder, why) in left {
+            eprintln!("a private folder could not be removed: `{}`: {why}", folder.display());
+        }
     });
     // Work that was abandoned on a time-out or a Ctrl-C must not keep the program alive.
     runtime.shutdown_background();

@@ -438,6 +438,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// How many files a private folder may hold.
+    pub(crate) fn scratch_files(&self) -> u64 {
+        (self.scratch / 4096).clamp(1024, 1 << 20)
+    }
+
     /// Refuses limits under which a sandbox could not even be built, or a command not begin.
     fn check(&self) -> Result<(), ToolError> {
         for (name, value, least) in [

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
@@ -24,13 +25,19 @@ const PATIENCE_MS: i32 = 20_000;
 /// How many launchers of this program have not ended.
 static LIVE: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
 
+/// Private folders that could not be removed, and why.
+static LEFT: Mutex<Vec<(PathBuf, io::Error)>> = Mutex::new(Vec::new());
+
 /// Waits until nothing is left of the sandboxes this program opened. Closing one takes some milliseconds, after which its
 /// placeholders are gone; a program that ends before leaves them to be seen for that long. Sandboxes that are still in use
 /// are waited for too, so bound the time.
-pub async fn sandboxes_ended() {
+///
+/// The private folders of `local` sandboxes that could not be removed are told, once, with the reason.
+pub async fn sandboxes_ended() -> Vec<(PathBuf, io::Error)> {
     spare::put_away();
     // The sender lives as long as the program, so there is always an answer.
     let _ = LIVE.subscribe().wait_for(|live| *live == 0).await;
+    std::mem::take(&mut LEFT.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Counts a launcher until it has ended.
@@ -60,6 +67,8 @@ pub(crate) struct Session {
     pub(crate) missing: Vec<(Layer, String)>,
     /// The listening socket of the proxy, in the sandbox's network.
     pub(crate) way_out: Option<OwnedFd>,
+    /// The folder of the host that the launcher removes at its end.
+    private: Option<PathBuf>,
 }
 
 impl Session {
@@ -89,6 +98,7 @@ impl Session {
             layers: Vec::new(),
             missing: Vec::new(),
             way_out: None,
+            private: None,
         };
         socket::send(session.control()?, &text, &[]).map_err(|error| broken("reach the launcher", error))?;
         match session.hear() {
@@ -96,6 +106,7 @@ impl Session {
                 session.layers = layers;
                 session.way_out = way_out;
                 session.missing = missing;
+                session.private = setup.workspace.clone().filter(|_| setup.policy.workspace.is_none());
                 sys::set_nonblocking(session.control()?, true)
                     .map_err(|error| broken("use the socket", error))?;
                 Ok(session)
@@ -174,8 +185,13 @@ impl Drop for Session {
         let Some((mut child, live)) = child else { return };
         // Hanging up is the order to stop. The launcher ends within milliseconds; collecting it must not block here.
         self.control = None;
+        let private = self.private.take();
         let reap = move || {
-            let _ = child.wait();
+            let ended = child.wait().ok().and_then(|status| status.code());
+            if let (Some(folder), Some(errno)) = (private, ended.filter(|code| *code != 0)) {
+                let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+                left.push((folder, io::Error::from_raw_os_error(errno)));
+            }
             drop(live);
         };
         let _ = std::thread::Builder::new().name("sandbox-reaper".to_owned()).spawn(reap);

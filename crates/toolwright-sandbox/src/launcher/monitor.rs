@@ -1,6 +1,7 @@
 //! The monitor: prepares what needs the caller's rights, starts the keeper, waits, and cleans up after it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
@@ -84,8 +85,7 @@ fn local(setup: Setup, control: OwnedFd) -> i32 {
     };
     keeper.serve(&control, watch_runtime().as_ref());
     drop(guards);
-    remove_private(&setup);
-    0
+    remove_private(&setup)
 }
 
 fn isolated(setup: Setup, control: OwnedFd) -> i32 {
@@ -95,8 +95,7 @@ fn isolated(setup: Setup, control: OwnedFd) -> i32 {
             // From here on only the keeper answers. Everything below it is gone when it is.
             let _ = process::wait(running.keeper, true);
             drop(running);
-            remove_private(&setup);
-            0
+            remove_private(&setup)
         }
         Err(message) => {
             remove_private(&setup);
@@ -105,10 +104,13 @@ fn isolated(setup: Setup, control: OwnedFd) -> i32 {
     }
 }
 
-/// Removes a private workspace that is a folder of the host. Nobody is there any more to be told what of it cannot be.
-fn remove_private(setup: &Setup) {
-    if let (None, Some(private)) = (&setup.policy.workspace, &setup.workspace) {
-        let _ = remove::tree(private, Instant::now() + REMOVAL);
+/// Removes a private workspace that is a folder of the host. The number of the error is the code this process ends with, which
+/// a runtime that is still there hears.
+fn remove_private(setup: &Setup) -> i32 {
+    let (None, Some(private)) = (&setup.policy.workspace, &setup.workspace) else { return 0 };
+    match remove::tree(private, Instant::now() + REMOVAL) {
+        Err(error) if error.kind() != ErrorKind::NotFound => error.raw_os_error().unwrap_or(libc::ETIMEDOUT),
+        _ => 0,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What git on the host obeys when it is run at the top of a folder, beside the `.git` in it: the repository that a `.git`
-//! file leads to, the `.git` of submodules, hooks that are kept elsewhere, and settings that are included.
+//! file leads to, the `.git` of submodules, hooks that are kept elsewhere, settings that are included, and programs that
+//! settings name.
 //!
 //! Submodules are those of the index, which git itself goes by and which lies in the repository, where commands cannot
 //! change it; what `.gitmodules` says, they could.
@@ -91,7 +92,7 @@ impl Look<'_> {
         }
     }
 
-    /// Hooks that are kept elsewhere, and other settings that one file of settings names.
+    /// Hooks that are kept elsewhere, programs, and other settings that one file of settings names.
     fn settings(&mut self, tree: &Path, file: &Path, depth: usize) {
         let Some(text) = read(file, MOST_BYTES).filter(|_| depth < 10) else { return };
         for (section, key, value) in settings(&String::from_utf8_lossy(&text)) {
@@ -108,6 +109,9 @@ impl Look<'_> {
                     let more = plain(&file.parent().unwrap_or(tree).join(in_home(&value)));
                     self.add(more.clone(), false);
                     self.settings(tree, &more, depth + 1);
+                }
+                (section, key) if is_program(section, key, &value) && self.protects("config") => {
+                    named(tree, &value).for_each(|program| self.add(program, false));
                 }
                 _ => {}
             }
@@ -128,6 +132,36 @@ impl Look<'_> {
             }
         }
     }
+}
+
+/// Whether git runs what a setting says.
+fn is_program(section: &str, key: &str, value: &str) -> bool {
+    match (section, key) {
+        // Without the mark, these are words of git itself.
+        ("alias", _) | ("submodule", "update") => value.starts_with('!'),
+        ("core", key) => matches!(
+            key,
+            "fsmonitor" | "sshcommand" | "editor" | "pager" | "askpass" | "gitproxy" | "alternaterefscommand"
+        ),
+        ("diff" | "merge" | "filter", key) => {
+            matches!(key, "external" | "command" | "textconv" | "driver" | "clean" | "smudge" | "process")
+        }
+        ("remote", key) => matches!(key, "uploadpack" | "receivepack"),
+        ("pager", _) => true,
+        (_, "program" | "defaultkeycommand" | "helper" | "editor" | "difffilter" | "packobjectshook") => true,
+        (_, key) => key.ends_with("cmd") || (section == "trailer" && key == "command"),
+    }
+}
+
+/// The files that the words of a command name, as it is run at the top of a folder. Of those that are not there only the ones
+/// that are certainly meant as files.
+fn named<'a>(tree: &'a Path, command: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
+    let apart = |one: char| one.is_whitespace() || "\"'`;|&()<>{}$=!,".contains(one);
+    let words = command.split(apart).filter(|word| !word.is_empty());
+    words.filter_map(move |word| {
+        let path = plain(&tree.join(in_home(word)));
+        (path.is_file() || word.starts_with("./")).then_some(path)
+    })
 }
 
 /// A file of at most so many bytes. What cannot be read is not obeyed by a git of the same user.

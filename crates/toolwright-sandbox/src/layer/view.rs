@@ -21,7 +21,7 @@ use super::identity::{HOME, INSIDE, Identity, NAME};
 use super::landlock::Allow;
 use super::mounts::Mounts;
 use super::sockets;
-use crate::policy::{Policy, is_of_the_machine};
+use crate::policy::{Limits, Policy, is_of_the_machine};
 use crate::sys::{self, mount};
 
 /// Where the private workspace of a sandbox without one of its own appears.
@@ -87,7 +87,7 @@ pub(crate) struct Plan {
     protect: Vec<PathBuf>,
     /// The private folders, each with its mode.
     scratch: Vec<(&'static str, u32)>,
-    scratch_bytes: u64,
+    limits: Limits,
     /// What else is mounted below the folders the policy names, in the order of `binds`.
     mounted: Vec<Vec<PathBuf>>,
 }
@@ -158,9 +158,9 @@ impl Plan {
             shown.iter().copied().chain(system_folders).flat_map(|path| mounts.of_the_kernel_below(path)),
         );
         let mounted = binds.iter().map(|bind| mounts.others_below(&bind.source)).collect();
-        let scratch_bytes = policy.limits.scratch;
+        let limits = policy.limits.clone();
         let protect = Vec::new();
-        let mut plan = Plan { links, system, binds, mask, protect, scratch, scratch_bytes, mounted };
+        let mut plan = Plan { links, system, binds, mask, protect, scratch, limits, mounted };
         let folders = plan.writable();
         let protect = needed(&folders, &policy.protect)
             .map_err(|why| ToolError::of(ErrorKind::SandboxUnavailable, unprotected(why)))?;
@@ -426,10 +426,9 @@ pub(crate) fn mount_processes(target: &std::ffi::CStr) -> io::Result<()> {
 
 /// The private folders, each with the limit of the policy.
 fn scratch(root: BorrowedFd<'_>, plan: &Plan) -> Built<()> {
-    let bytes = plan.scratch_bytes;
+    let (bytes, inodes) = (plan.limits.scratch, plan.limits.scratch_files());
     for (path, mode) in plan.scratch.iter().copied() {
         at(path, place(root, Path::new(path), true))?;
-        let inodes = (bytes / 4096).clamp(1024, 1 << 20);
         let options = CString::new(format!("mode={mode:o},size={bytes},nr_inodes={inodes}"));
         let options = at(path, options.map_err(io::Error::other))?;
         let target = at(path, sys::c_path(Path::new(path.trim_start_matches('/'))))?;

@@ -37,6 +37,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-05::a_workspace_can_be_read_only", read_only),
         Case::new("SB-27::a_private_workspace_is_bounded_and_nowhere_else", private),
         Case::new("SB-27::a_private_folder_goes_whatever_is_in_it", private_folder),
+        Case::new("SB-27::a_private_folder_that_stays_is_told", private_folder_left),
         Case::new("SB-05::the_folder_of_a_command_cannot_leave", folders),
     ]
 }
@@ -74,8 +75,25 @@ async fn private_folder() -> Result<(), String> {
     let done = sandbox.exec(ExecRequest::new(["sh", "-c", STUBBORN])).await.map_err(text)?;
     check(&done.stderr, done.code == 0 && folder.exists())?;
     drop(sandbox);
-    toolwright_sandbox::sandboxes_ended().await;
-    check("the folder is left", !folder.exists())
+    let told = toolwright_sandbox::sandboxes_ended().await;
+    check(&format!("the folder is left: {told:?}"), !folder.exists() && told.is_empty())
+}
+
+async fn private_folder_left() -> Result<(), String> {
+    let sandbox = LocalSandbox::open(Policy::private()).await.map_err(text)?;
+    let folder = sandbox.workspace().to_owned();
+    let name = folder.display().to_string();
+    // What is there now is not what was made, so it is not removed.
+    let swap = ["sh", "-c", "cd / && rmdir \"$0\" && touch \"$0\"", name.as_str()];
+    let done = sandbox.exec(ExecRequest::new(swap)).await.map_err(text)?;
+    equal(done.code, 0)?;
+    drop(sandbox);
+    let told = toolwright_sandbox::sandboxes_ended().await;
+    let again = toolwright_sandbox::sandboxes_ended().await;
+    std::fs::remove_file(&folder).map_err(|error| error.to_string())?;
+    let told: Vec<_> = told.iter().map(|(path, why)| (path.as_path(), why.kind())).collect();
+    equal(told, vec![(folder.as_path(), std::io::ErrorKind::NotADirectory)])?;
+    check("it is told once", again.is_empty())
 }
 
 async fn odd_paths() -> Result<(), String> {

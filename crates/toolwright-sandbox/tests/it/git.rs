@@ -31,7 +31,7 @@ fn git(folder: &Path, words: &[&str]) -> Result<String, String> {
 }
 
 /// How a repository is made, and what a command does to it: the plain way, and a way round where that is closed.
-const KINDS: [(&str, &str, &str); 7] = [
+const KINDS: [(&str, &str, &str); 9] = [
     (
         "a repository elsewhere",
         "git init -q --separate-git-dir=store .",
@@ -75,6 +75,16 @@ const KINDS: [(&str, &str, &str); 7] = [
         "git init -q .; mkdir conf; echo > conf/git; git config include.path ../conf/git",
         "$evil >> conf/git || { mv conf x; mkdir conf; $evil > conf/git; }",
     ),
+    (
+        "a program that settings name",
+        "git init -q .; mkdir tools; echo false > tools/watch; chmod +x tools/watch; git config core.fsmonitor tools/watch",
+        "echo 'touch $mark' > t; chmod +x t; cp t tools/watch || { mv tools x; mkdir tools; cp t tools/watch; }",
+    ),
+    (
+        "a filter that is not there yet",
+        "git init -q .; mkdir tools; echo '* filter=f' > .gitattributes; git config filter.f.clean \"sh './tools/clean' %f\"",
+        "echo 'touch $mark; cat' > t; cp t tools/clean || { mv tools x; mkdir tools; cp t tools/clean; }",
+    ),
 ];
 
 async fn repositories() -> Result<(), String> {
@@ -106,6 +116,7 @@ async fn repositories() -> Result<(), String> {
         toolwright_sandbox::sandboxes_ended().await;
         check("other files can be written", work.join("mine").exists())?;
         let _ = git(&work, &["status"]);
+        let _ = git(&work, &["add", "mine"]);
         let _ = git(&work, &["commit", "--allow-empty", "-m", "x"]);
         ran.extend(mark.exists().then_some(kind));
         let _ = std::fs::remove_dir_all(root);

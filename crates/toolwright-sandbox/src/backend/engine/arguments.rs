@@ -50,13 +50,16 @@ pub(super) fn run(
     words.pair("--shm-size", policy.limits.scratch);
     let private: &[&str] = if policy.workspace.is_none() { &[super::PRIVATE_WORKSPACE] } else { &[] };
     for place in ["/tmp", HOME].iter().chain(private) {
-        // An engine may give a folder the mode it has in the image; with Docker the owner can be said too.
-        let owned = match engine {
-            Engine::Docker => format!(",uid={},gid={}", owner.0, owner.1),
+        // An engine may give a folder the mode it has in the image. To Docker the owner and the number of files can be said
+        // too; with Podman the files count as memory.
+        let more = match engine {
+            Engine::Docker => {
+                format!(",uid={},gid={},nr_inodes={}", owner.0, owner.1, policy.limits.scratch_files())
+            }
             Engine::Podman => String::new(),
         };
         let size = policy.limits.scratch;
-        words.pair("--tmpfs", format!("{place}:rw,exec,nosuid,nodev,size={size},mode=1777{owned}"));
+        words.pair("--tmpfs", format!("{place}:rw,exec,nosuid,nodev,size={size},mode=1777{more}"));
     }
 
     words.folders(engine, policy, workspace, guards)?;
@@ -188,4 +191,22 @@ fn owner(folder: &Path) -> Result<(u32, u32), ToolError> {
     let about = std::fs::metadata(folder)
         .map_err(|error| unavailable(format!("`{}` cannot be used", folder.display())).with_source(error))?;
     Ok((about.uid(), about.gid()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_folders_are_bounded_as_far_as_the_engine_can() {
+        let policy = Policy { image: Some("debian".to_owned()), ..Policy::private() };
+        let folders = |engine| {
+            let words = run(engine, &policy, Path::new(super::super::PRIVATE_WORKSPACE), &[], "n").unwrap();
+            words.into_iter().filter(|word| word.contains(",size=")).collect::<Vec<_>>()
+        };
+        for (engine, most) in [(Engine::Docker, ",nr_inodes=131072"), (Engine::Podman, ",mode=1777")] {
+            let told = folders(engine);
+            assert!(told.len() == 3 && told.iter().all(|one| one.ends_with(most)), "{told:?}");
+        }
+    }
 }
