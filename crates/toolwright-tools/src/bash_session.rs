@@ -29,6 +29,8 @@ const MOST_KEPT: usize = 10 << 20;
 const READY: &str = "\u{1e}ready\u{1e}";
 /// How long a shell may take to begin.
 const BEGINNING: Duration = Duration::from_secs(20);
+const CTRL_C: &[u8] = b"\x03";
+const SIGINT: i32 = 2;
 /// How long typing may stand still when the shell does not read.
 const TYPING: Duration = Duration::from_secs(10);
 
@@ -111,7 +113,7 @@ async fn run(call: &Call, instance: &str, arguments: BashSession) -> Result<Tool
         match action {
             Action::Type => shell.press(input.unwrap_or_default().as_bytes()).await?,
             Action::TypeSubmit => shell.press(format!("{}\n", input.unwrap_or_default()).as_bytes()).await?,
-            Action::Interrupt => shell.press(b"\x03").await?,
+            Action::Interrupt => shell.interrupt().await?,
             Action::Read | Action::Restart => {}
         }
     }
@@ -206,6 +208,19 @@ impl Session {
             keys.len()
         );
         Err(ToolError::new(message).hint("use `interrupt` or `restart`"))
+    }
+
+    /// Types Ctrl-C. When more is typed than the program has read, the key is not looked at; then a signal tells the program,
+    /// and the key what comes to read after it.
+    async fn interrupt(&mut self) -> Result<(), ToolError> {
+        if let Ok(Ok(1..)) = timeout(QUIET, self.keyboard.write(CTRL_C)).await {
+            return Ok(());
+        }
+        self.handle.signal(SIGINT).await?;
+        self.press(CTRL_C).await?;
+        // The shell may have been reading when that came; what it had read by then goes with the next one.
+        tokio::time::sleep(QUIET).await;
+        self.press(CTRL_C).await
     }
 
     /// What was printed: when the terminal has been quiet for a while, when there is enough, or when `wait` is over.

@@ -135,6 +135,11 @@ pub(crate) struct Changed {
     /// For a dry run: the lines that would go and come.
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<String>,
+    /// How the place of a diff was found: line by line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy_used: Option<&'static str>,
+    /// None: what is doubtful is refused.
+    warnings: Vec<String>,
 }
 
 /// `edit_file` as MARSYS has it, with the context of a diff checked.
@@ -183,13 +188,16 @@ pub(crate) async fn change(
         lines_changed: 0,
         dry_run,
         preview: None,
+        strategy_used: None,
+        warnings: Vec::new(),
     };
     let after = match changes {
         Changes::Diff(diff) => {
             let hunks = patch::parse_bare_hunks(unfenced(&diff))?;
             (done.hunks_applied, done.hunks_total) = (Some(hunks.len()), Some(hunks.len()));
-            done.preview = dry_run.then(|| unfenced(&diff).to_owned());
             done.lines_changed = hunks.iter().map(patch::Hunk::changed).sum();
+            done.strategy_used = Some("exact_match");
+            done.preview = dry_run.then(|| unfenced(&diff).to_owned());
             patch::apply(path, &file, &hunks)?
         }
         Changes::Replace(Replace { search, replace }) => {

@@ -254,6 +254,13 @@ async fn run_grep(call: &Call, arguments: &Grep) -> Result<String, ToolError> {
         _ => return Err(ToolError::new(result.stderr.trim())),
     }
     let counting = matches!(arguments.output_mode, GrepMode::Count);
-    let lines: Vec<&str> = result.stdout.lines().filter(|line| !(counting && line.ends_with(":0"))).collect();
-    Ok(lines.join("\n"))
+    let held = paths::held_login(call, &arguments.path, &result.stdout).await?;
+    let is_held = |line: &str| {
+        let rest = held.as_ref().and_then(|held| line.strip_prefix(held.as_str()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    };
+    let is_none = |line: &str| counting && line.ends_with(":0");
+    let lines = result.stdout.lines().filter(|line| !(is_none(line) || is_held(line)));
+    let lines: Vec<&str> = lines.collect();
+    Ok(if lines.is_empty() { "no matches".to_owned() } else { lines.join("\n") })
 }

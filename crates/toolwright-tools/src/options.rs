@@ -219,7 +219,7 @@ impl Call {
 
     /// Work of a sandbox, which is dropped, and so killed, as soon as the call is cancelled. When the call's time is up the
     /// work ends by itself, and hands over what it has.
-    async fn while_wanted<T>(
+    pub(crate) async fn while_wanted<T>(
         &self,
         work: impl Future<Output = Result<T, ToolError>>,
     ) -> Result<T, ToolError> {

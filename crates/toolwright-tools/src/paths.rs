@@ -97,6 +97,17 @@ pub(crate) fn holds_a_place(path: &str, size: u64) -> bool {
     size == 0 || (name == login && size == text.len() as u64)
 }
 
+/// Where in a folder a sandbox put the one file that is not empty in the place of a protected one: programs that look into
+/// files find it, and a model should not. Nothing when no such name is in what was `found`.
+pub(crate) async fn held_login(call: &Call, folder: &str, found: &str) -> Result<Option<String>, ToolError> {
+    if !found.contains(PLACEHOLDER_LOGIN.0) {
+        return Ok(None);
+    }
+    let path = format!("{}/{}", folder.trim_end_matches('/'), PLACEHOLDER_LOGIN.0);
+    let about = find(call, &path).await?.about;
+    Ok(about.is_some_and(|about| about.is_placeholder(&path)).then_some(path))
+}
+
 /// What a file is, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -69,7 +69,11 @@ struct Outcome {
     timed_out: bool,
     /// Never, likewise.
     truncated: bool,
+    /// Nothing, likewise.
+    error: (),
     duration_ms: f64,
+    /// The folder it ran in, seen from the root of the run.
+    cwd: String,
     language: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
@@ -104,8 +108,8 @@ pub(crate) fn python_execute(options: &Options) -> ToolDef {
             }
             let start = Instant::now();
             let program = Program::new(code, stdin, env);
-            let ran =
-                python::run(&call, session_id.as_deref(), program, call.time(seconds(timeout)?)).await?;
+            let time = call.time(seconds(timeout)?);
+            let ran = call.while_wanted(python::run(&call, session_id.as_deref(), program, time)).await?;
             told(&call, ran, session_id.is_some(), start).await
         },
     );
@@ -122,7 +126,9 @@ async fn told(call: &Call, ran: Ran, in_session: bool, start: Instant) -> Result
         return_code: None,
         timed_out: false,
         truncated: false,
+        error: (),
         duration_ms: start.elapsed().as_secs_f64() * 1000.0,
+        cwd: "/".to_owned(),
         language: "python",
         command: None,
         images: Some(ran.pictures.clone()),
@@ -162,7 +168,9 @@ pub(crate) fn shell_execute(options: &Options) -> ToolDef {
             no_nul("command", &command)?;
             let mut request = call.request([shell.as_str(), "-c", &command]);
             request.cwd = working_dir.as_deref().map(super::place).transpose()?;
-            run(&call, request, timeout, env, "shell", Some(command)).await
+            within(&mut request, timeout)?;
+            request.env.extend(env);
+            run(&call, request, command).await
         },
     );
     code_tool(tool, "bash", "command", &[("cmd", "command")])
@@ -208,16 +216,9 @@ pub(crate) fn shell_execute_streaming(options: &Options) -> ToolDef {
     code_tool(tool, "bash", "command", &[("cmd", "command")])
 }
 
-async fn run(
-    call: &Call,
-    mut request: ExecRequest,
-    timeout: f64,
-    env: BTreeMap<String, String>,
-    language: &'static str,
-    command: Option<String>,
-) -> Result<Json<Outcome>, ToolError> {
-    within(&mut request, timeout)?;
-    request.env.extend(env);
+async fn run(call: &Call, request: ExecRequest, command: String) -> Result<Json<Outcome>, ToolError> {
+    let cwd = request.cwd.as_deref().filter(|folder| *folder != ".").unwrap_or_default();
+    let cwd = format!("/{cwd}");
     let start = Instant::now();
     let result = call.run(request).await?;
     let duration_ms = start.elapsed().as_secs_f64() * 1000.0;
@@ -227,11 +228,13 @@ async fn run(
         return_code: Some(result.code),
         timed_out: false,
         truncated: false,
+        error: (),
         stdout: result.stdout,
         stderr: result.stderr,
         duration_ms,
-        language,
-        command,
+        cwd,
+        language: "shell",
+        command: Some(command),
         images: None,
         images_left_out: 0,
         session_ended: false,

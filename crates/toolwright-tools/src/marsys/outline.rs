@@ -28,6 +28,12 @@ pub(super) struct Section {
     metadata: Map<String, Value>,
 }
 
+impl std::fmt::Display for Section {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (lines {}-{})", self.title, self.start_line, self.end_line)
+    }
+}
+
 /// The paragraphs of a text, one after another: a large file has more of them than fit in memory.
 pub(super) fn sections(text: &str) -> impl Iterator<Item = Section> {
     let mut lines = text.lines().enumerate().peekable();
@@ -78,7 +84,7 @@ fn kind(path: &str) -> &'static str {
 pub(super) struct Overview {
     #[serde(rename = "type")]
     kind: &'static str,
-    sections: Vec<Section>,
+    pub(super) sections: Vec<Section>,
     metadata: Map<String, Value>,
 }
 

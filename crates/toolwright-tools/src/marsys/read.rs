@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
 
-use super::outline::{self, Overview};
+use super::outline::{self, Overview, Section};
 use super::picture::{self, Look, Picture};
 use super::place;
 use crate::options::{Call, Effect, Options, define, finish};
@@ -16,6 +17,10 @@ const MOST_LINES: i64 = 250;
 const FROM_START: i64 = 100;
 /// The most characters of one read.
 const MOST_CHARACTERS: usize = 120_000;
+/// JSON that is longer is cut when all of it is asked for: its texts to so many characters, its lists to so many items.
+const LONG_JSON: usize = 40_000;
+const LONG_TEXT: usize = 200;
+const LONG_LIST: usize = 20;
 
 #[derive(Deserialize, JsonSchema)]
 struct ReadFile {
@@ -25,6 +30,10 @@ struct ReadFile {
     start_line: Option<i64>,
     /// The last line; at most 250 lines are read at once.
     end_line: Option<i64>,
+    /// What to read without a start_line: partial is the first 250 lines, full all of it, progressive the titles of its
+    /// sections, overview also their lines; auto decides by the length.
+    #[serde(default)]
+    strategy: Strategy,
     /// How the text is stored, for example utf-8 or latin-1; found out when left out. What does not fit it is read as
     /// latin-1.
     encoding: Option<String>,
@@ -46,6 +55,32 @@ struct ReadFile {
     extract_images: bool,
     /// For PDF documents, which cannot be read yet.
     max_images_per_page: Option<i64>,
+}
+
+/// How much of a file is read.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+enum Strategy {
+    #[default]
+    Partial,
+    Auto,
+    Full,
+    Progressive,
+    Overview,
+}
+
+impl Strategy {
+    /// What it comes to for a text of so many characters.
+    fn decided(self, characters: usize) -> Strategy {
+        match (self, characters) {
+            (Strategy::Auto, ..10_000) => Strategy::Full,
+            (Strategy::Auto, ..100_000) => Strategy::Partial,
+            (Strategy::Auto, ..500_000) => Strategy::Progressive,
+            (Strategy::Auto, _) => Strategy::Overview,
+            (decided, _) => decided,
+        }
+    }
 }
 
 impl ReadFile {
@@ -86,7 +121,17 @@ pub(crate) fn read_file(options: &Options) -> ToolDef {
             }
             let (text, encoding) = text(&path, &bytes, arguments.encoding.as_deref())?;
             let overview = arguments.include_overview.then(|| outline::overview(&path, &text));
-            let shown = Shown { encoding, file_size: bytes.len(), overview, ..show(path, &text, range)? };
+            let strategy = match arguments.start_line {
+                None => arguments.strategy.decided(text.chars().count()),
+                Some(_) => Strategy::Partial,
+            };
+            let shown = match strategy {
+                Strategy::Partial | Strategy::Auto => show(path, &text, range)?,
+                Strategy::Full => whole(path, &text)?,
+                Strategy::Progressive => outlined(path, &text, |section| section.title.clone()),
+                Strategy::Overview => outlined(path, &text, |section| section.to_string()),
+            };
+            let shown = Shown { encoding, file_size: bytes.len(), overview, ..shown };
             let output = ToolOutput::serialize(&shown)?;
             Ok::<_, ToolError>(match shown.note() {
                 Some(note) => output.with_metadata("status", "partial").with_metadata("message", note),
@@ -155,10 +200,54 @@ struct Shown {
     estimated_tokens: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     overview: Option<Overview>,
+    /// The sections, where nothing else is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structure: Option<Overview>,
+}
+
+/// All lines; of long JSON what there is of everything, with its texts and lists cut.
+fn whole(path: String, text: &str) -> Result<Shown, ToolError> {
+    let json = path.ends_with(".json") && text.chars().nth(LONG_JSON).is_some();
+    let Some(value) = json.then(|| serde_json::from_str(text).ok()).flatten() else {
+        return show(path, text, (1, i64::MAX));
+    };
+    let shown = show(path, &format!("{:#}", shortened(value)), (1, i64::MAX))?;
+    Ok(Shown { partial: true, line_range: None, total_lines: count_lines(text), ..shown })
+}
+
+fn shortened(value: Value) -> Value {
+    match value {
+        Value::String(text) => text.chars().take(LONG_TEXT).collect::<String>().into(),
+        Value::Array(items) => items.into_iter().take(LONG_LIST).map(shortened).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, shortened(value))).collect(),
+        other => other,
+    }
+}
+
+/// The sections in place of the text.
+fn outlined(path: String, text: &str, tell: impl Fn(&Section) -> String) -> Shown {
+    let structure = outline::overview(&path, text);
+    let content = structure.sections.iter().map(|section| format!("- {}", tell(section)));
+    let content = content.collect::<Vec<_>>().join("\n");
+    let character_count = content.chars().count();
+    Shown {
+        content,
+        path,
+        partial: true,
+        total_lines: count_lines(text),
+        character_count,
+        estimated_tokens: character_count / 4,
+        structure: Some(structure),
+        ..Shown::default()
+    }
+}
+
+fn count_lines(text: &str) -> usize {
+    if text.is_empty() { 0 } else { text.split('\n').count() }
 }
 
 fn show(path: String, text: &str, (start, end): (i64, i64)) -> Result<Shown, ToolError> {
-    let total_lines = if text.is_empty() { 0 } else { text.split('\n').count() };
+    let total_lines = count_lines(text);
     let first = usize::try_from(start - 1).unwrap_or(usize::MAX).min(total_lines);
     let last = usize::try_from(end).unwrap_or(0).min(total_lines);
     let lines = text.split('\n').take(last).skip(first);
@@ -188,6 +277,10 @@ impl Shown {
     /// What to say of a read that is not the whole file.
     fn note(&self) -> Option<String> {
         let shown = match self.line_range {
+            _ if self.structure.is_some() => {
+                "the titles of its sections, which read_section reads".to_owned()
+            }
+            None if !self.content.is_empty() => "JSON with long texts and lists cut".to_owned(),
             None => "none of the lines".to_owned(),
             Some([first, last]) => format!("lines {first} to {last}"),
         };

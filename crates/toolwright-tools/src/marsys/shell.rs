@@ -8,7 +8,7 @@ use toolwright_core::{ExecResult, ToolDef, ToolError, ToolOutput};
 use super::place;
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::shell::no_nul;
-use crate::walk;
+use crate::{paths, walk};
 
 fn ten() -> i64 {
     10
@@ -78,10 +78,13 @@ pub(crate) fn shell_grep(options: &Options) -> ToolDef {
             command.extend(arguments.case_insensitive.then_some("-i"));
             command.extend(["-C", &context, "-e", &arguments.pattern, "--", &place]);
             let result = ask(&call, &command, 1).await?;
+            let held = paths::held_login(&call, &place, &result.stdout).await?;
+            let held = held.as_deref().map(|held| held.strip_prefix("./").unwrap_or(held));
             let hits = result
                 .stdout
                 .lines()
                 .filter_map(Hit::read)
+                .filter(|hit| held != Some(hit.file.as_str()))
                 .map(|hit| Hit { line_number: hit.line_number.filter(|_| arguments.line_numbers), ..hit });
             let (matches, around): (Vec<Hit>, Vec<Hit>) = hits.partition(|hit| hit.matches);
             let mut files: Vec<&str> = matches.iter().map(|hit| hit.file.as_str()).collect();

@@ -338,7 +338,8 @@ async fn a_rule_about_a_path_holds_however_the_path_is_written(backend: Backend)
 async fn what_holds_the_place_of_a_file_is_not_shown(backend: Backend) {
     let mut tools = toolwright_tools::standard().unwrap();
     let theirs = toolwright_tools::resolve("marsys.list_files").unwrap().with_name("marsys_list_files");
-    for tool in [theirs, toolwright_tools::resolve("shell_find").unwrap()] {
+    let more = ["shell_find", "shell_grep"].map(|name| toolwright_tools::resolve(name).unwrap());
+    for tool in more.into_iter().chain([theirs]) {
         tools = tools.with(tool).unwrap();
     }
     let bench = Bench::with(backend, tools).await;
@@ -350,4 +351,28 @@ async fn what_holds_the_place_of_a_file_is_not_shown(backend: Backend) {
     assert_eq!(kind, ErrorKind::FileNotFound, "{message}");
     let missing = bench.call("read_file", json!({"path": "bash_profil"})).await;
     assert_eq!(missing.error.unwrap().hint, None);
+    let here = bench.folder.display().to_string();
+    for (mode, wanted) in [
+        ("content", "sub/.bash_profile:1:bash_login"),
+        ("files_with_matches", "sub/.bash_profile"),
+        ("count", "sub/.bash_profile:1"),
+    ] {
+        let _ = std::fs::remove_dir_all(bench.folder.join("sub"));
+        for path in [".", here.as_str()] {
+            let grep = json!({"pattern": "bash_login", "path": path, "output_mode": mode});
+            assert_eq!(bench.text("grep", grep).await, "no matches", "{path} {mode}");
+        }
+        // One of somebody's own is found.
+        bench.write("sub/.bash_profile", "bash_login\n");
+        let grep = json!({"pattern": "bash_login", "path": ".", "output_mode": mode});
+        assert_eq!(bench.text("grep", grep).await, format!("./{wanted}"));
+    }
+    for folder in [".", "/"] {
+        let grep = json!({"pattern": "bash_login", "file_or_dir": folder, "recursive": true});
+        let found = bench.value("shell_grep", grep).await;
+        assert_eq!(
+            (&found["total_matches"], &found["matches"][0]["file"]),
+            (&json!(1), &json!("sub/.bash_profile"))
+        );
+    }
 }

@@ -13,6 +13,7 @@ cases![
     a_typed_line_may_be_long,
     an_escape_sequence_without_an_end_hides_nothing,
     a_session_keeps_its_state_and_its_programs,
+    a_program_that_does_not_read_can_be_interrupted,
     the_end_of_a_shell_is_told_at_once,
     each_tool_has_a_shell_and_instances_share_one,
     a_session_ends_with_its_run,
@@ -42,6 +43,18 @@ async fn a_session_keeps_its_state_and_its_programs(backend: Backend) {
     assert!(told.ends_with("P> "), "{told:?}");
     submit(&bench, "printf '\\033[31mred\\033[0m\\007\\n'").await;
     assert_eq!(submit(&bench, "printf '\\033[31mred\\033[0m\\007\\n'").await, "red\nP> ");
+}
+
+async fn a_program_that_does_not_read_can_be_interrupted(backend: Backend) {
+    for before in ["", "stty -icanon; "] {
+        let bench = Bench::of(backend, [session(1000)]).await;
+        submit(&bench, &format!("{before}sleep 1000")).await;
+        let much = json!({"action": "type", "input": "x".repeat(100_000)});
+        assert!(bench.error("bash_session", much).await.1.contains("does not read what is typed"));
+        let told = bench.call("bash_session", json!({"action": "interrupt"})).await;
+        assert!(told.error.is_none(), "{:?}", told.error);
+        until(&bench, "echo $((6 * 7))", "42\n").await;
+    }
 }
 
 /// Types a line and reads until the text is there.

@@ -33,31 +33,37 @@ cases![
 /// Without a run around it: a run would stop waiting for it after half a second.
 async fn a_cancelled_command_is_killed_without_being_waited_for(backend: Backend) {
     let bench = Bench::new(backend).await;
-    let mut scope = RunScope::default();
-    scope.sandboxes.insert("default".to_owned(), bench.sandbox.clone());
-    let context = ToolContext::detached_in(scope);
-    let word = format!("7{}{}", backend as u8, std::process::id());
-    let tool = bash(&Options::default());
-    let command = json!({"command": format!("setsid sleep {word}; :")});
-    let call = tool.call(&context, command);
-    let cancel = async {
-        let begun = async {
-            while !running(&word) {
+    for (number, tool) in ["bash", "python_execute"].into_iter().enumerate() {
+        let word = format!("7{number}{}{}", backend as u8, std::process::id());
+        let command = format!("setsid sleep {word}; :");
+        let arguments = match tool {
+            "bash" => json!({"command": command}),
+            _ => json!({"code": format!("import os; os.system({command:?})"), "timeout": 600}),
+        };
+        let mut scope = RunScope::default();
+        scope.sandboxes.insert("default".to_owned(), bench.sandbox.clone());
+        let context = ToolContext::detached_in(scope);
+        let tool = toolwright_tools::resolve(tool).unwrap();
+        let call = tool.call(&context, arguments);
+        let cancel = async {
+            let begun = async {
+                while !running(&word) {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(60), begun).await.unwrap();
+            context.cancel_token().cancel();
+        };
+        let both = async { tokio::join!(call, cancel).0 };
+        let error = tokio::time::timeout(Duration::from_secs(60), both).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        let gone = async {
+            while running(&word) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), begun).await.unwrap();
-        context.cancel_token().cancel();
-    };
-    let both = async { tokio::join!(call, cancel).0 };
-    let error = tokio::time::timeout(Duration::from_secs(60), both).await.unwrap().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Cancelled);
-    let gone = async {
-        while running(&word) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
+    }
 }
 
 async fn a_shell_tells_output_errors_and_a_bad_end(backend: Backend) {
@@ -286,6 +292,7 @@ async fn tools_of_marsys_take_what_they_take_there(backend: Backend) {
         "shell_head",
         "shell_tail",
         "shell_execute",
+        "python_execute",
         "search_files",
         "file_operations",
     ];
@@ -324,6 +331,12 @@ async fn tools_of_marsys_take_what_they_take_there(backend: Backend) {
         (&ran["return_code"], &ran["exit_code"], &ran["timed_out"]),
         (&json!(3), &json!(3), &json!(false))
     );
+    assert_eq!((&ran["cwd"], &ran["error"]), (&json!("/"), &json!(null)));
+    bench.write("d/e/x", "");
+    let below = bench.value("shell_execute", json!({"command": "ls", "working_dir": "./d/e"})).await;
+    assert_eq!((&below["cwd"], &below["stdout"]), (&json!("/d/e"), &json!("x\n")));
+    let program = bench.value("python_execute", json!({"code": "pass"})).await;
+    assert_eq!((&program["cwd"], program.get("error")), (&json!("/"), Some(&json!(null))));
     let replace = json!({"search": "line 2\nline 3", "replace": "two"});
     let dry = bench.value("edit_file", json!({"path": "f", "changes": replace, "dry_run": true})).await;
     assert_eq!(dry["preview"], "-line 2\n-line 3\n+two\n");
@@ -332,6 +345,7 @@ async fn tools_of_marsys_take_what_they_take_there(backend: Backend) {
     assert_eq!((&dry["preview"], &dry["hunks_total"]), (&json!(diff), &json!(1)));
     let done = bench.value("edit_file", json!({"path": "f", "changes": diff})).await;
     assert_eq!(done.get("preview"), None);
+    assert_eq!((&done["strategy_used"], &done["warnings"]), (&json!("exact_match"), &json!([])));
     assert!(bench.read("f").starts_with("one\nline 2\n"));
 }
 

@@ -23,6 +23,7 @@ cases![
     every_tool_of_the_marsys_toolkits_is_there,
     calls_of_the_marsys_documents_work_on_the_standard_tools,
     sections_can_be_read_one_by_one,
+    a_strategy_says_how_much_is_read,
     a_program_that_holds_the_pipe_is_stopped_on_time,
     texts_for_the_shell_stay_texts,
 ];
@@ -275,6 +276,41 @@ async fn paths_of_marsys_begin_at_the_folder_of_the_run(backend: Backend) {
         }
     }
     finish(&tally);
+}
+
+async fn a_strategy_says_how_much_is_read(backend: Backend) {
+    let bench = bench(backend).await;
+    let object: Map<String, Value> = (0..100).map(|n| (format!("k{n}"), "v".repeat(500).into())).collect();
+    bench.write("bigobj.json", Value::Object(object).to_string());
+    bench.write("para.txt", "line\n\n".repeat(30_000));
+    let read = async |path: &str, strategy: &str| {
+        bench.value("read_file", json!({"path": path, "strategy": strategy})).await
+    };
+    // The lengths are those of MARSYS (but for the last, whose JSON has blanks there).
+    for (path, strategy, length, partial) in [
+        ("long.txt", "auto", 2892, false),
+        ("long.txt", "full", 2892, false),
+        ("long.txt", "partial", 1141, true),
+        ("bigobj.json", "full", 21_292, true),
+        ("bigobj.json", "auto", 50_891, false),
+    ] {
+        let got = read(path, strategy).await;
+        let told = (got["content"].as_str().unwrap().chars().count(), got["partial"] == true);
+        assert_eq!(told, (length, partial), "{path} {strategy}");
+    }
+    let section = |told: &Value| {
+        ["id", "title", "start_line", "end_line"].map(|name| told["structure"]["sections"][0][name].clone())
+    };
+    for (strategy, content) in [("progressive", "- L1"), ("overview", "- L1 (lines 1-600)")] {
+        let got = read("long.txt", strategy).await;
+        assert_eq!((&got["content"], &got["partial"]), (&json!(content), &json!(true)));
+        assert_eq!(section(&got), [json!("paragraph:1"), json!("L1"), json!(1), json!(600)]);
+    }
+    assert!(read("para.txt", "auto").await["content"].as_str().unwrap().starts_with("- line\n- line\n"));
+    let lines = json!({"path": "para.txt", "strategy": "auto", "start_line": 1, "end_line": 1});
+    assert_eq!(bench.value("read_file", lines).await["content"], "line");
+    let all = json!({"path": "para.txt", "strategy": "full"});
+    assert_eq!(bench.error("read_file", all).await.0, ErrorKind::OutputLimit);
 }
 
 async fn definitions_are_those_of_marsys(_: Backend) {
