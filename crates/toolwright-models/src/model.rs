@@ -157,7 +157,11 @@ impl VendorModel {
 
     /// The messages as the model may see them.
     fn shown<'a>(&self, messages: &'a [Message]) -> Cow<'a, [Message]> {
-        if self.blind { content::without_images(messages).into() } else { messages.into() }
+        match &self.vendor.quirks.pictures {
+            _ if self.blind => content::without_images(messages).into(),
+            Some(most) => content::within(messages, most),
+            None => messages.into(),
+        }
     }
 
     fn url(&self, path: &str) -> Result<Url, ModelError> {

@@ -1,6 +1,6 @@
 //! Anthropic.
 
-use super::{Auth, Key, Quirks, Vendor};
+use super::{Auth, CLAUDE, Key, Quirks, Vendor};
 use crate::dialect::Dialect;
 use crate::wire::Wire;
 use crate::wire::content::Kind;
@@ -17,6 +17,7 @@ pub(super) const ANTHROPIC: Vendor = Vendor {
     headers: &[("anthropic-version", "2023-06-01")],
     quirks: Quirks {
         media: &[Kind::Image, Kind::Document],
+        pictures: Some(CLAUDE),
         strict: Some(Dialect::AnthropicStrict),
         caches: true,
         ..Quirks::USUAL

@@ -1,9 +1,12 @@
 //! Amazon Bedrock: Converse for every model, InvokeModel for Claude.
 
-use super::{Auth, Key, Quirks, Vendor};
+use super::{Auth, CLAUDE, Key, Pictures, Quirks, Vendor};
 use crate::dialect::Dialect;
 use crate::wire::Wire;
 use crate::wire::content::Kind;
+
+/// 3.75 MB, and otherwise what Claude takes.
+const PICTURES: Pictures = Pictures { letters: 5 << 20, ..CLAUDE };
 
 pub(super) const BEDROCK: Vendor = Vendor {
     name: "bedrock",
@@ -16,6 +19,7 @@ pub(super) const BEDROCK: Vendor = Vendor {
     headers: &[],
     quirks: Quirks {
         media: &[Kind::Image, Kind::Audio, Kind::Video, Kind::Document],
+        pictures: Some(PICTURES),
         strict: Some(Dialect::AnthropicStrict),
         caches: true,
         ..Quirks::USUAL
@@ -27,6 +31,7 @@ pub(super) const BEDROCK_INVOKE: Vendor = Vendor {
     wire: Wire::BedrockInvoke,
     quirks: Quirks {
         media: &[Kind::Image, Kind::Document],
+        pictures: Some(PICTURES),
         strict: Some(Dialect::AnthropicStrict),
         caches: true,
         ..Quirks::USUAL

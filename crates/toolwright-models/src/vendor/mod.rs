@@ -115,6 +115,22 @@ pub enum Results {
     Parts,
 }
 
+/// The largest pictures that a vendor takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pictures {
+    /// The most letters of base64.
+    pub letters: usize,
+    /// The most pixels of a side.
+    pub side: u32,
+    /// With more than this many pictures in one request ...
+    pub many: usize,
+    /// ... the most pixels of a side.
+    pub side_of_many: u32,
+}
+
+/// What Claude was seen to take. A picture stays in the conversation, so one that is refused would be refused each time.
+pub(crate) const CLAUDE: Pictures = Pictures { letters: 10 << 20, side: 8000, many: 20, side_of_many: 2000 };
+
 /// What a vendor does differently from others of its format.
 #[derive(Debug)]
 pub struct Quirks {
@@ -134,6 +150,8 @@ pub struct Quirks {
     pub results: Results,
     /// The media its models may be sent.
     pub media: &'static [Kind],
+    /// The largest pictures it takes, where one more is the end of a conversation.
+    pub pictures: Option<Pictures>,
     /// The dialect of its strict mode, when it has one that can be asked for.
     pub strict: Option<Dialect>,
     /// Whether an answer can be held to a schema, or only to being JSON.
@@ -155,6 +173,7 @@ impl Quirks {
         named_results: false,
         results: Results::Text,
         media: &[Kind::Image],
+        pictures: None,
         strict: None,
         response_schemas: true,
         caches: false,

@@ -4,10 +4,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use toolwright_core::{Content, Media, MediaSource, Message, ToolResult};
 
 use super::Wire;
-use crate::vendor::{VENDORS, Vendor};
+use crate::tokens::image_size;
+use crate::vendor::{Pictures, VENDORS, Vendor};
 
 /// A kind of content, as the rules tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -287,6 +290,41 @@ pub(crate) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
 
 /// Messages in which every picture is described in words.
 pub(crate) fn without_images(messages: &[Message]) -> Vec<Message> {
+    described(messages, |block| in_words(block).map(Cow::into_owned))
+}
+
+/// The messages, with those pictures described that are too large for a vendor.
+pub(crate) fn within<'a>(messages: &'a [Message], most: &Pictures) -> Cow<'a, [Message]> {
+    let pictures = || messages.iter().flat_map(Message::content).filter_map(picture);
+    let side = if pictures().count() > most.many { most.side_of_many } else { most.side };
+    let problem = |media: &Media| {
+        let MediaSource::Data(data) = &media.source else { return None };
+        if data.len() > most.letters {
+            let (bytes, most) = (data.len() / 4 * 3, most.letters / 4 * 3);
+            return Some(format!("about {bytes} bytes, and this model takes at most {most}"));
+        }
+        // The size stands at the beginning; the rest of the picture need not be read for it.
+        let head = data.get(..data.len().min(1 << 19) / 4 * 4).and_then(|head| STANDARD.decode(head).ok())?;
+        let (width, height) = image_size(&head).filter(|(width, height)| width.max(height) > &side)?;
+        Some(format!("{width} by {height} pixels, and this model takes at most {side} a side here"))
+    };
+    if !pictures().any(|media| problem(media).is_some()) {
+        return messages.into();
+    }
+    let words =
+        |block: &Content| Some(format!("[{} left out: it has {}]", label(block), problem(picture(block)?)?));
+    described(messages, words).into()
+}
+
+fn picture(block: &Content) -> Option<&Media> {
+    match block {
+        Content::Image(media) => Some(media),
+        _ => None,
+    }
+}
+
+/// The messages, with words in place of the pictures for which there are some.
+fn described(messages: &[Message], words: impl Fn(&Content) -> Option<String>) -> Vec<Message> {
     let mut messages = messages.to_vec();
     for message in &mut messages {
         let blocks = match message {
@@ -294,9 +332,10 @@ pub(crate) fn without_images(messages: &[Message]) -> Vec<Message> {
             Message::Assistant(message) => &mut message.content,
             Message::Tool(result) => &mut result.content,
         };
-        for block in blocks.iter_mut().filter(|block| matches!(block, Content::Image(_))) {
-            let words = in_words(block).unwrap_or_default().into_owned();
-            *block = Content::text(words);
+        for block in blocks.iter_mut().filter(|block| picture(block).is_some()) {
+            if let Some(words) = words(block) {
+                *block = Content::text(words);
+            }
         }
     }
     messages
@@ -332,8 +371,9 @@ pub fn reference() -> String {
          - **text**: inside the result, as text;\n\
          - **follows**: in a user message right after the results of the whole batch; the result says so;\n\
          - **described**: the API has no place for it, so the result says what it was.\n\n\
-         Media of a type that an API does not take is described too, or given as its address. This page is generated\n\
-         from the table that the encoders use.\n",
+         Media of a type that an API does not take is described too, or given as its address. So are pictures that would\n\
+         make Anthropic or Bedrock refuse the conversation: over 8000 pixels a side, over 2000 among more than 20, over\n\
+         7.5 MB (Bedrock: 3.75 MB). This page is generated from the table that the encoders use.\n",
     );
     for wire in Wire::ALL {
         let _ = write!(page, "\n## {}\n\n| content | place | as |\n| --- | --- | --- |\n", wire.title());
@@ -358,4 +398,54 @@ pub fn reference() -> String {
         let _ = writeln!(page, "| `{name}` | {} | {media} |", wire.title());
     }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolwright_core::ToolCall;
+
+    /// A picture of that many pixels, as far as its first bytes say.
+    fn png(width: u32, height: u32) -> Content {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend(width.to_be_bytes());
+        bytes.extend(height.to_be_bytes());
+        Content::image("image/png", &bytes)
+    }
+
+    fn shown(vendor: &str, pictures: Vec<Content>) -> Vec<Content> {
+        let most = crate::vendor::find(vendor).and_then(|vendor| vendor.quirks.pictures).unwrap();
+        let mut result = ToolResult::text(&ToolCall::new("1", "look", serde_json::json!({})), "seen");
+        result.content = pictures;
+        let messages = [Message::user("go"), Message::Tool(result)];
+        within(&messages, &most)[1].content().to_vec()
+    }
+
+    /// It stays in the conversation, so it would end it.
+    #[test]
+    fn a_picture_that_would_be_refused_is_told_in_words() {
+        let most = vec![png(8000, 8000), png(1, 1)];
+        assert_eq!(shown("anthropic", most.clone()), most);
+        let told = shown("bedrock", vec![png(1440, 8570), png(1, 1)]);
+        let words = "[image (image/png) left out: it has 1440 by 8570 pixels, and this model takes at most 8000 a side here]";
+        assert_eq!(told, [Content::text(words), png(1, 1)]);
+
+        let mut many = vec![png(2000, 2000); 20];
+        many.push(png(2001, 10));
+        assert_eq!(shown("anthropic", many.clone())[..20], many[..20]);
+        assert!(shown("anthropic", many.clone())[20].as_text().unwrap().contains("at most 2000 a side"));
+        many.pop();
+        many[0] = png(2001, 10);
+        assert_eq!(shown("anthropic", many.clone()), many, "twenty are not many");
+
+        let large = vec![Content::image("image/png", &[0; 4 << 20])];
+        assert_eq!(shown("anthropic", large.clone()), large);
+        let told = shown("bedrock-invoke", large);
+        assert!(
+            told[0].as_text().unwrap().contains("bytes, and this model takes at most 3932160"),
+            "{told:?}"
+        );
+        let address = Content::Image(Media::from_url("image/png", "https://x.example/a.png"));
+        assert_eq!(shown("anthropic", vec![address.clone()]), [address]);
+    }
 }
