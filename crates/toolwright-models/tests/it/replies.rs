@@ -293,6 +293,55 @@ fn what_came_with_a_call_goes_back_with_its_result_and_to_nobody_else() {
     }
 }
 
+/// Vendors refuse a turn that ends with thoughts, and would from then on.
+#[test]
+fn thoughts_of_an_answer_that_was_cut_off_do_not_go_back() {
+    let claude = json!({"type": "thinking", "thinking": "hm", "signature": ""});
+    let converse = json!({"reasoningContent": {"reasoningText": {"text": "hm", "signature": "hm"}}});
+    let gpt = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "hm"});
+    let reply = |name: &str, words: bool| {
+        let mut content = match (name, words) {
+            (_, false) => vec![],
+            ("openai", true) => {
+                vec![json!({"type": "message", "content": [{"type": "output_text", "text": "Well"}]})]
+            }
+            ("bedrock", true) => vec![json!({"text": "Well"})],
+            _ => vec![json!({"type": "text", "text": "Well"})],
+        };
+        match name {
+            "openai" => {
+                content.push(gpt.clone());
+                json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": content})
+            }
+            "bedrock" => {
+                content.push(converse.clone());
+                json!({"output": {"message": {"content": content}}, "stopReason": "max_tokens"})
+            }
+            _ => {
+                content.push(claude.clone());
+                json!({"content": content, "stop_reason": "max_tokens"})
+            }
+        }
+    };
+    for name in ["anthropic", "bedrock-invoke", "bedrock", "openai"] {
+        for words in [false, true] {
+            let message = whole(name, &reply(name, words)).unwrap().message;
+            let said = [Message::user("x"), Message::Assistant(message.clone()), Message::user("go on")];
+            let encode = |said: &[Message]| {
+                let conversation = Conversation::of(said.iter().cloned());
+                let wire = vendor(name).wire;
+                wire.encode(target(name), &conversation.request(), Delivery::Whole).unwrap().to_string()
+            };
+            let sent = encode(&said);
+            assert!(!sent.contains("\"hm\"") && sent.contains("Well") == words, "{name}: {sent}");
+            // What goes on goes back as it was.
+            let more = Message::assistant("And so on.");
+            let sent = encode(&[Message::user("x"), Message::Assistant(message), more]);
+            assert!(sent.contains("\"hm\""), "{name}: {sent}");
+        }
+    }
+}
+
 #[test]
 fn fields_of_a_call_that_nobody_knows_go_back_with_it() {
     let bedrock =

@@ -7,7 +7,7 @@ use toolwright_core::{Content, Media, MediaSource, ModelError, ModelRequest, Too
 
 use super::super::content::{self, Inside};
 use super::super::names::Names;
-use super::super::turns::{Piece, Turn, kept_with, pieces, turns};
+use super::super::turns::{Piece, Turn, drop_last_thoughts, kept_with, pieces, turns};
 use super::super::{Delivery, Target, Wire, arguments, object, tools};
 use crate::vendor::Vendor;
 
@@ -24,7 +24,8 @@ pub(crate) fn encode(
     let mut container = None;
     // The sets of tools that calls named; their results name them too.
     let mut toolsets: HashMap<String, Value> = HashMap::new();
-    for turn in turns(request.messages) {
+    let mut turns = turns(request.messages).into_iter().peekable();
+    while let Some(turn) = turns.next() {
         match turn {
             // Instructions further down are accepted by some models only; at the top, by all.
             Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
@@ -55,7 +56,12 @@ pub(crate) fn encode(
                         Some(kept_with(kept, call))
                     }
                 });
-                messages.add("assistant", blocks);
+                let mut blocks: Vec<Value> = blocks.collect();
+                drop_last_thoughts(&mut blocks, turns.peek(), |block| {
+                    let kind = block.get("type").and_then(Value::as_str);
+                    matches!(kind, Some("thinking" | "redacted_thinking"))
+                });
+                messages.add("assistant", blocks.into_iter());
             }
             Turn::Results(results) => {
                 let mut follow = Vec::new();

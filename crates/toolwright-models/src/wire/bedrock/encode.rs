@@ -9,7 +9,7 @@ use toolwright_core::{
 
 use super::super::content::{self, Inside, Kind};
 use super::super::names::Names;
-use super::super::turns::{Alternating, Piece, Turn, kept_with, pieces, turns};
+use super::super::turns::{Alternating, Piece, Turn, drop_last_thoughts, kept_with, pieces, turns};
 use super::super::{Target, Wire, arguments, object, tools};
 
 pub(crate) fn encode(
@@ -20,7 +20,8 @@ pub(crate) fn encode(
     let names = tools::names(vendor.wire, request);
     let mut system = Vec::new();
     let mut messages = Alternating::new("assistant", "content");
-    for turn in turns(request.messages) {
+    let mut turns = turns(request.messages).into_iter().peekable();
+    while let Some(turn) = turns.next() {
         match turn {
             Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
             Turn::User(blocks) => {
@@ -41,7 +42,11 @@ pub(crate) fn encode(
                         Some(json!({"toolUse": kept_with(kept, call)}))
                     }
                 });
-                messages.add("assistant", blocks.collect());
+                let mut blocks: Vec<Value> = blocks.collect();
+                drop_last_thoughts(&mut blocks, turns.peek(), |block| {
+                    block.get("reasoningContent").is_some()
+                });
+                messages.add("assistant", blocks);
             }
             Turn::Results(results) => {
                 let mut follow = Vec::new();

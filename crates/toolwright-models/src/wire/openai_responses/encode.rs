@@ -8,7 +8,7 @@ use toolwright_core::{Content, Detail, MediaSource, ModelError, ModelRequest, To
 
 use super::super::content::{self, Inside};
 use super::super::names::Names;
-use super::super::turns::{Piece, Turn, kept_with, pieces, turns};
+use super::super::turns::{Piece, Turn, drop_last_thoughts, kept_with, pieces, turns};
 use super::super::{Delivery, Target, Wire, arguments, object, tools};
 use crate::error;
 use crate::vendor::Vendor;
@@ -30,7 +30,8 @@ pub(crate) fn encode(
     let mut input = Vec::new();
     // What calls say of who called and where the tool is; their results say it too.
     let mut origins: HashMap<String, Map<String, Value>> = HashMap::new();
-    for turn in turns(request.messages) {
+    let mut turns = turns(request.messages).into_iter().peekable();
+    while let Some(turn) = turns.next() {
         match turn {
             Turn::System(blocks) => {
                 let parts = blocks.iter().filter_map(|block| item(block, vendor));
@@ -41,14 +42,14 @@ pub(crate) fn encode(
                 input.push(message("user", parts.collect()));
             }
             Turn::Assistant(message) => {
-                let mut phase = None;
+                let (mut phase, mut said) = (None, Vec::new());
                 for piece in pieces(&message, vendor.name) {
-                    input.extend(match piece {
+                    said.extend(match piece {
                         Piece::Content { block, .. } => content::in_words(block).map(|words| {
-                            let said = json!({"type": "message", "role": "assistant", "content": words});
-                            let mut said = object(said);
-                            said.extend(phase.clone().map(|phase| ("phase".to_owned(), phase)));
-                            Value::Object(said)
+                            let message = json!({"type": "message", "role": "assistant", "content": words});
+                            let mut message = object(message);
+                            message.extend(phase.clone().map(|phase| ("phase".to_owned(), phase)));
+                            Value::Object(message)
                         }),
                         Piece::Own { opaque, .. } if opaque.contains_key("phase") => {
                             phase = opaque.get("phase").filter(|phase| !phase.is_null()).cloned();
@@ -72,6 +73,9 @@ pub(crate) fn encode(
                         }
                     });
                 }
+                let is_thought = |item: &Value| item.get("type").and_then(Value::as_str) == Some("reasoning");
+                drop_last_thoughts(&mut said, turns.peek(), is_thought);
+                input.append(&mut said);
             }
             Turn::Results(results) => input.extend(
                 results.iter().map(|result| kept_with(origins.get(&*result.call_id), output(result, vendor))),
