@@ -339,11 +339,13 @@ impl Drop for Active<'_> {
 struct Record<'a> {
     run: &'a RunInner,
     span: u64,
+    /// The call that made this one.
+    parent: Option<u64>,
     /// When it began; nobody who listens, nobody who asks.
     started: Option<Instant>,
-    /// Since when somebody thinks about it, and how long that took before: a person who is away is no work of the tool's.
+    /// Since when somebody thinks about it, and when somebody did: a person who is away is no work of the tool's.
     paused: Option<Instant>,
-    waited: Duration,
+    asked: Option<Asked>,
     open: bool,
 }
 
@@ -361,7 +363,7 @@ impl<'a> Record<'a> {
             })?;
         }
         let started = wanted.then(Instant::now);
-        Ok(Record { run, span, started, paused: None, waited: Duration::ZERO, open: true })
+        Ok(Record { run, span, parent, started, paused: None, asked: None, open: true })
     }
 
     /// The time until [`go_on`](Self::go_on) does not count.
@@ -370,7 +372,7 @@ impl<'a> Record<'a> {
     }
 
     fn go_on(&mut self) {
-        self.waited += self.paused.take().map(|since| since.elapsed()).unwrap_or_default();
+        self.asked = self.paused.take().map(|since| (since, Instant::now())).or(self.asked);
     }
 
     fn close(&mut self, result: Option<&ToolResult>, error: Option<&ErrorInfo>) -> Result<(), ToolError> {
@@ -398,7 +400,7 @@ impl<'a> Record<'a> {
         self.open = false;
         let Some(started) = self.started else { return Ok(()) };
         self.go_on();
-        let duration = started.elapsed().saturating_sub(self.waited);
+        let duration = started.elapsed().saturating_sub(self.waited());
         self.run.events.emit(EventKind::CallFinished {
             span: self.span,
             result,
@@ -407,6 +409,48 @@ impl<'a> Record<'a> {
             interrupted,
         })
     }
+}
+
+impl Record<'_> {
+    /// How long somebody thought about the call, and about those inside it; questions that were open at the same time count
+    /// once. The calls around it did not work meanwhile either.
+    fn waited(&self) -> Duration {
+        let own = self.asked.map(|(from, to)| to.duration_since(from)).unwrap_or_default();
+        let mut all = self.run.events.asked_inside(self.span);
+        let waited = if all.is_empty() {
+            own
+        } else {
+            all.extend(self.asked);
+            together(&mut all)
+        };
+        if let Some(parent) = self.parent.filter(|_| waited >= NOTICED) {
+            if all.is_empty() {
+                all.extend(self.asked);
+            }
+            // One that is over has been told of.
+            if self.run.active().contains_key(&parent) {
+                self.run.events.note_asked(parent, all);
+            }
+        }
+        waited
+    }
+}
+
+/// From when until when somebody was asked.
+pub(crate) type Asked = (Instant, Instant);
+
+/// The shortest time that a person thinks; rules take less.
+const NOTICED: Duration = Duration::from_millis(1);
+
+/// How long at least one of them was going on.
+fn together(times: &mut [Asked]) -> Duration {
+    times.sort_unstable();
+    let (mut sum, mut end) = (Duration::ZERO, None);
+    for (from, to) in times.iter().copied() {
+        sum += to.saturating_duration_since(end.map_or(from, |end: Instant| end.max(from)));
+        end = end.max(Some(to));
+    }
+    sum
 }
 
 impl Drop for Record<'_> {

@@ -127,9 +127,16 @@ impl Calls {
             EventKind::CallDecided { span, arguments, .. } => {
                 if let Some(node) = self.find(*span) {
                     // What follows is the tool's own time.
-                    node.started = Instant::now();
+                    let now = Instant::now();
+                    let waited = now.duration_since(std::mem::replace(&mut node.started, now));
+                    let mut around = node.parent;
                     let changed = arguments.as_ref().map(|arguments| format!("changed to {arguments}"));
                     node.decided = changed.map(|changed| printable(&text::clip(&changed, 300)));
+                    // The calls around it did not work meanwhile either.
+                    while let Some(outer) = around.and_then(|span| self.find(span)) {
+                        outer.started = (outer.started + waited).min(now);
+                        around = outer.parent;
+                    }
                 }
             }
             EventKind::CallFinished { span, result, error, duration, .. } => {

@@ -232,7 +232,7 @@ fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
         (EventKind::CallStarted { call_id, tool, arguments, .. }, Some(call)) => {
             let indent = "  ".repeat(usize::from(call.depth) + 1);
             let asked = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
-            let took = match call.state {
+            let took = match index.state_of(call) {
                 State::Running => "still running".to_owned(),
                 State::Interrupted => "interrupted".to_owned(),
                 _ => took(call.duration_us),

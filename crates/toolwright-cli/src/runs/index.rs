@@ -304,6 +304,14 @@ impl Index {
         self.errors > 0 || !matches!(self.state(), "done" | "running") || unanswered()
     }
 
+    /// How a call stands: one that has not ended, of a process that is gone, was interrupted.
+    pub fn state_of(&self, call: &CallItem) -> State {
+        match call.state {
+            State::Running if self.state() != "running" => State::Interrupted,
+            state => state,
+        }
+    }
+
     /// The models that answered.
     pub fn models(&self) -> Vec<&str> {
         let mut models: Vec<&str> = self.replies.iter().map(|reply| self.name_of(reply.model)).collect();

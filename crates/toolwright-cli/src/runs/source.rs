@@ -99,7 +99,7 @@ impl Source {
     /// The items whose lines contain a text, whatever its case; at most so many.
     pub fn search(&self, text: &str, most: usize) -> anyhow::Result<Vec<usize>> {
         let quoted = serde_json::to_string(text)?;
-        let inner = quoted.trim_start_matches('"').trim_end_matches('"');
+        let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&quoted);
         let pattern = RegexBuilder::new(&regex::escape(inner)).case_insensitive(true).build()?;
         // A line belongs to the item it begins, or to the call whose end or decision it is.
         let mut lines: Vec<(u64, usize)> = Vec::new();

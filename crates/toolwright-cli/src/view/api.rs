@@ -185,7 +185,7 @@ fn row(source: &Source, number: usize, item: &Item) -> Value {
     if let Some(call) = &item.call {
         set(&mut value, "tool", index.name_of(call.tool));
         set(&mut value, "depth", call.depth);
-        set(&mut value, "state", json!(call.state));
+        set(&mut value, "state", json!(index.state_of(call)));
         set(&mut value, "duration_us", call.duration_us);
     } else if let Some(reply) = item.reply.and_then(|reply| index.replies.get(reply as usize)) {
         set(&mut value, "duration_us", reply.duration_us);
@@ -197,7 +197,7 @@ fn row(source: &Source, number: usize, item: &Item) -> Value {
 fn filter(source: &Source, query: &str) -> anyhow::Result<Value> {
     let index = &source.index;
     let found = match text_of(query, "q").filter(|text| !text.is_empty()) {
-        Some(text) => source.search(&text, FOUND)?,
+        Some(text) => source.search(&text, FOUND + 1)?,
         None => (0..index.items.len()).collect(),
     };
     let tool = text_of(query, "tool").filter(|tool| !tool.is_empty());
@@ -206,7 +206,7 @@ fn filter(source: &Source, query: &str) -> anyhow::Result<Value> {
         let call = item.call.as_ref();
         let right_tool = |tool: &String| call.is_some_and(|call| index.name_of(call.tool) == *tool);
         let bad = match (call, item.kind) {
-            (Some(call), _) => !matches!(call.state, State::Ok | State::Running),
+            (Some(call), _) => !matches!(index.state_of(call), State::Ok | State::Running),
             (None, kind) => {
                 matches!(kind, Kind::Limit | Kind::Failed) || (kind == Kind::End && index.status != "done")
             }
@@ -237,7 +237,7 @@ fn tools(index: &Index) -> Value {
     for call in index.items.iter().filter_map(|item| item.call.as_ref()) {
         let (calls, errors, time) = tools.entry(index.name_of(call.tool)).or_default();
         *calls += 1;
-        *errors += u64::from(!matches!(call.state, State::Ok | State::Running));
+        *errors += u64::from(!matches!(index.state_of(call), State::Ok | State::Running));
         *time += call.duration_us.unwrap_or_default();
     }
     let tools = tools.into_iter().map(|(name, (calls, errors, total_us))| {

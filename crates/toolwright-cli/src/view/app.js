@@ -51,7 +51,11 @@ async function listRuns(fresh) {
     item.lastChild.append(make('span', summary.status === 'done' ? 'ok' : summary.status === 'running' ? 'running' : 'error', summary.status),
       ' · ' + [summary.command, summary.started ? summary.started.slice(0, 16).replace('T', ' ') : 'time not known', counted(summary.calls, 'call')].filter(Boolean).join(' · '));
     item.addEventListener('click', () => { showList(false); location.hash = summary.run; });
-    if (run && run.run === summary.run) item.setAttribute('aria-current', 'true');
+    if (run && run.run === summary.run) {
+      item.setAttribute('aria-current', 'true');
+      // One whose process was killed writes nothing more, so there is no news of it.
+      if (run.status === 'running' && summary.status !== 'running') refresh(run.run).catch(fail);
+    }
     $('runs').append(item);
   }
   offset += answer.runs.length;
@@ -88,17 +92,26 @@ async function openRun(id) {
 function follow(id) {
   stream = new EventSource('api/run/' + encodeURIComponent(id) + '/live');
   $('live').hidden = false;
-  stream.onmessage = async () => {
-    if (!run || run.run !== id) return;
-    const box = $('timeline');
-    const atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 2 * ROW;
-    run = await get('run/' + encodeURIComponent(id));
-    rows = new Map();
-    drawFacts();
-    await narrow();
-    if (atEnd) { box.scrollTop = box.scrollHeight; await draw(); }
-    if (run.status !== 'running') { stream.close(); stream = null; $('live').hidden = true; listRuns(true); }
-  };
+  stream.onmessage = () => refresh(id).catch(fail);
+}
+
+// Shows what was added to the run, and how it stands now.
+async function refresh(id) {
+  if (!run || run.run !== id) return;
+  const box = $('timeline');
+  const atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 2 * ROW;
+  const now = await get('run/' + encodeURIComponent(id));
+  // Another one may have been opened meanwhile.
+  if (run.run !== id) return;
+  run = now;
+  rows = new Map();
+  drawFacts();
+  await narrow();
+  if (atEnd) { box.scrollTop = box.scrollHeight; await draw(); }
+  if (run.run !== id || run.status === 'running' || !stream) return;
+  stream.close();
+  stream = null;
+  await listRuns(true);
 }
 
 function drawFacts() {
@@ -304,7 +317,7 @@ async function showDetail(number) {
   const notes = whole.notes.map((note) => note.text || note.message || json(note));
   if (notes.length) part('while it ran', notes.join('\n'));
   const finished = whole.finished;
-  if (!finished) { part('result', 'still running'); return; }
+  if (!finished) { part('result', run.status === 'running' ? 'still running' : 'none: the run was cut off'); return; }
   part('took', took(finished.duration_us) + (finished.interrupted ? ', interrupted' : ''));
   if (finished.error) part('error: ' + finished.error.type, finished.error.message + (finished.error.hint ? '\n\n' + finished.error.hint : ''));
   if (finished.result) {

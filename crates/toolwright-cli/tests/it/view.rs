@@ -196,6 +196,41 @@ fn a_run_is_followed_while_it_goes_on() {
     page.wait("document.getElementById('rows').innerText.includes('It is over.')");
 }
 
+/// A run whose process was killed writes nothing more; it is shown as cut off, and its last call too.
+#[test]
+fn a_run_that_was_killed_is_no_longer_followed() {
+    let folder = recorded();
+    let script = "- calls: [{tool: countdown, arguments: {seconds: 600}}]\n";
+    std::fs::write(folder.path().join("slow.yaml"), script).unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["ask", "Count", "--model", "scripted/slow.yaml"])
+        .current_dir(folder.path())
+        .env_clear()
+        .env("HOME", folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let show = || show_in(folder.path(), &["runs", "show", "last"], "");
+    while !show().contains("countdown") {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(show().contains("countdown(seconds=600)  still running"), "{}", show());
+    let served = Served::start(folder.path());
+    let mut page = Page::open(&served.address);
+    if let Some(page) = &mut page {
+        page.wait("document.querySelector('.row.call') && !document.getElementById('live').hidden");
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(show().contains("countdown(seconds=600)  interrupted"), "{}", show());
+    let Some(mut page) = page else { return };
+    page.wait("document.getElementById('facts').innerText.includes('cut off') && document.getElementById('live').hidden");
+    page.wait("document.querySelector('.row.call').innerText.includes('interrupted')");
+    page.value("document.querySelector('.row.call').click()");
+    page.wait("document.getElementById('detail').innerText.includes('the run was cut off')");
+}
+
 /// A home with one recorded run of calls: the argument and the text of each.
 fn calls(calls: impl Iterator<Item = (String, String)>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -216,6 +251,18 @@ fn calls(calls: impl Iterator<Item = (String, String)>) -> tempfile::TempDir {
     }
     drop(file.into_inner().unwrap());
     folder
+}
+
+/// What is searched for is a text, quotes included.
+#[test]
+fn quotes_are_searched_for() {
+    let given = [("a.txt", "C:\\temp"), ("b.txt", "say \"hello\" twice")];
+    let folder = calls(given.iter().map(|(path, text)| (path.to_string(), text.to_string())));
+    let served = Served::start(folder.path());
+    for (text, found) in [("%22", "[1]"), ("%22hello%22", "[1]"), ("%5C", "[0]"), ("nothing", "[]")] {
+        let answer = served.get(&format!("TOKEN/api/run/0000000000001-1-0/filter?q={text}"), None);
+        assert!(answer.contains(&format!("\"items\":{found}")), "{text}: {answer}");
+    }
 }
 
 /// A program gets the address as JSON; a record without times is shown all the same.

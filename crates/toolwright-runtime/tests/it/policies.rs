@@ -525,3 +525,29 @@ async fn the_time_of_a_decision_is_not_the_call_s() {
     });
     assert!(took.is_some_and(|took| took >= second && took < 2 * second), "{took:?}");
 }
+
+/// Questions about calls inside a call, two of them at the same time, are no work of the call around them.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_decisions_is_not_that_of_the_calls_around() {
+    let (ears, second) = (Ears::default(), std::time::Duration::from_secs(1));
+    let spec = |name: &str| ToolSpec::new(name, "Calls others.");
+    let inner = ToolDef::dynamic(spec("inner"), |context, _: Value| async move {
+        let both = tokio::join!(context.call("nap", json!({})), context.call("nap", json!({})));
+        both.0.and(both.1)
+    });
+    let outer = ToolDef::dynamic(spec("outer"), |context, _: Value| async move {
+        context.call("inner", json!({})).await?;
+        context.call("nap", json!({})).await
+    });
+    let policy =
+        Policy::from_yaml("[{tools: nap, decision: ask}, {tools: \"*er\", decision: approve}]").unwrap();
+    let tools = tools([sleeper("nap", second), inner, outer]);
+    let run = ears.on(Run::builder(tools).policy(policy).approver(Slow)).build().unwrap();
+    assert!(run.call(call("outer", json!({}))).await.unwrap().error.is_none());
+    let took = ears.events().into_iter().filter_map(|event| match event.kind {
+        EventKind::CallFinished { duration, .. } => Some(duration.as_secs()),
+        _ => None,
+    });
+    let took: Vec<u64> = took.collect();
+    assert_eq!(took, [1, 1, 1, 1, 2]);
+}
