@@ -10,7 +10,7 @@ use toolwright::{
     ToolsetError, Usage, tool,
 };
 
-use crate::args::RecordArgs;
+use crate::args::{RecordArgs, SandboxArgs};
 use crate::runs;
 use crate::runs::record::make;
 use crate::saved::{self, Readers};
@@ -133,9 +133,14 @@ pub fn put_draft(folder: &Path) -> anyhow::Result<()> {
 
 /// Makes the folder the demo works in, with its draft and its file of tools as they are at the beginning, and goes
 /// there. Gives the file of tools. The folder stays, so that the run can be looked at and replayed; the next demo uses it
-/// again. A record that was asked for stays where the person is.
-pub fn stage(record: &mut RecordArgs) -> anyhow::Result<PathBuf> {
-    if let Some(path) = &mut record.transcript {
+/// again. The paths that were given are those of the folder where the person is.
+pub fn stage(
+    record: &mut RecordArgs,
+    policy: &mut Option<PathBuf>,
+    sandbox: &mut SandboxArgs,
+) -> anyhow::Result<PathBuf> {
+    let given = record.transcript.iter_mut().chain(policy).chain(&mut sandbox.read).chain(&mut sandbox.write);
+    for path in given {
         *path = std::path::absolute(&path)?;
     }
     let own = runs::data().map(|data| data.join("demo")).filter(|folder| make(folder).is_ok());

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::BufRead as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +14,19 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 thread_local! {
     /// Lives as long as somebody waits for what this thread asks.
     static WANTED: RefCell<Weak<()>> = const { RefCell::new(Weak::new()) };
+}
+
+/// True once a chat has the keyboard to itself.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Gives the keyboard to a chat, for good: its keys are read elsewhere, and nobody can be asked for a line any more.
+pub fn take() {
+    TAKEN.store(true, Ordering::Relaxed);
+}
+
+/// True when nobody can be asked for a line, because a chat reads all keys.
+pub fn is_taken() -> bool {
+    TAKEN.load(Ordering::Relaxed)
 }
 
 /// Asks on a thread that may wait for a person. When nobody waits for the answer any more, as after Ctrl-C, the lines of

@@ -84,10 +84,13 @@ impl Wish {
             return Ok(());
         }
         let shown = shown.replace('\n', "\n    ");
-        if Terminal::if_there().is_none() {
-            let why = format!(
-                "{file} was found and not named, and nobody is here to allow that it may {wish}:\n    {shown}"
-            );
+        let nobody = match Terminal::if_there() {
+            None => Some("nobody is here to allow that it may"),
+            Some(_) if keyboard::is_taken() => Some("in the middle of a chat nobody is asked whether it may"),
+            Some(_) => None,
+        };
+        if let Some(nobody) = nobody {
+            let why = format!("{file} was found and not named, and {nobody} {wish}:\n    {shown}");
             return Err(refused(why).hint(format!("-f {file} says that you trust the file")));
         }
         let question = format!("\n{file}, which was found here, wants to {wish}:\n\n    {shown}\n\n");

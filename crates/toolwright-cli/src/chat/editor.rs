@@ -1,6 +1,9 @@
 //! A small editor for what is typed: several lines, history, completion.
 
+use std::sync::LazyLock;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use regex::Regex;
 use toolwright::text::is_hidden;
 use unicode_width::UnicodeWidthChar as _;
 
@@ -222,7 +225,7 @@ impl Editor {
             '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}' => true,
             c if is_flag(&c) => flags() % 2 == 1,
             _ if last == '\u{200d}' => joins(near(at.checked_sub(2)), last, Some(c)),
-            c => joins(before, c, after) || (c.width() == Some(0) && !is_hidden(c)),
+            c => joins(before, c, after) || (!is_hidden(c) && (c.width() == Some(0) || is_mark(c))),
         }
     }
 
@@ -235,17 +238,23 @@ impl Editor {
         rest.map_or(self.text.len(), |at| self.cursor + at)
     }
 
+    /// True for a letter or a digit, and for what belongs to one.
+    fn in_word(&self, at: usize) -> bool {
+        /// A letter has fewer parts.
+        const LONGEST: usize = 32;
+        let begins = (0..=at).rev().take(LONGEST).find(|at| !self.continues(*at)).unwrap_or(at);
+        self.text.get(begins).is_some_and(|c| c.is_alphanumeric())
+    }
+
     fn word_left(&self) -> usize {
-        let before: Vec<char> = self.text.iter().take(self.cursor).copied().collect();
-        let end = before.iter().rposition(|c| c.is_alphanumeric()).map_or(0, |at| at + 1);
-        before.iter().take(end).rposition(|c| !c.is_alphanumeric()).map_or(0, |at| at + 1)
+        let end = (0..self.cursor).rev().find(|at| self.in_word(*at)).map_or(0, |at| at + 1);
+        (0..end).rev().find(|at| !self.in_word(*at)).map_or(0, |at| at + 1)
     }
 
     fn word_right(&self) -> usize {
-        let after = self.text.iter().enumerate().skip(self.cursor);
-        let start = after.clone().find(|(_, c)| c.is_alphanumeric()).map_or(self.text.len(), |(at, _)| at);
-        let end = self.text.iter().enumerate().skip(start).find(|(_, c)| !c.is_alphanumeric());
-        end.map_or(self.text.len(), |(at, _)| at)
+        let all = self.text.len();
+        let start = (self.cursor..all).find(|at| self.in_word(*at)).unwrap_or(all);
+        (start..all).find(|at| !self.in_word(*at)).unwrap_or(all)
     }
 
     /// To the line above or below; beyond the first and the last, into the history.
@@ -261,6 +270,10 @@ impl Editor {
             self.cursor = (end + 1 + column).min(self.line_end());
         } else {
             self.recall(direction);
+        }
+        // Not into the middle of a character.
+        while self.cursor > 0 && self.continues(self.cursor) {
+            self.cursor -= 1;
         }
     }
 
@@ -298,6 +311,13 @@ impl Editor {
         }
         self.choices = if found.len() > 1 { found } else { Vec::new() };
     }
+}
+
+/// True for a sign that is part of the letter before it and takes room of its own, such as the vowels of Indic scripts.
+fn is_mark(c: char) -> bool {
+    static MARKS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"[\p{gcb=Extend}\p{gcb=SpacingMark}]").ok());
+    !c.is_ascii() && MARKS.as_ref().is_some_and(|marks| marks.is_match(c.encode_utf8(&mut [0; 4])))
 }
 
 #[cfg(test)]
@@ -366,8 +386,20 @@ mod tests {
     #[test]
     fn what_is_seen_as_one_character_is_one() {
         let family = "👨\u{200d}👩\u{200d}👧";
-        for one in ["e\u{301}", "é", family, "🇩🇪", "👍🏽", "❤\u{fe0f}", "한", "\u{1112}\u{1161}\u{11ab}"]
-        {
+        for one in [
+            "e\u{301}",
+            "é",
+            family,
+            "🇩🇪",
+            "👍🏽",
+            "❤\u{fe0f}",
+            "한",
+            "\u{1112}\u{1161}\u{11ab}",
+            "का",
+            "கொ",
+            "กำ",
+            "কা",
+        ] {
             let text = format!("🇫🇷{one}🇮🇹");
             let mut editor = typed(&text);
             let keys = [KeyCode::Left, KeyCode::Left, KeyCode::Right, KeyCode::Backspace];
@@ -377,6 +409,15 @@ mod tests {
             press(&mut editor, KeyCode::Delete, KeyModifiers::NONE);
             assert_eq!(editor.text(), "🇮🇹", "{one}");
         }
+        // A word is not cut at its marks, and the cursor does not stop inside of a letter.
+        let mut editor = typed("एक अक्षर\u{93e}");
+        press(&mut editor, KeyCode::Char('w'), KeyModifiers::CONTROL);
+        assert_eq!(editor.text(), "एक ");
+        let mut editor = typed("का\nab");
+        for key in [KeyCode::Left, KeyCode::Up, KeyCode::Delete] {
+            press(&mut editor, key, KeyModifiers::NONE);
+        }
+        assert_eq!(editor.text(), "\nab");
         // What cannot be seen is shown by its number, and goes alone.
         let mut editor = typed("a\u{200b}");
         press(&mut editor, KeyCode::Backspace, KeyModifiers::NONE);

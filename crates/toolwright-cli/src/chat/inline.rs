@@ -1,5 +1,6 @@
-//! Emphasis, code and links within one line, by the rules of CommonMark: what is no markup stays as it was written.
+//! Emphasis, code, links and named characters within one line, by the rules of CommonMark: what is no markup stays as it was written.
 
+use super::entities;
 use crate::lines::{DIM, Line, Style};
 
 /// The longest line that is looked into, in bytes: whoever writes more on one writes no prose.
@@ -59,6 +60,13 @@ fn nodes(text: &str, base: Style, depth: usize) -> Vec<Node> {
                 plain.extend(next);
                 after.get(1..).unwrap_or_default()
             }
+            '&' => match entities::character(rest) {
+                Some((found, left)) => {
+                    plain.push_str(&found);
+                    left
+                }
+                None => rest,
+            },
             '`' => match code(rest) {
                 Some((inner, left)) => {
                     found.push(Node::Text { text: inner, style: Style { colour: Some(6), ..base } });
@@ -284,6 +292,7 @@ mod tests {
             "a_b_ _c_d _e_",
             "*foo*bar* **foo**bar**",
             "5 > 3 && a || b | c",
+            "&lt;b&gt; &amp;amp; `&lt;` &#42;no&#42; **a&quot;b** R&D; &copy; &hellip; AT&T &Alpha;&alpha; &rarr;",
         ] {
             assert_eq!(ours(text), theirs(text), "{text}");
         }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::asked;
 use super::picture::Protocol;
-use crate::lines;
+use crate::{keyboard, lines};
 
 /// One thing that came.
 #[derive(Debug)]
@@ -41,6 +41,9 @@ impl Inputs {
     pub fn open() -> anyhow::Result<Self> {
         let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let (interactive, plain) = (terminal && !lines::is_dumb(), terminal && lines::is_dumb());
+        if terminal {
+            keyboard::take();
+        }
         let (sender, receiver) = mpsc::channel(256);
         let mut pictures = None;
         if interactive {

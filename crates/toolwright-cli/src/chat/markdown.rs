@@ -1,5 +1,5 @@
-//! Markdown as it comes: every finished line of an answer becomes a styled line at once; a line that may begin a table waits
-//! for the next, and a table for its end. What stands in a line is `inline`'s.
+//! Markdown as it comes: every finished line of an answer becomes a styled line at once; a line that may begin a table, or may
+//! be underlined, waits for the next, and a table for its end. What stands in a line is `inline`'s.
 
 use super::inline::inline;
 use crate::lines::{BOLD, CYAN, DIM, Line, PLAIN, Style};
@@ -14,8 +14,12 @@ pub struct Markdown {
     pub columns: Option<usize>,
     partial: String,
     fence: Option<Fence>,
+    /// A line of text: the next may make it a title, or the head of a table.
+    held: Option<String>,
     /// Rows of a table; the first alone may turn out to be none.
     table: Vec<String>,
+    /// True when they stand in a quote.
+    quoted: bool,
     /// What the last line was, for lines that are moved in.
     last: Last,
 }
@@ -65,16 +69,18 @@ impl Markdown {
         if !rest.is_empty() {
             self.line(&rest, &mut lines);
         }
+        lines.extend(self.held.take().map(|held| styled(&held)));
         lines.extend(self.end_table());
         (self.fence, self.last) = (None, Last::Blank);
         lines
     }
 
-    /// The line that is not finished yet, as it looks so far.
-    pub fn unfinished(&self) -> Option<Line> {
+    /// What is not finished yet, as it looks so far.
+    pub fn unfinished(&self) -> Vec<Line> {
         let text = printable(&self.partial).replace('\t', "    ");
-        (!text.is_empty())
-            .then(|| if self.plain || self.fence.is_some() { Line::new(PLAIN, text) } else { styled(&text) })
+        let line = (!text.is_empty())
+            .then(|| if self.plain || self.fence.is_some() { Line::new(PLAIN, text) } else { styled(&text) });
+        self.held.iter().map(|held| styled(held)).chain(line).collect()
     }
 
     fn line(&mut self, line: &str, lines: &mut Vec<Line>) {
@@ -91,19 +97,37 @@ impl Markdown {
                 (true, None) => self.fence = None,
             }
         }
-        if !self.table.is_empty() {
-            let no_table = matches!(self.table.as_slice(), [head] if !rules(head, &text));
-            if !no_table && text.trim_start().starts_with('|') {
-                self.table.push(text);
+        if let Some(held) = self.held.take() {
+            if held.contains('|') && rules(&held, &text) {
+                (self.table, self.quoted) = (vec![held, text], false);
                 return;
             }
-            lines.extend(self.end_table());
+            if underlines(&text) {
+                self.last = Last::Text;
+                lines.push(inline(Line::default(), held.trim(), TITLE));
+                return;
+            }
+            lines.push(styled(&held));
         }
-        let indent = text.len() - text.trim_start().len();
-        if indent < 4 && text.trim_start().starts_with('|') {
-            self.table.push(text);
+        let inside = quote(&text);
+        if let Some(head) = self.table.first() {
+            // A head without a border at its left has rows without one.
+            let begins = |row: &&str| match head.trim_start().starts_with('|') {
+                true => row.trim_start().starts_with('|'),
+                false => row.contains('|') && opening(row).is_none(),
+            };
+            let row = if self.quoted { inside } else { Some(&*text) }.filter(begins);
+            match row.filter(|row| self.table.len() > 1 || rules(head, row)).map(str::to_owned) {
+                Some(row) => return self.table.push(row),
+                None => lines.extend(self.end_table()),
+            }
+        }
+        let row = inside.unwrap_or(&text);
+        if row.len() - row.trim_start().len() < 4 && row.trim_start().starts_with('|') {
+            (self.table, self.quoted) = (vec![row.to_owned()], inside.is_some());
             return;
         }
+        let indent = text.len() - text.trim_start().len();
         if let Some(fence) = self.opens(&text, lines) {
             self.fence = Some(fence);
             return;
@@ -119,6 +143,10 @@ impl Markdown {
             _ if marker(&text).is_some() || (indent > 0 && self.last == Last::Item) => Last::Item,
             _ => Last::Text,
         };
+        if self.last == Last::Text && inside.is_none() && title(&text).is_none() && !is_rule(&text) {
+            self.held = Some(text);
+            return;
+        }
         lines.push(styled(&text));
     }
 
@@ -128,13 +156,8 @@ impl Markdown {
         // It may be the first thing of an item.
         let item = marker(inside).map_or(0, |(start, _)| start);
         let body = inside.get(item..)?.trim_start();
-        let sign = body.chars().next().filter(|sign| "`~".contains(*sign))?;
+        let (sign, count) = opening(body)?;
         let about = body.trim_start_matches(sign);
-        let count = body.len() - about.len();
-        // Backticks further on make it code within a line.
-        if count < 3 || (sign == '`' && about.contains('`')) {
-            return None;
-        }
         if item > 0 {
             lines.push(styled(text.get(..text.len() - body.len())?));
             self.last = Last::Item;
@@ -160,9 +183,10 @@ impl Markdown {
     /// The rows of a table, in columns of one width; where there is no room, cells take several rows. One row is none.
     fn end_table(&mut self) -> Vec<Line> {
         let rows = std::mem::take(&mut self.table);
+        let bar = || if self.quoted { Line::new(DIM, "│ ") } else { Line::default() };
         if let [line] = rows.as_slice() {
             self.last = Last::Text;
-            return vec![styled(line)];
+            return vec![if self.quoted { styled(&format!("> {line}")) } else { styled(line) }];
         }
         if !rows.is_empty() {
             self.last = Last::Blank;
@@ -176,14 +200,15 @@ impl Markdown {
                 rows.iter().enumerate().filter(|(number, _)| *number != 1).filter_map(|(_, row)| row.get(at));
             cells.map(|cell| styled(0, cell).width()).max().unwrap_or(0)
         };
-        let widths = fitting((0..count).map(widest).collect(), self.columns);
+        let columns = self.columns.map(|columns| columns.saturating_sub(bar().width()));
+        let widths = fitting((0..count).map(widest).collect(), columns);
         let sides: Vec<Side> =
             (0..count).map(|at| Side::of(rows.get(1).and_then(|row| row.get(at)))).collect();
         let mut lines = Vec::new();
         for (number, row) in rows.iter().enumerate() {
             if number == 1 {
                 let bars: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-                lines.push(Line::new(DIM, bars.join("  ")));
+                lines.push(bar().and(DIM, bars.join("  ")));
                 continue;
             }
             let cells: Vec<Vec<Line>> = row
@@ -192,7 +217,7 @@ impl Markdown {
                 .map(|(cell, wide)| styled(number, cell).wrap((*wide).max(2)))
                 .collect();
             for place in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
-                let (mut line, mut room) = (Line::default(), 0);
+                let (mut line, mut room) = (bar(), 0);
                 for ((cell, wide), side) in cells.iter().zip(&widths).zip(&sides) {
                     let part = cell.get(place).cloned().unwrap_or_default();
                     let free = wide.saturating_sub(part.width());
@@ -242,6 +267,25 @@ fn rules(head: &str, row: &str) -> bool {
     row.len() == cells(head).len() && row.iter().all(rule)
 }
 
+/// The signs that begin a block of code, and how many they are.
+fn opening(body: &str) -> Option<(char, usize)> {
+    let body = body.trim_start();
+    let sign = body.chars().next().filter(|sign| "`~".contains(*sign))?;
+    let about = body.trim_start_matches(sign);
+    let count = body.len() - about.len();
+    // Backticks further on make it code within a line.
+    (count >= 3 && !(sign == '`' && about.contains('`'))).then_some((sign, count))
+}
+
+/// True for a line that makes a title of the one before it.
+fn underlines(text: &str) -> bool {
+    let body = text.trim();
+    let indent = text.len() - text.trim_start().len();
+    indent < 4
+        && !body.is_empty()
+        && ["=", "-"].iter().any(|sign| body.trim_matches(|c| sign.contains(c)).is_empty())
+}
+
 /// What a quoted line says.
 fn quote(text: &str) -> Option<&str> {
     let inside = text.trim_start().strip_prefix('>')?;
@@ -289,33 +333,48 @@ fn fitting(mut widths: Vec<usize>, columns: Option<usize>) -> Vec<usize> {
     widths
 }
 
+const TITLE: Style = Style { bold: true, colour: Some(4), ..PLAIN };
+
+/// How many quotes inside one another have bars of their own.
+const QUOTES: usize = 8;
+
+/// The words of a title with `#` before it.
+fn title(text: &str) -> Option<&str> {
+    let body = text.trim_start();
+    let hashes = body.chars().take_while(|c| *c == '#').count();
+    let title = body.get(hashes..).filter(|_| (1..=6).contains(&hashes))?.strip_prefix(' ')?.trim();
+    // Signs at the end are no part of it when a blank is before them.
+    let bare = title.trim_end_matches('#');
+    Some(if bare.is_empty() || bare.ends_with(' ') { bare.trim_end() } else { title })
+}
+
+fn is_rule(text: &str) -> bool {
+    let signs: String = text.split_whitespace().collect();
+    signs.len() >= 3 && ["-", "*", "_"].iter().any(|sign| signs.replace(sign, "").is_empty())
+}
+
 /// One line outside of code and tables.
 fn styled(text: &str) -> Line {
-    let body = text.trim_start();
+    let (mut text, mut line, mut base) = (text, Line::default(), PLAIN);
+    for _ in 0..QUOTES {
+        let Some(inside) = quote(text) else { break };
+        (text, line) = (inside, line.and(DIM, "│ "));
+        base.italic = true;
+    }
+    let (body, bars) = (text.trim_start(), line.width());
     let indent = text.len() - body.len();
-    let hashes = body.chars().take_while(|c| *c == '#').count();
-    if (1..=6).contains(&hashes)
-        && let Some(title) = body.get(hashes..).and_then(|rest| rest.strip_prefix(' '))
-    {
-        // Signs at the end are no part of it when a blank is before them.
-        let title = title.trim();
-        let bare = title.trim_end_matches('#');
-        let title = if bare.is_empty() || bare.ends_with(' ') { bare.trim_end() } else { title };
-        return inline(Line::default(), title, Style { bold: true, colour: Some(4), ..PLAIN });
+    if let Some(title) = title(body) {
+        return inline(line, title, Style { italic: base.italic, ..TITLE }).hanging(bars);
     }
-    let signs: String = body.split_whitespace().collect();
-    if signs.len() >= 3 && ["-", "*", "_"].iter().any(|sign| signs.replace(sign, "").is_empty()) {
-        return Line::new(DIM, "─".repeat(20));
+    if is_rule(body) {
+        return line.and(DIM, "─".repeat(20));
     }
-    if let Some(quote) = quote(body) {
-        return inline(Line::new(DIM, "│ "), quote, Style { italic: true, ..PLAIN }).hanging(2);
-    }
+    let line = line.and(PLAIN, " ".repeat(indent));
     if let Some((start, mark)) = marker(text) {
-        let hang = indent + mark.chars().count();
-        let line = Line::new(PLAIN, " ".repeat(indent)).and(CYAN, mark);
-        return inline(line, text.get(start..).unwrap_or_default(), PLAIN).hanging(hang);
+        let hang = bars + indent + mark.chars().count();
+        return inline(line.and(CYAN, mark), text.get(start..).unwrap_or_default(), base).hanging(hang);
     }
-    inline(Line::new(PLAIN, " ".repeat(indent)), body, PLAIN).hanging(indent)
+    inline(line, body, base).hanging(bars + indent)
 }
 
 #[cfg(test)]
@@ -375,6 +434,7 @@ mod tests {
             ("```let y = 2;```\nThis is *prose*.", &["let y = 2;", "This is prose."]),
             ("- ```sh\n  a*b*c\n  ```\n- *x*", &["•", "  sh", "    a*b*c", "• x"]),
             ("> ```\n> a*b*c\n> ```\n> *x*", &["  a*b*c", "│ x"]),
+            ("so\n```\n===\n```\na | b\n```\n-|-\n```", &["so", "  ===", "a | b", "  -|-"]),
             ("> ```\n> a*b*c\n*x*", &["  a*b*c", "x"]),
             ("```\n    ```\na*b*c\n```\n*x*", &["      ```", "  a*b*c", "x"]),
             ("so:\n\n    a*b*c\n\n- *x*\n\n    *y*", &["so:", "", "      a*b*c", "", "• x", "", "    y"]),
@@ -393,6 +453,51 @@ mod tests {
         ] {
             assert_eq!(texts(text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn a_table_may_stand_in_a_quote_and_go_without_borders() {
+        for (text, want) in [
+            ("> |a|b|\n> |-|-|\n> |1|2|\n> *x*", &["│ a  b", "│ ─  ─", "│ 1  2", "│ x"][..]),
+            ("> |a|b|\n|-|-|\n|1|2|", &["│ |a|b|", "|-|-|", "|1|2|"]),
+            ("> |a|b|\n> said", &["│ |a|b|", "│ said"]),
+            ("a | b\n--|--\n1 | *2*\n\nend", &["a  b", "─  ─", "1  2", "", "end"]),
+            ("a | b\nc | d", &["a | b", "c | d"]),
+        ] {
+            assert_eq!(texts(text), want, "{text}");
+        }
+        let mut markdown = Markdown { columns: Some(20), ..Markdown::default() };
+        let lines = markdown.push("> |what|remark|\n> |-|-|\n> |a|long enough for two rows|\n\n");
+        assert!(lines.iter().all(|line| line.width() <= 20), "{lines:?}");
+    }
+
+    #[test]
+    fn a_line_below_makes_a_title() {
+        let rule = "─".repeat(20);
+        for (text, want) in [
+            ("A *title*\n===\ntext", "^[1;34mA ^[0m^[1;3;34mtitle^[0m\ntext\n"),
+            ("Title\n---", "^[1;34mTitle^[0m\n"),
+            ("text\n\n---", &*format!("text\n\n^[2m{rule}^[0m\n")),
+            ("# Title\n---", &*format!("^[1;34mTitle^[0m\n^[2m{rule}^[0m\n")),
+            ("- item\n---", &*format!("^[36m• ^[0mitem\n^[2m{rule}^[0m\n")),
+            ("a\n= b", "a\n= b\n"),
+            ("===", "===\n"),
+        ] {
+            assert_eq!(shown(text), want, "{text}");
+        }
+        let mut markdown = Markdown::default();
+        assert!(markdown.push("Title\n--").is_empty());
+        let waits: Vec<String> = markdown.unfinished().iter().map(Line::text).collect();
+        assert_eq!(waits, ["Title", "--"]);
+    }
+
+    #[test]
+    fn what_is_quoted_is_read_too() {
+        assert_eq!(
+            texts("> # Title\n> - one `x`\n>> deeper\n> ---"),
+            ["│ Title", "│ • one x", "│ │ deeper", &*format!("│ {}", "─".repeat(20))]
+        );
+        assert!(texts(&">".repeat(100_000)).len() == 1);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod calls;
 mod changes;
 mod display;
 mod editor;
+mod entities;
 mod form;
 mod history;
 mod inline;
@@ -83,7 +84,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let (session, mut file) = sources(&mut what)?;
     let demo = file.is_none() && models::demo_answers(what.model.as_deref());
     if demo {
-        file = Some(demo::stage(&mut what.record)?);
+        file = Some(demo::stage(&mut what.record, &mut what.policy, &mut what.sandbox)?);
         what.model = Some(demo::NAME.to_owned());
         what.sandbox.write.push(".".into());
     }
@@ -208,11 +209,20 @@ fn script(session: &Path, name: &str) -> anyhow::Result<PathBuf> {
 impl Talk {
     /// A conversation in which only the instructions were given.
     fn begin(&mut self) {
-        self.conversation.rewind(0);
-        self.unanswered = None;
+        self.back_to(0);
         if let Some(system) = &self.system {
             self.conversation.push(Message::system(system));
         }
+    }
+
+    /// Takes the conversation back to its first messages.
+    fn back_to(&mut self, count: usize) {
+        self.conversation.rewind(count);
+        self.unanswered = None;
+        let answers = self.conversation.messages().iter();
+        let answers = answers.filter(|message| matches!(message, Message::Assistant(_))).count();
+        // Those that are gone will not be put on record.
+        self.ui.known = self.ui.known.min(answers);
     }
 
     fn take_up(&mut self, session: Session) {
@@ -457,8 +467,7 @@ impl Talk {
             if wanted < 0 { count.saturating_add(wanted).max(0) } else { (wanted - 1).clamp(0, count - 1) };
         let at = said.get(usize::try_from(number).unwrap_or(0)).copied().unwrap_or(0);
         let text = self.conversation.messages().get(at).map(Message::text).unwrap_or_default();
-        self.conversation.rewind(at);
-        self.unanswered = None;
+        self.back_to(at);
         self.ui.clear();
         let shown = self.said().last().copied().unwrap_or(0);
         self.show_from(shown);

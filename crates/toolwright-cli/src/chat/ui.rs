@@ -395,9 +395,9 @@ impl Ui {
         let elapsed = self.since.map(|since| since.elapsed()).unwrap_or_default();
         let frame = usize::try_from(elapsed.as_millis() / 100).unwrap_or(0) % SPINNER.len();
         let spinner = SPINNER.get(frame).copied().unwrap_or('*');
-        let mut rows: Vec<Line> = self.answer.unfinished().map(|line| line.wrap(width)).unwrap_or_default();
-        if let Some(line) = self.reasoning.unfinished().filter(|_| self.reasons) {
-            rows.extend(dimmed(&line).wrap(width));
+        let mut rows: Vec<Line> = self.answer.unfinished().iter().flat_map(|line| line.wrap(width)).collect();
+        if self.reasons {
+            rows.extend(self.reasoning.unfinished().iter().flat_map(|line| dimmed(line).wrap(width)));
         }
         rows.extend(self.calls.rows(spinner, width));
         let (asking, cursor) = self.asking_rows(width);

@@ -30,7 +30,7 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     using.file = models::file_for(what.model.as_deref(), using.file.take())?;
     if using.file.is_none() && using.tools.is_empty() && models::demo_answers(what.model.as_deref()) {
         what.model = Some(demo::NAME.to_owned());
-        using.file = Some(demo::stage(&mut what.record)?);
+        using.file = Some(demo::stage(&mut what.record, &mut using.policy, &mut using.sandbox)?);
         using.sandbox.write.push(".".into());
     }
     let Prepared { builder, named, secrets, limits } = prepare(&what.using).await?;

@@ -132,3 +132,18 @@ fn a_session_that_is_taken_up_shows_its_calls() {
         ["> add", "Adding.", "⏺ add(x=1, y=2)", "│ 3", "⏺ add(x=1)", "`y` is missing", "Three."].map(place);
     assert!(places.is_sorted(), "{screen}");
 }
+
+/// What is taken back of a session before anything is asked is never put on record; the next answer is shown all the same.
+#[test]
+fn an_answer_after_a_session_was_taken_back_is_shown() {
+    let folder = folder("- text: One.\n- text: Two.\n");
+    show_in(folder.path(), CHAT, "first\nsecond\n");
+    std::fs::write(folder.path().join("r.yaml"), "- text: New answer.\n").unwrap();
+    let args = [CHAT, &["--resume", "--no-record"]].concat();
+    for back in ["/clear", "/rewind 1", "/rewind 2"] {
+        let shown = show_in(folder.path(), &args, &format!("/display stream off\n{back}\nthird\n"));
+        assert!(shown.contains("--- stdout\nNew answer.\n"), "{back}: {shown}");
+        assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+        show_in(folder.path(), &["runs"], "");
+    }
+}

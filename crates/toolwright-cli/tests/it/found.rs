@@ -224,3 +224,44 @@ fn a_model_of_a_found_file_is_not_reached_elsewhere_unasked() {
     let shown = show_with(folder.path(), &args, "", &variables);
     assert!(shown.contains(ANSWER) && shown.ends_with("--- exit 0\n"), "{shown}");
 }
+
+/// The keys of a chat are the chat's: what needs the person's word is refused there, and nothing waits for a line.
+#[test]
+fn in_a_chat_a_model_of_a_found_file_is_refused_and_the_chat_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "models:\n  default: scripted/r.yaml\n  far: {model: openai-compatible/m, base_url: 'http://127.0.0.1:9/v1'}\n";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    std::fs::write(folder.path().join("r.yaml"), "- text: Still here.\n").unwrap();
+    for (term, named) in [("xterm-256color", false), ("dumb", false), ("xterm-256color", true)] {
+        let args = ["chat", "--no-record", "toolwright.yaml"];
+        let args = if named { &args[..] } else { &args[..2] };
+        let mut terminal = Terminal::start(folder.path(), args, 100, 40, &[("TERM", term)]);
+        terminal.wait(">");
+        terminal.send("/model far\r");
+        if named {
+            terminal.wait("openai-compatible/m answers from now on");
+            continue;
+        }
+        terminal.wait("in the middle of a chat nobody is asked whether it may");
+        terminal.wait("-f toolwright.yaml says that you trust the file");
+        terminal.send("hello\r");
+        terminal.wait("Still here.");
+        terminal.send("/exit\r");
+        assert_eq!(terminal.end(), if term == "dumb" { 1 } else { 0 });
+    }
+}
+
+/// The demo works in a folder of its own; the files it is given are those of the person's.
+#[test]
+fn the_paths_of_a_demo_begin_where_the_person_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = "- {tools: '*', decision: reject, reason: not here}\n";
+    std::fs::write(folder.path().join("p.yaml"), rules).unwrap();
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    for args in [&["ask", "hi"][..], &["chat"]] {
+        let demo =
+            ["--model", "demo", "--no-record", "--policy", "p.yaml", "--write", "out", "--read", "p.yaml"];
+        let shown = show_in(folder.path(), &[args, &demo].concat(), "hi\n");
+        assert!(shown.contains("not here") && !shown.contains("cannot"), "{shown}");
+    }
+}
