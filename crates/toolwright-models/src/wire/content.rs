@@ -290,41 +290,60 @@ pub(crate) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
 
 /// Messages in which every picture is described in words.
 pub(crate) fn without_images(messages: &[Message]) -> Vec<Message> {
-    described(messages, |block| in_words(block).map(Cow::into_owned))
+    replaced(messages, |picture| Some(Content::text(in_words(picture)?)))
 }
 
-/// The messages, with those pictures described that are too large for a vendor.
+/// The messages as a vendor takes them that is particular about pictures: one that it would refuse is described, and one
+/// that goes by the name of another type gets its own.
 pub(crate) fn within<'a>(messages: &'a [Message], most: &Pictures) -> Cow<'a, [Message]> {
-    let pictures = || messages.iter().flat_map(Message::content).filter_map(picture);
+    let pictures = || messages.iter().flat_map(Message::content).filter(|block| is_picture(block));
     let side = if pictures().count() > most.many { most.side_of_many } else { most.side };
-    let problem = |media: &Media| {
-        let MediaSource::Data(data) = &media.source else { return None };
+    let instead = |block: &Content| {
+        let Media { source: MediaSource::Data(data), mime_type, .. } = media(block)? else { return None };
+        let left_out = |why: String| Some(Content::text(format!("[{} left out: {why}]", label(block))));
         if data.len() > most.letters {
             let (bytes, most) = (data.len() / 4 * 3, most.letters / 4 * 3);
-            return Some(format!("about {bytes} bytes, and this model takes at most {most}"));
+            return left_out(format!("it has about {bytes} bytes, and this model takes at most {most}"));
         }
-        // The size stands at the beginning; the rest of the picture need not be read for it.
+        // What it is stands at the beginning; the rest of the picture need not be read for it.
         let head = data.get(..data.len().min(1 << 19) / 4 * 4).and_then(|head| STANDARD.decode(head).ok())?;
-        let (width, height) = image_size(&head).filter(|(width, height)| width.max(height) > &side)?;
-        Some(format!("{width} by {height} pixels, and this model takes at most {side} a side here"))
+        let Some(real) = image_type(&head) else {
+            return left_out("its data is no picture that this model can read".to_owned());
+        };
+        match image_size(&head) {
+            Some((width, height)) if width.max(height) > side => left_out(format!(
+                "it has {width} by {height} pixels, and this model takes at most {side} a side here"
+            )),
+            _ if real != mime_type => {
+                let media = Media { mime_type: real.to_owned(), ..media(block)?.clone() };
+                Some(Content::Image(media))
+            }
+            _ => None,
+        }
     };
-    if !pictures().any(|media| problem(media).is_some()) {
-        return messages.into();
+    match pictures().any(|block| instead(block).is_some()) {
+        true => replaced(messages, instead).into(),
+        false => messages.into(),
     }
-    let words =
-        |block: &Content| Some(format!("[{} left out: it has {}]", label(block), problem(picture(block)?)?));
-    described(messages, words).into()
 }
 
-fn picture(block: &Content) -> Option<&Media> {
-    match block {
-        Content::Image(media) => Some(media),
+fn is_picture(block: &Content) -> bool {
+    matches!(block, Content::Image(_))
+}
+
+/// The type of a picture, of those that are common, from its first bytes.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
         _ => None,
     }
 }
 
-/// The messages, with words in place of the pictures for which there are some.
-fn described(messages: &[Message], words: impl Fn(&Content) -> Option<String>) -> Vec<Message> {
+/// The messages, with something else in place of those pictures for which there is something.
+fn replaced(messages: &[Message], instead: impl Fn(&Content) -> Option<Content>) -> Vec<Message> {
     let mut messages = messages.to_vec();
     for message in &mut messages {
         let blocks = match message {
@@ -332,9 +351,9 @@ fn described(messages: &[Message], words: impl Fn(&Content) -> Option<String>) -
             Message::Assistant(message) => &mut message.content,
             Message::Tool(result) => &mut result.content,
         };
-        for block in blocks.iter_mut().filter(|block| picture(block).is_some()) {
-            if let Some(words) = words(block) {
-                *block = Content::text(words);
+        for block in blocks.iter_mut().filter(|block| is_picture(block)) {
+            if let Some(instead) = instead(block) {
+                *block = instead;
             }
         }
     }
@@ -373,7 +392,7 @@ pub fn reference() -> String {
          - **described**: the API has no place for it, so the result says what it was.\n\n\
          Media of a type that an API does not take is described too, or given as its address. So are pictures that would\n\
          make Anthropic or Bedrock refuse the conversation: over 8000 pixels a side, over 2000 among more than 20, over\n\
-         7.5 MB (Bedrock: 3.75 MB). This page is generated from the table that the encoders use.\n",
+         7.5 MB (Bedrock: 3.75 MB), or no picture at all. This page is generated from the table that the encoders use.\n",
     );
     for wire in Wire::ALL {
         let _ = write!(page, "\n## {}\n\n| content | place | as |\n| --- | --- | --- |\n", wire.title());
@@ -438,7 +457,9 @@ mod tests {
         many[0] = png(2001, 10);
         assert_eq!(shown("anthropic", many.clone()), many, "twenty are not many");
 
-        let large = vec![Content::image("image/png", &[0; 4 << 20])];
+        let mut bytes = b"\x89PNG".to_vec();
+        bytes.resize(4 << 20, 0);
+        let large = vec![Content::image("image/png", &bytes)];
         assert_eq!(shown("anthropic", large.clone()), large);
         let told = shown("bedrock-invoke", large);
         assert!(
@@ -447,5 +468,18 @@ mod tests {
         );
         let address = Content::Image(Media::from_url("image/png", "https://x.example/a.png"));
         assert_eq!(shown("anthropic", vec![address.clone()]), [address]);
+    }
+
+    #[test]
+    fn a_picture_goes_by_the_type_it_has_and_what_is_none_is_told_in_words() {
+        let jpeg = b"\xff\xd8\xff\xe0\x00\x04ab\xff\xc0\x00\x11\x08\x02\x58\x03\x20\x03";
+        let right = vec![Content::image("image/jpeg", jpeg)];
+        assert_eq!(shown("anthropic", vec![Content::image("image/png", jpeg)]), right);
+        assert_eq!(shown("anthropic", right.clone()), right);
+        for none in [b"<html>not found</html>".as_slice(), b"", b"\x89P"] {
+            let told = shown("bedrock", vec![Content::image("image/png", none)]);
+            let words = "[image (image/png) left out: its data is no picture that this model can read]";
+            assert_eq!(told, [Content::text(words)]);
+        }
     }
 }
