@@ -48,6 +48,6 @@ pub use layer::seccomp;
 pub use layer::view::{Access, ViewEntry};
 pub use pick::{BACKENDS, open};
 pub use policy::{EnvPolicy, Layer, Limits, MASKED, Network, PROTECTED, Policy, SYSTEM};
-pub use probe::{Explanation, LayerReport, explain, probe};
+pub use probe::{Explanation, LayerReport, explain, probe, remedy};
 pub use proxy::NetworkEvent;
 pub use sys::pages::release_program_pages;

@@ -1,5 +1,8 @@
 //! What this machine can do, for people: `probe` tries the layers, `explain` shows what a policy would give.
 
+use std::fs;
+use std::path::Path;
+
 use serde::Serialize;
 use toolwright_core::ToolError;
 
@@ -8,6 +11,7 @@ use crate::backend::shared::look_up;
 use crate::layer::home;
 use crate::layer::view::{Plan, ViewEntry};
 use crate::policy::{Layer, Limits, Network, Policy};
+use crate::sys;
 
 /// Whether one layer can be had here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -81,4 +85,61 @@ fn reports(opened: &Result<ProcessSandbox, ToolError>) -> Vec<LayerReport> {
         Err(error) => LayerReport { layer: *layer, available: false, reason: Some(error.to_string()) },
     };
     Layer::ALL.iter().map(report).collect()
+}
+
+/// Settings with which the kernel refuses user namespaces, their values then, those that allow it, and whether root is
+/// refused too.
+const IN_THE_WAY: [(&str, &str, &str, bool); 3] = [
+    ("user.max_user_namespaces", "0", "15000", true),
+    ("kernel.unprivileged_userns_clone", "0", "1", false),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0", false),
+];
+
+/// The marks of containers, and how one is started that lets sandboxes be made in it.
+const CONTAINERS: [(&str, &str); 2] = [
+    (".dockerenv", "docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined"),
+    ("run/.containerenv", "podman run --security-opt seccomp=unconfined --security-opt unmask=ALL"),
+];
+
+/// The command that lets sandboxes be made here, when it is known what keeps them from it: a setting of the kernel, or the
+/// container this program runs in.
+pub fn remedy() -> Option<String> {
+    remedy_in(Path::new("/"), sys::effective_ids().0 == 0)
+}
+
+fn remedy_in(root: &Path, is_root: bool) -> Option<String> {
+    let has = |name: &str, value: &str| {
+        let file = root.join("proc/sys").join(name.replace('.', "/"));
+        fs::read_to_string(file).is_ok_and(|text| text.trim() == value)
+    };
+    let setting = IN_THE_WAY.iter().find(|(name, bad, _, all)| (*all || !is_root) && has(name, bad));
+    let setting = setting.map(|(name, _, good, _)| format!("sudo sysctl -w {name}={good}"));
+    let container = || CONTAINERS.iter().find(|(mark, _)| root.join(mark).exists());
+    setting.or_else(|| container().map(|(_, command)| (*command).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_named_with_the_command_that_helps() {
+        let root = std::env::temp_dir().join(format!("tw-remedy-{:016x}", sys::random_u64()));
+        let set = |name: &str, value: &str| {
+            let file = root.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, value).unwrap();
+        };
+        set("proc/sys/user/max_user_namespaces", "63000\n");
+        assert_eq!(remedy_in(&root, false), None);
+        set(".dockerenv", "");
+        assert!(remedy_in(&root, true).unwrap().starts_with("docker run --security-opt seccomp="));
+        set("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
+        let command = "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+        assert_eq!(remedy_in(&root, false).as_deref(), Some(command));
+        assert!(remedy_in(&root, true).unwrap().starts_with("docker"), "root is not restricted");
+        set("proc/sys/user/max_user_namespaces", "0\n");
+        assert!(remedy_in(&root, true).unwrap().contains("user.max_user_namespaces=15000"));
+        fs::remove_dir_all(root).unwrap();
+    }
 }

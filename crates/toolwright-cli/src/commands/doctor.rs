@@ -63,15 +63,21 @@ async fn sandbox() -> Finding {
     let missing: Vec<_> = reports.iter().filter(|report| !report.available).collect();
     let names: Vec<&str> = missing.iter().map(|report| report.layer.as_str()).collect();
     let on = reports.len() - missing.len();
-    let found = match names.as_slice() {
+    let mut found = match names.as_slice() {
         [] => format!("all {on} layers"),
         names => format!("{on} of {} layers; without {}", reports.len(), names.join(", ")),
     };
-    let needed = missing.iter().find(|report| required(&report.layer));
-    let fix = needed.map(|report| {
+    let needed = missing.iter().find(|report| required(&report.layer)).map(|report| {
         let reason = report.reason.as_deref().unwrap_or("the kernel does not give it");
         format!("{}: {reason}", report.layer)
     });
+    let fix = match (needed, toolwright::sandbox::remedy()) {
+        (Some(why), Some(command)) => {
+            found.push_str(&format!("; {why}"));
+            Some(command)
+        }
+        (why, _) => why,
+    };
     Finding { what: "sandbox", works: fix.is_none(), found, fix }
 }
 

@@ -17,6 +17,7 @@ use toolwright_core::{ErrorKind, ToolError};
 use super::wire::{self, Event, Job, MAX_SETUP, Setup, SetupReply};
 use crate::backend::spare;
 use crate::policy::Layer;
+use crate::probe::remedy;
 use crate::sys::{self, socket};
 
 /// How long a launcher may take to build its sandbox.
@@ -112,7 +113,14 @@ impl Session {
                 Ok(session)
             }
             Ok((SetupReply::Failed { message }, _)) => {
-                Err(unavailable(format!("the sandbox cannot be set up: {message}")))
+                let about_namespaces = ["namespaces:", "user_namespace:", "mount_namespace:"]
+                    .iter()
+                    .any(|step| message.starts_with(step));
+                let error = unavailable(format!("the sandbox cannot be set up: {message}"));
+                Err(match remedy().filter(|_| about_namespaces) {
+                    Some(command) => error.hint(format!("this may help: {command}")),
+                    None => error,
+                })
             }
             Err(error) => Err(broken("hear from the launcher", error)),
         }
