@@ -157,10 +157,9 @@ impl VendorModel {
 
     /// The messages as the model may see them.
     fn shown<'a>(&self, messages: &'a [Message]) -> Cow<'a, [Message]> {
-        match &self.vendor.quirks.pictures {
-            _ if self.blind => content::without_images(messages).into(),
-            Some(most) => content::within(messages, most),
-            None => messages.into(),
+        match self.blind {
+            true => content::without_images(messages).into(),
+            false => content::within(messages, &self.vendor.quirks.pictures),
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) const ANTHROPIC: Vendor = Vendor {
     headers: &[("anthropic-version", "2023-06-01")],
     quirks: Quirks {
         media: &[Kind::Image, Kind::Document],
-        pictures: Some(CLAUDE),
+        pictures: CLAUDE,
         strict: Some(Dialect::AnthropicStrict),
         caches: true,
         ..Quirks::USUAL

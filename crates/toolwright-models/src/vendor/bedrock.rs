@@ -19,7 +19,7 @@ pub(super) const BEDROCK: Vendor = Vendor {
     headers: &[],
     quirks: Quirks {
         media: &[Kind::Image, Kind::Audio, Kind::Video, Kind::Document],
-        pictures: Some(PICTURES),
+        pictures: PICTURES,
         strict: Some(Dialect::AnthropicStrict),
         caches: true,
         ..Quirks::USUAL
@@ -31,7 +31,7 @@ pub(super) const BEDROCK_INVOKE: Vendor = Vendor {
     wire: Wire::BedrockInvoke,
     quirks: Quirks {
         media: &[Kind::Image, Kind::Document],
-        pictures: Some(PICTURES),
+        pictures: PICTURES,
         strict: Some(Dialect::AnthropicStrict),
         caches: true,
         ..Quirks::USUAL

@@ -128,6 +128,12 @@ pub struct Pictures {
     pub side_of_many: u32,
 }
 
+impl Pictures {
+    /// All pictures are taken.
+    pub(crate) const ANY: Pictures =
+        Pictures { letters: usize::MAX, side: u32::MAX, many: usize::MAX, side_of_many: u32::MAX };
+}
+
 /// What Claude was seen to take. A picture stays in the conversation, so one that is refused would be refused each time.
 pub(crate) const CLAUDE: Pictures = Pictures { letters: 10 << 20, side: 8000, many: 20, side_of_many: 2000 };
 
@@ -150,8 +156,8 @@ pub struct Quirks {
     pub results: Results,
     /// The media its models may be sent.
     pub media: &'static [Kind],
-    /// The largest pictures it takes, where one more is the end of a conversation.
-    pub pictures: Option<Pictures>,
+    /// The largest pictures it takes.
+    pub pictures: Pictures,
     /// The dialect of its strict mode, when it has one that can be asked for.
     pub strict: Option<Dialect>,
     /// Whether an answer can be held to a schema, or only to being JSON.
@@ -173,7 +179,7 @@ impl Quirks {
         named_results: false,
         results: Results::Text,
         media: &[Kind::Image],
-        pictures: None,
+        pictures: Pictures::ANY,
         strict: None,
         response_schemas: true,
         caches: false,

@@ -245,9 +245,11 @@ pub(crate) fn kind(content: &Content) -> Option<Kind> {
 
 /// Whether a picture is an address, or of a type that every vendor takes.
 pub(super) fn common_image(media: &Media) -> bool {
-    let known = ["image/jpeg", "image/png", "image/gif", "image/webp"];
-    matches!(media.source, MediaSource::Url(_)) || known.contains(&&*media.mime_type)
+    matches!(media.source, MediaSource::Url(_)) || COMMON.contains(&&*media.mime_type)
 }
+
+/// The types of pictures that every vendor takes.
+const COMMON: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// The media of a block.
 pub(super) fn media(content: &Content) -> Option<&Media> {
@@ -290,38 +292,42 @@ pub(crate) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
 
 /// Messages in which every picture is described in words.
 pub(crate) fn without_images(messages: &[Message]) -> Vec<Message> {
-    replaced(messages, |picture| Some(Content::text(in_words(picture)?)))
+    replaced(messages, |block| Some(Content::text(in_words(block).filter(|_| is_picture(block))?)))
 }
 
-/// The messages as a vendor takes them that is particular about pictures: one that it would refuse is described, and one
-/// that goes by the name of another type gets its own.
+/// The messages as a vendor takes them: a picture or PDF that it would refuse is described, and a picture that goes by the
+/// name of another type gets its own. What is refused stays in the conversation, and would end it.
 pub(crate) fn within<'a>(messages: &'a [Message], most: &Pictures) -> Cow<'a, [Message]> {
-    let pictures = || messages.iter().flat_map(Message::content).filter(|block| is_picture(block));
-    let side = if pictures().count() > most.many { most.side_of_many } else { most.side };
+    let blocks = || messages.iter().flat_map(Message::content);
+    let many = blocks().filter(|block| is_picture(block)).count() > most.many;
+    let side = if many { most.side_of_many } else { most.side };
     let instead = |block: &Content| {
         let Media { source: MediaSource::Data(data), mime_type, .. } = media(block)? else { return None };
         let left_out = |why: String| Some(Content::text(format!("[{} left out: {why}]", label(block))));
+        // What it is stands at the beginning; the rest need not be read for it.
+        let head = || STANDARD.decode(data.get(..data.len().min(1 << 19) / 4 * 4)?).ok();
+        if !is_picture(block) {
+            let is_pdf = |head: Vec<u8>| head.windows(5).take(1024).any(|start| start == b"%PDF-");
+            let wrong = mime_type == "application/pdf" && !head().is_none_or(is_pdf);
+            return if wrong { left_out("its data is no PDF".to_owned()) } else { None };
+        }
         if data.len() > most.letters {
             let (bytes, most) = (data.len() / 4 * 3, most.letters / 4 * 3);
             return left_out(format!("it has about {bytes} bytes, and this model takes at most {most}"));
         }
-        // What it is stands at the beginning; the rest of the picture need not be read for it.
-        let head = data.get(..data.len().min(1 << 19) / 4 * 4).and_then(|head| STANDARD.decode(head).ok())?;
-        let Some(real) = image_type(&head) else {
-            return left_out("its data is no picture that this model can read".to_owned());
-        };
-        match image_size(&head) {
-            Some((width, height)) if width.max(height) > side => left_out(format!(
+        let head = head()?;
+        match (image_type(&head), image_size(&head)) {
+            (None, _) if COMMON.contains(&&**mime_type) => left_out("its data is no picture".to_owned()),
+            (Some(_), Some((width, height))) if width.max(height) > side => left_out(format!(
                 "it has {width} by {height} pixels, and this model takes at most {side} a side here"
             )),
-            _ if real != mime_type => {
-                let media = Media { mime_type: real.to_owned(), ..media(block)?.clone() };
-                Some(Content::Image(media))
+            (Some(real), _) if real != mime_type => {
+                Some(Content::Image(Media { mime_type: real.to_owned(), ..media(block)?.clone() }))
             }
             _ => None,
         }
     };
-    match pictures().any(|block| instead(block).is_some()) {
+    match blocks().any(|block| instead(block).is_some()) {
         true => replaced(messages, instead).into(),
         false => messages.into(),
     }
@@ -342,7 +348,7 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The messages, with something else in place of those pictures for which there is something.
+/// The messages, with something else in place of those blocks for which there is something.
 fn replaced(messages: &[Message], instead: impl Fn(&Content) -> Option<Content>) -> Vec<Message> {
     let mut messages = messages.to_vec();
     for message in &mut messages {
@@ -351,7 +357,7 @@ fn replaced(messages: &[Message], instead: impl Fn(&Content) -> Option<Content>)
             Message::Assistant(message) => &mut message.content,
             Message::Tool(result) => &mut result.content,
         };
-        for block in blocks.iter_mut().filter(|block| is_picture(block)) {
+        for block in blocks {
             if let Some(instead) = instead(block) {
                 *block = instead;
             }
@@ -390,9 +396,10 @@ pub fn reference() -> String {
          - **text**: inside the result, as text;\n\
          - **follows**: in a user message right after the results of the whole batch; the result says so;\n\
          - **described**: the API has no place for it, so the result says what it was.\n\n\
-         Media of a type that an API does not take is described too, or given as its address. So are pictures that would\n\
-         make Anthropic or Bedrock refuse the conversation: over 8000 pixels a side, over 2000 among more than 20, over\n\
-         7.5 MB (Bedrock: 3.75 MB), or no picture at all. This page is generated from the table that the encoders use.\n",
+         Media of a type that an API does not take is described too, or given as its address. So is what would make a\n\
+         vendor refuse the conversation: data that is no picture or no PDF, and for Anthropic and Bedrock pictures over 8000\n\
+         pixels a side, over 2000 among more than 20, or over 7.5 MB (Bedrock: 3.75 MB). This page is generated from the\n\
+         table that the encoders use.\n",
     );
     for wire in Wire::ALL {
         let _ = write!(page, "\n## {}\n\n| content | place | as |\n| --- | --- | --- |\n", wire.title());
@@ -433,7 +440,7 @@ mod tests {
     }
 
     fn shown(vendor: &str, pictures: Vec<Content>) -> Vec<Content> {
-        let most = crate::vendor::find(vendor).and_then(|vendor| vendor.quirks.pictures).unwrap();
+        let most = crate::vendor::find(vendor).unwrap().quirks.pictures;
         let mut result = ToolResult::text(&ToolCall::new("1", "look", serde_json::json!({})), "seen");
         result.content = pictures;
         let messages = [Message::user("go"), Message::Tool(result)];
@@ -478,8 +485,17 @@ mod tests {
         assert_eq!(shown("anthropic", right.clone()), right);
         for none in [b"<html>not found</html>".as_slice(), b"", b"\x89P"] {
             let told = shown("bedrock", vec![Content::image("image/png", none)]);
-            let words = "[image (image/png) left out: its data is no picture that this model can read]";
-            assert_eq!(told, [Content::text(words)]);
+            assert_eq!(told, [Content::text("[image (image/png) left out: its data is no picture]")]);
         }
+        for (kind, vendor) in [("image/jpg", "openai"), ("image/*", "llama.cpp"), ("image/png", "google")] {
+            assert_eq!(shown(vendor, vec![Content::image(kind, jpeg)]), right);
+        }
+        // What nobody here can judge is left to the rules of the formats.
+        let other = vec![Content::image("image/heic", b"ftypheic"), Content::audio("audio/wav", b"?")];
+        assert_eq!(shown("google", other.clone()), other);
+        let pdf = |bytes: &[u8]| Content::document("application/pdf", "a.pdf", bytes);
+        let told = shown("anthropic", vec![pdf(b"\n%PDF-1.7"), pdf(b"<html>")]);
+        let words = "[document a.pdf (application/pdf) left out: its data is no PDF]";
+        assert_eq!(told, [pdf(b"\n%PDF-1.7"), Content::text(words)]);
     }
 }

@@ -355,7 +355,7 @@ async fn a_stream_is_one_however_its_type_is_written_or_when_it_has_none() {
 
 #[tokio::test]
 async fn a_model_that_cannot_see_is_told_of_pictures() {
-    let picture = || toolwright_core::Content::image("image/png", b"hi");
+    let picture = || toolwright_core::Content::image("image/png", b"\x89PNG\r\n\x1a\n");
     let call = toolwright_core::ToolCall::new("c", "look", serde_json::json!({}));
     let mut result = toolwright_core::ToolResult::failed(&call, toolwright_core::ToolError::new("no").info());
     result.error = None;
