@@ -283,6 +283,14 @@ impl Engine {
                 &format!("{result:?}"),
                 result.stdout.starts_with("shared\n") && !result.stdout.contains("secret"),
             )?;
+            // What takes the place of something masked is not masked.
+            let new = other.join("new");
+            let replaced =
+                std::fs::write(&new, "secret").and_then(|()| std::fs::rename(&new, place.join(".env")));
+            replaced.map_err(|error| error.to_string())?;
+            let seen = sandbox.exec(ExecRequest::new(["cat", ".env"])).await;
+            let refused = seen.as_ref().is_err_and(|error| error.kind() == ErrorKind::SandboxUnavailable);
+            check(&format!("{seen:?}"), refused)?;
         }
         let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
         equal((read(place.join("made")), read(other.join("data"))), ("made\n".into(), "shared".into()))?;

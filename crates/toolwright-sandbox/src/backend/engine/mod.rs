@@ -7,6 +7,7 @@
 
 mod arguments;
 mod clerk;
+mod covered;
 mod entered;
 mod process;
 mod running;
@@ -22,6 +23,7 @@ use toolwright_core::{
 };
 
 use self::clerk::Clerk;
+use self::covered::{As, Covered};
 use self::entered::Entered;
 use self::running::Running;
 use super::exec::{self, Each, Finish};
@@ -30,7 +32,7 @@ use crate::env;
 use crate::launcher::client::unavailable;
 use crate::launcher::wire::{Job, Mode, Setup};
 use crate::layer::guard::{Guards, unprotected};
-use crate::layer::home;
+use crate::layer::home::{self, AtHome};
 use crate::layer::identity::{HOME, NAME};
 use crate::layer::view::PRIVATE_WORKSPACE;
 use crate::policy::{EnvPolicy, Layer, Policy};
@@ -93,6 +95,7 @@ struct Inner {
     workspace: PathBuf,
     layers: Vec<String>,
     clerk: Clerk,
+    covered: Covered,
     /// Held by the monitor too, which outlives a runtime that is killed.
     _guards: Guards,
 }
@@ -110,7 +113,7 @@ impl EngineSandbox {
 
     async fn open(engine: Engine, policy: Policy) -> Result<Self, ToolError> {
         policy.check()?;
-        let mut policy = home::resolve(&policy, look_up)?.policy;
+        let AtHome { mut policy, later } = home::resolve(&policy, look_up)?;
         let folder = policy.workspace.as_deref().map(super::shared::real).transpose()?;
         let write = policy.write.iter().map(|path| super::shared::exists(path)).collect::<Result<_, _>>()?;
         let pass = CLIENT_VARIABLES.map(str::to_owned).to_vec();
@@ -147,11 +150,23 @@ impl EngineSandbox {
                 .map_err(|reason| unavailable(unprotected(reason)))?;
         let name = format!("toolwright-{:016x}", sys::random_u64());
         let start = arguments::run(engine, &policy, &workspace, &guards.list, &name)?;
+        let covered = Self::covered(&policy, later, &workspace, &guards);
         let (clerk, layers) = Clerk::start(&client, start).await?;
         require(&policy, &layers)?;
         let layers = layers.iter().map(|layer| layer.as_str().to_owned()).collect();
-        let inner = Inner { engine, client, name, policy, workspace, layers, clerk, _guards: guards };
+        let inner =
+            Inner { engine, client, name, policy, workspace, layers, clerk, covered, _guards: guards };
         Ok(EngineSandbox { inner: Arc::new(inner) })
+    }
+
+    /// What of the host's folders the container masks and protects.
+    fn covered(policy: &Policy, later: Vec<PathBuf>, workspace: &Path, guards: &Guards) -> Covered {
+        let shown = policy.workspace.iter().chain(&policy.read).chain(&policy.write);
+        let shown: Vec<PathBuf> = shown.filter_map(|path| super::shared::exists(path).ok()).collect();
+        let is_shown = |path: &PathBuf| shown.iter().any(|folder| path.starts_with(folder));
+        let masks = policy.mask.iter().map(|path| workspace.join(path)).filter(is_shown).chain(later);
+        let guards = guards.list.iter().filter(|guard| !guard.pin).map(|guard| guard.path.clone());
+        Covered::now(masks.map(|path| (path, As::Masked)).chain(guards.map(|path| (path, As::Protected))))
     }
 
     /// The workspace as commands see it.
@@ -281,6 +296,7 @@ impl EngineSandbox {
         sink: Option<&dyn OutputSink>,
     ) -> Result<ExecResult, ToolError> {
         let inner = &self.inner;
+        inner.covered.check()?;
         inner.clerk.settle().await;
         let running = Running::new(inner, request.user.clone());
         let input: &[&str] = if request.input.is_some() { &["--interactive"] } else { &[] };
@@ -315,6 +331,7 @@ impl EngineSandbox {
             return Err(ToolError::invalid("a path cannot be empty or contain a NUL byte"));
         }
         let inner = &self.inner;
+        inner.covered.check()?;
         inner.clerk.settle().await;
         let running = Running::new(inner, None);
         let full = inner.workspace.join(path).to_string_lossy().into_owned();

@@ -19,6 +19,7 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 type Stream = Box<dyn AsyncRead + Send + Unpin>;
 
 pub(super) async fn spawn(inner: &Arc<Inner>, request: SpawnRequest) -> Result<SandboxProcess, ToolError> {
+    inner.covered.check()?;
     inner.clerk.settle().await;
     let running = Running::new(inner, request.exec.user.clone());
     let (options, size): (&[&str], _) = match request.terminal {
