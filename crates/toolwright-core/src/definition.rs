@@ -60,7 +60,8 @@ enum Body {
 }
 
 impl ToolDef {
-    /// A tool whose arguments are a type: the schema comes from the type, and unknown arguments are refused. The schema has
+    /// A tool whose arguments are a type: the schema comes from the type, and unknown arguments are refused. What it returns has a
+    /// schema too when it is [`Structured`](crate::Structured). The schema has
     /// no `#[serde(alias)]`: other names are given with [`with_alias`](Self::with_alias).
     pub fn typed<A, F, Fut, R>(name: impl Into<Arc<str>>, description: impl Into<String>, code: F) -> Self
     where
@@ -71,6 +72,7 @@ impl ToolDef {
     {
         let mut spec = ToolSpec::new(name, description);
         spec.parameters = schema::parameters_of::<A>();
+        spec.output_schema = R::output_schema();
         Self::from_fn(spec, move |context, arguments| {
             let parsed = schema::read_arguments::<A>(arguments);
             let work = parsed.map(|arguments| code(context.clone(), arguments));

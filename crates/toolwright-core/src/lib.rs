@@ -58,7 +58,7 @@ pub use model::{
 };
 pub use nearest::{nearest, nearest_word};
 pub use output::{
-    Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, ToolOutput, json_size,
+    Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, Structured, ToolOutput, json_size,
 };
 pub use preparation::Preparation;
 pub use sandbox::{

@@ -392,6 +392,14 @@ impl ToolOutput {
 pub trait IntoToolOutput {
     /// The output, or the error to report.
     fn into_tool_output(self) -> Result<ToolOutput, ToolError>;
+
+    /// JSON Schema of the output, for values that promise one.
+    fn output_schema() -> Option<Value>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// Makes an output from any value that serialises.
@@ -408,6 +416,42 @@ pub struct Json<T>(pub T);
 impl<T: Serialize> IntoToolOutput for Json<T> {
     fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
         ToolOutput::serialize(&self.0)
+    }
+}
+
+/// Like [`Json`], for a type that has a schema: a tool made with [`ToolDef::typed`](crate::ToolDef::typed) promises it.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+/// use toolwright_core::{Structured, ToolContext, ToolDef};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Place {
+///     /// The city.
+///     city: String,
+/// }
+///
+/// #[derive(Serialize, JsonSchema)]
+/// struct Weather {
+///     degrees: f64,
+/// }
+///
+/// let tool = ToolDef::typed("weather", "Tells the weather.", |_: ToolContext, _: Place| async {
+///     Structured(Weather { degrees: 21.5 })
+/// });
+/// assert_eq!(tool.spec().output_schema.as_ref().unwrap()["required"][0], "degrees");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Structured<T>(pub T);
+
+impl<T: Serialize + schemars::JsonSchema> IntoToolOutput for Structured<T> {
+    fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
+        ToolOutput::serialize(&self.0)
+    }
+
+    fn output_schema() -> Option<Value> {
+        Some(crate::schema::output_schema_of::<T>())
     }
 }
 
@@ -473,6 +517,10 @@ impl<T: IntoToolOutput> IntoToolOutput for Option<T> {
 impl<T: IntoToolOutput, E: Into<ToolError>> IntoToolOutput for Result<T, E> {
     fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
         self.map_err(Into::into).and_then(T::into_tool_output)
+    }
+
+    fn output_schema() -> Option<Value> {
+        T::output_schema()
     }
 }
 

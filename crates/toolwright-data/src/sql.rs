@@ -111,6 +111,10 @@ impl Database {
         spec.parameters = json!({"type": "object", "properties": {
             "sql_query": {"type": "string", "description": "The query to run: one statement."}
         }, "required": ["sql_query"], "additionalProperties": false});
+        spec.output_schema = Some(json!({"type": "object", "properties": {
+            "columns": {"type": "array", "items": {"type": "string"}},
+            "rows": {"type": "array", "items": {"type": "array"}}
+        }, "required": ["columns", "rows"]}));
         let database = self.clone();
         let tool = ToolDef::blocking(spec, move |context: ToolContext, arguments: Json| {
             let Arguments { sql_query } =

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Json, ToolDef, ToolError};
+use toolwright_core::{Structured, ToolDef, ToolError};
 
 use crate::marsys::place;
 use crate::options::{Call, Effect, Options, define, finish};
@@ -39,7 +39,7 @@ pub fn edit_file(options: &Options) -> ToolDef {
             let text = read_file::read(&call, &arguments.path).await?;
             let (text, replacements) = edit(&text, &arguments)?;
             paths::write(&call, &arguments.path, text.as_bytes()).await?;
-            Ok::<_, ToolError>(toolwright_core::Json(Done { replacements }))
+            Ok::<_, ToolError>(toolwright_core::Structured(Done { replacements }))
         },
     );
     let aliases = [
@@ -157,7 +157,7 @@ pub(crate) fn edit_file_changes(options: &Options) -> ToolDef {
                 ));
             }
             let extent = if replace_all { Extent::All } else { Extent::First };
-            Ok::<_, ToolError>(Json(change(&call, &path, changes, extent, dry_run).await?))
+            Ok::<_, ToolError>(Structured(change(&call, &path, changes, extent, dry_run).await?))
         },
     );
     finish(tool, "files", Effect::Writes, &[("file_path", "path"), ("diff", "changes")])

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolwright_core::time::Civil;
-use toolwright_core::{Json, ToolDef, ToolError};
+use toolwright_core::{Structured, ToolDef, ToolError};
 
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::paths::{self, About, Kind};
@@ -50,7 +50,7 @@ pub fn file_info(options: &Options) -> ToolDef {
         |call: Call, FileInfo { path }| async move {
             let about = paths::find(&call, &path).await?.about;
             let details = about.map(|about| details(&path, &about));
-            Ok::<_, ToolError>(Json(Info { exists: details.is_some(), details }))
+            Ok::<_, ToolError>(Structured(Info { exists: details.is_some(), details }))
         },
     );
     finish(tool, "files", Effect::Reads, &[("file_path", "path"), ("filename", "path")])

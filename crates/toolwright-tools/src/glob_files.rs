@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolwright_core::{Json, ToolDef, ToolError, glob_match};
+use toolwright_core::{Structured, ToolDef, ToolError, glob_match};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths;
@@ -42,7 +42,9 @@ pub fn glob_files(options: &Options) -> ToolDef {
             let hidden = if include_hidden { Hidden::Shown } else { Hidden::Skipped };
             let mut files = files(&call, &paths::join(&path, &pattern), hidden).await?;
             files.sort_by(|a, b| b.modified.total_cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
-            Ok::<_, ToolError>(Json(files.into_iter().take(most).map(|file| file.path).collect::<Vec<_>>()))
+            Ok::<_, ToolError>(Structured(
+                files.into_iter().take(most).map(|file| file.path).collect::<Vec<_>>(),
+            ))
         },
     );
     finish(tool, "search", Effect::Reads, &[("directory", "path")])

@@ -8,7 +8,7 @@ use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
 
 use crate::glob_files::{files, is_pattern};
 use crate::hits::{Hit, Wanted};
-use crate::options::{Call, Effect, Options, count, define, finish};
+use crate::options::{Call, Effect, Options, count, define, finish, object};
 use crate::paths::{self, Kind};
 use crate::texts;
 use crate::walk::{Hidden, walk};
@@ -59,6 +59,24 @@ pub fn grep_files(options: &Options) -> ToolDef {
         |call: Call, arguments: GrepFiles| async move { search(&call, &arguments).await },
     );
     finish(tool, "search", Effect::Reads, &[("glob", "files_glob"), ("path", "files_glob")])
+        .with_output_schema(result())
+}
+
+/// The schema of what is told; which parts of it, depends on the mode.
+fn result() -> Value {
+    let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
+    let texts = json!({"type": "array", "items": text});
+    let found = object(
+        json!({"file": text, "line_number": number, "content": text}),
+        json!({"context_before": texts, "context_after": texts}),
+    );
+    object(
+        json!({"total_matches": number, "files_searched": number}),
+        json!({
+            "matches": {"type": "array", "items": found}, "files": texts, "files_with_matches": number,
+            "matches_left_out": number, "files_too_large": number, "files_not_read": number,
+        }),
+    )
 }
 
 async fn search(call: &Call, arguments: &GrepFiles) -> Result<ToolOutput, ToolError> {

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Json, ToolDef, ToolError, glob_match};
+use toolwright_core::{Structured, ToolDef, ToolError, glob_match};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths::{self, Kind};
@@ -126,7 +126,7 @@ pub fn list_directory(options: &Options) -> ToolDef {
                 size: item.size,
                 name: item.path,
             });
-            Ok::<_, ToolError>(Json(listed.collect::<Vec<_>>()))
+            Ok::<_, ToolError>(Structured(listed.collect::<Vec<_>>()))
         },
     );
     finish(tool, "files", Effect::Reads, &[("directory", "path")])

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolwright_core::{
     CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef,
     ToolError, ToolSettings, ToolSpec,
@@ -277,6 +277,14 @@ pub(crate) fn finish(tool: ToolDef, category: &str, effect: Effect, aliases: &[(
             settings.aliases.extend(names);
         })
         .edit(|spec, settings| with_plain_paths(spec, settings, paths::plain))
+}
+
+/// The schema of a result that is an object: what is always there, and what may be.
+pub(crate) fn object(always: Value, sometimes: Value) -> Value {
+    let mut properties = always.as_object().cloned().unwrap_or_default();
+    let required: Vec<String> = properties.keys().cloned().collect();
+    properties.extend(sometimes.as_object().cloned().unwrap_or_default());
+    json!({"type": "object", "properties": properties, "required": required})
 }
 
 /// Has the paths among the arguments put into their one form before anybody decides about them, so that a rule about a path

@@ -70,8 +70,8 @@ pub use toolwright_core::{
 #[doc(inline)]
 pub use toolwright_core::{
     BoxFuture, CancelToken, Citation, Content, Detail, ErrorInfo, ErrorKind, IntoToolOutput, Json, Media,
-    MediaSource, ResultExt, RunScope, Secret, State, Store, StoreState, Stored, ToolContext, ToolError,
-    ToolOutput, json_size,
+    MediaSource, ResultExt, RunScope, Secret, State, Store, StoreState, Stored, Structured, ToolContext,
+    ToolError, ToolOutput, json_size,
 };
 // Wrappers, and names that are nearly right.
 #[doc(inline)]

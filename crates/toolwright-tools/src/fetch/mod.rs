@@ -22,7 +22,7 @@ use toolwright_net::{Dial, PageError, Proxies, Reach, get_page};
 
 use self::tree::Tree;
 use self::xpath::XPath;
-use crate::options::{Effect, Options, finish};
+use crate::options::{Effect, Options, finish, object};
 
 /// The most bytes of a page.
 const MAX_PAGE: usize = 4 << 20;
@@ -135,6 +135,10 @@ pub fn fetch_page_links(options: &Options) -> ToolDef {
         "Fetch the links of a page of the web, or of elements of it.",
         |tree, _, parts| links(tree, parts),
     )
+    .with_output_schema(json!({"type": "array", "items": object(
+        json!({"link": {"type": "string"}, "text": {"type": ["string", "null"]}}),
+        json!({}),
+    )}))
 }
 
 /// Makes a value of the elements that were asked for.

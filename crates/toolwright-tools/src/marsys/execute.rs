@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Content, ExecRequest, Json, ToolDef, ToolError, ToolOutput};
+use toolwright_core::schema::output_schema_of;
+use toolwright_core::{Content, ExecRequest, Structured, ToolDef, ToolError, ToolOutput};
 
 use super::picture::{self, Look, Picture};
 use super::python::{self, Program, Ran};
@@ -114,7 +115,9 @@ pub(crate) fn python_execute(options: &Options) -> ToolDef {
         },
     );
     // A program may go on where the one before it ended.
-    code_tool(tool, "python", "code", &[("script", "code")]).with_parallel(false)
+    code_tool(tool, "python", "code", &[("script", "code")])
+        .with_parallel(false)
+        .with_output_schema(output_schema_of::<Outcome>())
 }
 
 async fn told(call: &Call, ran: Ran, in_session: bool, start: Instant) -> Result<ToolOutput, ToolError> {
@@ -214,15 +217,16 @@ pub(crate) fn shell_execute_streaming(options: &Options) -> ToolDef {
         },
     );
     code_tool(tool, "bash", "command", &[("cmd", "command")])
+        .with_output_schema(output_schema_of::<Vec<String>>())
 }
 
-async fn run(call: &Call, request: ExecRequest, command: String) -> Result<Json<Outcome>, ToolError> {
+async fn run(call: &Call, request: ExecRequest, command: String) -> Result<Structured<Outcome>, ToolError> {
     let cwd = request.cwd.as_deref().filter(|folder| *folder != ".").unwrap_or_default();
     let cwd = format!("/{cwd}");
     let start = Instant::now();
     let result = call.run(request).await?;
     let duration_ms = start.elapsed().as_secs_f64() * 1000.0;
-    Ok(Json(Outcome {
+    Ok(Structured(Outcome {
         success: result.success(),
         exit_code: result.code,
         return_code: Some(result.code),

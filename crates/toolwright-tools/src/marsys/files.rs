@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ErrorKind, Json, ToolDef, ToolError};
+use toolwright_core::{ErrorKind, Structured, ToolDef, ToolError};
 
 use super::{place, yes};
 use crate::options::{Call, Effect, Options, define, finish};
@@ -51,7 +51,7 @@ pub(crate) fn write_file(options: &Options) -> ToolDef {
                 Mode::Append => IfExists::Append,
             };
             write_file::put(&call, &path, content, if_exists).await?;
-            Ok::<_, ToolError>(Json(Written { success: true, path, bytes_written, lines_changed }))
+            Ok::<_, ToolError>(Structured(Written { success: true, path, bytes_written, lines_changed }))
         },
     );
     finish(tool, "files", Effect::Writes, &[("file_path", "path")])
@@ -82,7 +82,9 @@ pub(crate) fn create_directory(options: &Options) -> ToolDef {
         |call: Call, CreateDirectory { path, parents }| async move {
             let path = place(&path)?;
             match paths::find(&call, &path).await?.about.map(|about| about.kind) {
-                Some(Kind::Folder) => return Ok(Json(Made { success: true, path, already_existed: true })),
+                Some(Kind::Folder) => {
+                    return Ok(Structured(Made { success: true, path, already_existed: true }));
+                }
                 Some(_) => return Err(ToolError::new(format!("{path} is there and is not a folder"))),
                 None => {}
             }
@@ -90,7 +92,7 @@ pub(crate) fn create_directory(options: &Options) -> ToolDef {
                 if parents { &["mkdir", "-p", "--", &path] } else { &["mkdir", "--", &path] };
             let result = call.helper(command).await?;
             if result.success() {
-                return Ok(Json(Made { success: true, path, already_existed: false }));
+                return Ok(Structured(Made { success: true, path, already_existed: false }));
             }
             let kind = match &result.stderr {
                 text if text.contains("No such file") => ErrorKind::FileNotFound,

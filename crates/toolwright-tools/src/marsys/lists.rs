@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Json, ToolDef, ToolError, glob_match};
+use toolwright_core::{Structured, ToolDef, ToolError, glob_match};
 
 use super::{here, place};
 use crate::glob_files::path_matches;
@@ -107,7 +107,7 @@ pub(crate) fn list_files(options: &Options) -> ToolDef {
             };
             let files: Vec<Entry> =
                 items.into_iter().filter(fits).map(|item| Entry::new(&folder, item)).collect();
-            Ok::<_, ToolError>(Json(Listing {
+            Ok::<_, ToolError>(Structured(Listing {
                 path: if folder == "." { "/".to_owned() } else { format!("/{folder}") },
                 file_count: files.iter().filter(|entry| entry.is_file).count(),
                 directory_count: files.iter().filter(|entry| entry.is_directory).count(),

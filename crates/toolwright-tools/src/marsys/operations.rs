@@ -9,7 +9,7 @@ use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
 
 use super::place;
 use crate::edit_file::{self, Extent};
-use crate::options::{Call, Effect, Options, define, finish};
+use crate::options::{Call, Effect, Options, define, finish, object};
 use crate::paths::{self, Kind};
 use crate::walk::{Hidden, walk};
 use crate::write_file::{self, IfExists};
@@ -59,6 +59,20 @@ pub(crate) fn file_operations(options: &Options) -> ToolDef {
     );
     finish(tool, "files", Effect::Writes, &[("file_path", "path")])
         .edit(|_, settings| settings.reader = Some(Arc::new(in_any_case)))
+        .with_output_schema(result())
+}
+
+/// The schema of what is told; which parts of it, depends on the operation.
+fn result() -> Value {
+    let (text, number, yes) =
+        (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "boolean"}));
+    object(
+        json!({"path": text}),
+        json!({
+            "status": text, "size": number, "content": text, "count": number, "written": number, "lines_changed": number,
+            "items": {"type": "array", "items": text}, "modified": text, "is_file": yes, "is_dir": yes,
+        }),
+    )
 }
 
 /// The arguments with the operation in small letters: `READ` is `read`.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolwright_core::{Json, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{Structured, ToolDef, ToolError, ToolOutput};
 
 use super::picture::Picture;
 use super::{place, read};
@@ -161,7 +161,7 @@ pub(crate) fn get_file_structure(options: &Options) -> ToolDef {
             };
             let titles: Vec<String> =
                 overview.sections.iter().map(|section| format!("- {}", section.title)).collect();
-            Ok::<_, ToolError>(Json(Told { overview, outline: titles.join("\n") }))
+            Ok::<_, ToolError>(Structured(Told { overview, outline: titles.join("\n") }))
         },
     );
     finish(tool, "files", Effect::Reads, &[("file_path", "path")])

@@ -5,7 +5,7 @@ use std::time::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolwright_core::{ErrorKind, Json, ToolDef, ToolError, glob_match};
+use toolwright_core::{ErrorKind, Structured, ToolDef, ToolError, glob_match};
 
 use super::{here, outline, place, yes};
 use crate::glob_files::{is_pattern, path_matches};
@@ -147,7 +147,7 @@ pub(crate) fn search_files(options: &Options) -> ToolDef {
             found.truncated = found.total_matches > most || found.metadata.contains_key("matches_left_out");
             found.matches.truncate(most);
             found.search_duration_ms = start.elapsed().as_secs_f64() * 1000.0;
-            Ok::<_, ToolError>(Json(found))
+            Ok::<_, ToolError>(Structured(found))
         },
     );
     finish(tool, "search", Effect::Reads, &[("pattern", "query")])

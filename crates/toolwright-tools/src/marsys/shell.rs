@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolwright_core::{ExecResult, ToolDef, ToolError, ToolOutput};
 
 use super::place;
-use crate::options::{Call, Effect, Options, count, define, finish};
+use crate::options::{Call, Effect, Options, count, define, finish, object};
 use crate::shell::no_nul;
 use crate::{paths, walk};
 
@@ -38,6 +38,27 @@ fn file(path: &str) -> Result<String, ToolError> {
 
 fn lines(text: &str) -> Vec<&str> {
     text.lines().collect()
+}
+
+/// The schema of a result with this beside `success`, and this at times.
+fn result(always: Value, sometimes: Value) -> Value {
+    let mut all = json!({"success": {"type": "boolean"}});
+    if let (Value::Object(all), Value::Object(always)) = (&mut all, always) {
+        all.extend(always);
+    }
+    object(all, sometimes)
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn number() -> Value {
+    json!({"type": "integer"})
+}
+
+fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items})
 }
 
 fn answer(value: Value) -> Result<ToolOutput, ToolError> {
@@ -98,7 +119,15 @@ pub(crate) fn shell_grep(options: &Options) -> ToolDef {
             answer(told)
         },
     );
-    finish(tool, "search", Effect::Reads, &[("path", "file_or_dir")])
+    finish(tool, "search", Effect::Reads, &[("path", "file_or_dir")]).with_output_schema({
+        let line_number = json!({"type": ["integer", "null"]});
+        let hits =
+            list(object(json!({"file": text(), "line_number": line_number, "line": text()}), json!({})));
+        result(
+            json!({"total_matches": number(), "files_searched": number(), "matches": hits}),
+            json!({"context": hits}),
+        )
+    })
 }
 
 /// One line of the output.
@@ -183,7 +212,10 @@ pub(crate) fn shell_find(options: &Options) -> ToolDef {
             answer(json!({"success": true, "total_found": files.len(), "files": files}))
         },
     );
-    finish(tool, "search", Effect::Reads, &[])
+    finish(tool, "search", Effect::Reads, &[]).with_output_schema({
+        let files = list(object(json!({"path": text()}), json!({})));
+        result(json!({"total_found": number(), "files": files}), json!({}))
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -212,7 +244,10 @@ pub(crate) fn shell_wc(options: &Options) -> ToolDef {
             answer(json!({"success": true, "lines": lines, "words": words, "characters": characters}))
         },
     );
-    finish(tool, "files", Effect::Reads, &[("path", "file_path")])
+    finish(tool, "files", Effect::Reads, &[("path", "file_path")]).with_output_schema(result(
+        json!({"lines": number(), "words": number(), "characters": number()}),
+        json!({}),
+    ))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -263,7 +298,10 @@ pub(crate) fn shell_sed(options: &Options) -> ToolDef {
             answer(json!({"success": true, "output": result.stdout, "lines_modified": changed}))
         },
     );
-    finish(tool, "files", Effect::Writes, &[("path", "file_path")])
+    finish(tool, "files", Effect::Writes, &[("path", "file_path")]).with_output_schema(result(
+        json!({"output": text(), "lines_modified": {"type": ["integer", "null"]}}),
+        json!({}),
+    ))
 }
 
 fn ends_in_backslash(text: &str) -> bool {
@@ -298,6 +336,7 @@ pub(crate) fn shell_awk(options: &Options) -> ToolDef {
     );
     // An awk program can write files and run commands.
     finish(tool, "shell", Effect::Writes, &[("path", "file_path")])
+        .with_output_schema(result(json!({"output": text(), "lines_processed": number()}), json!({})))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -330,7 +369,7 @@ pub(crate) fn shell_head(options: &Options) -> ToolDef {
             let result = ask(&call, &["head", "-n", &number, "--", &place], 0).await?;
             told(&result.stdout)
         });
-    finish(tool, "files", Effect::Reads, &ENDS)
+    finish(tool, "files", Effect::Reads, &ENDS).with_output_schema(ends())
 }
 
 /// The tool `shell_tail`.
@@ -351,10 +390,14 @@ pub(crate) fn shell_tail(options: &Options) -> ToolDef {
         }
         told(&ask(&call, &command, 0).await?.stdout)
     });
-    finish(tool, "files", Effect::Reads, &ENDS)
+    finish(tool, "files", Effect::Reads, &ENDS).with_output_schema(ends())
 }
 
 const ENDS: [(&str, &str); 2] = [("path", "file_path"), ("lines", "num_lines")];
+
+fn ends() -> Value {
+    result(json!({"total_lines": number(), "lines": list(text())}), json!({}))
+}
 
 fn told(text: &str) -> Result<ToolOutput, ToolError> {
     let lines = lines(text);
@@ -399,7 +442,10 @@ pub(crate) fn shell_diff(options: &Options) -> ToolDef {
             }))
         },
     );
-    finish(tool, "files", Effect::Reads, &[])
+    finish(tool, "files", Effect::Reads, &[]).with_output_schema(result(
+        json!({"identical": {"type": "boolean"}, "diff_output": text(), "changes": number()}),
+        json!({}),
+    ))
 }
 
 #[cfg(test)]

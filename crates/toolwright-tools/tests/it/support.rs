@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
-use toolwright_core::{ErrorKind, Sandbox, ToolCall, ToolDef, ToolResult, Toolset};
+use toolwright_core::schema::Schema;
+use toolwright_core::{Content, ErrorKind, Sandbox, ToolCall, ToolDef, ToolResult, Toolset};
 use toolwright_runtime::Run;
 use toolwright_sandbox::{LocalSandbox, Policy, ProcessSandbox};
 use toolwright_tools::standard;
@@ -106,7 +107,27 @@ impl Bench {
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
-        self.run.call(ToolCall::new("1", tool, arguments)).await.unwrap()
+        let result = self.run.call(ToolCall::new("1", tool, arguments)).await.unwrap();
+        self.keeps_its_promise(tool, &result);
+        result
+    }
+
+    /// What a tool gives back is what its output schema says, and data has one.
+    fn keeps_its_promise(&self, tool: &str, result: &ToolResult) {
+        let specs = self.run.dispatch().specs();
+        let schema =
+            specs.iter().find(|spec| *spec.name == *tool).and_then(|spec| spec.output_schema.clone());
+        if result.error.is_some() {
+            return;
+        }
+        let value = value_of(result);
+        let Some(schema) = schema else {
+            let is_data = matches!(result.content.as_slice(), [Content::Json { .. }]) && !value.is_string();
+            assert!(!is_data || tool == "read_file", "{tool} has no output schema for {value}");
+            return;
+        };
+        let problems = Schema::compile_any(&schema).unwrap().problems(&value);
+        assert!(problems.is_empty(), "{tool}: {problems:?} in {value}");
     }
 
     /// The text of a call that works.
