@@ -12,8 +12,9 @@ use toolwright::{
     ModelRequest, Policy, Run, ToolCall, ToolDef, ToolSpec, Toolset, Usage as TokenUsage,
 };
 
+use crate::lines;
 use crate::models::{self, Named};
-use crate::prompt::Terminal;
+use crate::prompt::{Terminal, printable};
 
 /// Where the person is whom servers ask.
 #[derive(Clone, Default)]
@@ -157,10 +158,10 @@ impl Lent {
             let none = Named::new();
             let opened = models::open(&self.name, self.later.models.get().unwrap_or(&none));
             opened.map_err(|error| {
-                eprintln!(
+                lines::tell(&printable(&format!(
                     "the model `{}`, which an MCP server may ask, cannot be used: {error:#}",
                     self.name
-                );
+                )));
                 format!("{error:#}")
             })
         });

@@ -14,7 +14,7 @@ use toolwright::{Limits, Policy, RunBuilder, ToolError, Toolset};
 use crate::answers::Later;
 use crate::prompt::Terminal;
 use crate::report::Usage;
-use crate::{commands, models, prompt, report, tokens, toolbox, trust, unset};
+use crate::{commands, lines, models, prompt, report, tokens, toolbox, trust, unset};
 
 /// Where approved definitions of the tools of MCP servers are kept.
 const LOCK: &str = "tools.lock";
@@ -284,9 +284,11 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
                 Some(lock) => format!("is not what {} approved", lock.display()),
                 None => "is not what it was when the server was started".to_owned(),
             };
-            eprintln!("`{tool}` of the server `{server}` {why}, and is left out:");
-            changes.iter().for_each(|change| eprintln!("    {}", prompt::printable(change)));
-            eprintln!("    approve it with `toolwright mcp lock --name {server}`, and start again");
+            let changes: String = changes.iter().map(|change| format!("    {change}\n")).collect();
+            lines::tell(&prompt::printable(&format!(
+                "`{tool}` of the server `{server}` {why}, and is left out:\n{changes}    \
+                 approve it with `toolwright mcp lock --name {server}`, and start again"
+            )));
         })
         .on_listed(|| CHANGES.get().into_iter().for_each(Changes::tools))
 }

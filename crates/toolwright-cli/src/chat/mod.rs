@@ -40,7 +40,7 @@ use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
-use crate::{answers, commands, demo, files, models, runs, sandboxes, trust};
+use crate::{answers, commands, demo, files, lines, models, runs, sandboxes, trust};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use approval::Asker;
@@ -113,6 +113,10 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         builder = builder.approver(Asker(sender.clone()));
         answers::ask_in_chat(Asker(sender.clone()), AtChat(sender.clone()));
         builder = builder.state(AtHand::new(AtChat(sender.clone())));
+    }
+    if inputs.interactive {
+        let told = sender.clone();
+        lines::tell_through(move |text| told.send(News::Told(text.to_owned())).is_ok());
     }
     let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let about = About { command: "chat", file: file.as_deref() };
@@ -505,6 +509,12 @@ impl Talk {
 
     /// Keeps the session, says what was spent, and ends the run.
     fn leave(mut self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
+        self.news.close();
+        while let Ok(news) = self.news.try_recv() {
+            if let News::Told(_) = news {
+                self.ui.news(news);
+            }
+        }
         self.ui.close();
         self.inputs.close();
         let said = |message: &Message| !matches!(message, Message::System { .. });

@@ -35,6 +35,8 @@ pub enum News {
     Question(Question),
     Form(Form),
     Notice(Notice),
+    /// What happened beside the conversation.
+    Told(String),
 }
 
 /// What an input wants while the model works.
@@ -302,6 +304,10 @@ impl Ui {
                     self.show_form();
                     self.ask_plainly();
                 }
+            }
+            News::Told(text) => {
+                self.flush();
+                text.lines().for_each(|line| self.say(YELLOW, line));
             }
             News::Notice(notice) => {
                 self.flush();
