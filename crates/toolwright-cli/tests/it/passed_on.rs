@@ -76,16 +76,6 @@ impl Served {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"))
     }
 
-    /// The next answer; what is said unasked is passed over.
-    fn answer(&mut self) -> Value {
-        loop {
-            let heard = self.hear();
-            if heard.get("method").is_none() {
-                return heard;
-            }
-        }
-    }
-
     /// Begins a session of a client that can do this.
     fn greet(&mut self, capabilities: Value) {
         let hello = json!({
