@@ -617,7 +617,9 @@ impl<'t> Reader<'t, '_, '_> {
         if text.len() > crate::lexer::MAX_TEXT_DIGITS {
             return Err(crate::repr::too_many_digits());
         }
-        self.fuel.integer(text.len() as u64 * 4)?;
+        let bits = text.len() as u64 * 4;
+        self.fuel.integer(bits)?;
+        self.fuel.spend(crate::ops::number::quadratic(bits, bits))?;
         BigInt::parse_bytes(text.as_bytes(), 10)
             .map(Value::integer)
             .ok_or_else(|| self.wrong("Expecting value"))

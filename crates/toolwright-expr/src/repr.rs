@@ -8,6 +8,7 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 use crate::error::Error;
 use crate::fuel::Fuel;
 use crate::lexer::MAX_TEXT_DIGITS;
+use crate::ops::number::quadratic;
 use crate::types::Type;
 use crate::value::{ObjectData, Value, ViewKind};
 
@@ -107,7 +108,7 @@ impl<'p, 'f> Printer<'p, 'f> {
                 self.push(text)
             }
             Value::Big(number) => {
-                let digits = decimal(number)?;
+                let digits = decimal(number, self.fuel)?;
                 self.push(&digits)
             }
             Value::Float(number) => {
@@ -317,11 +318,14 @@ fn bytes_repr(bytes: &[u8]) -> String {
 }
 
 /// Decimal digits of a large integer, up to Python's own bound.
-pub(crate) fn decimal(number: &BigInt) -> Result<String, Error> {
+pub(crate) fn decimal(number: &BigInt, fuel: &mut Fuel<'_>) -> Result<String, Error> {
     // The smallest number of 4301 digits has 14285 bits.
-    if number.bits() > 14_284 {
+    let bits = number.bits();
+    if bits > 14_284 {
         return Err(too_many_digits());
     }
+    // Each digit is the rest of a division of the whole number.
+    fuel.spend(quadratic(bits, bits))?;
     let text = number.to_string();
     if text.trim_start_matches('-').len() > MAX_TEXT_DIGITS {
         return Err(too_many_digits());

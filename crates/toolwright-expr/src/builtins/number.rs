@@ -411,7 +411,9 @@ fn parse_int(eval: &mut Eval<'_>, text: &str, base: i64) -> Result<Value, Error>
     if plain.len() > MAX_TEXT_DIGITS && !power_of_two {
         return Err(crate::repr::too_many_digits());
     }
-    eval.fuel.integer(plain.len() as u64 * 6)?;
+    let bits = plain.len() as u64 * 6;
+    eval.fuel.integer(bits)?;
+    eval.fuel.spend(if power_of_two { 0 } else { quadratic(bits, bits) / 2 })?;
     let number = BigInt::parse_bytes(plain.as_bytes(), radix).unwrap_or_default();
     Ok(Value::integer(if negative { -number } else { number }))
 }

@@ -60,7 +60,7 @@ pub(super) fn magnitude(
         Number::Float(_) | Number::Complex(..) => BigInt::default(),
     };
     if radix == 10 {
-        return Ok((big.is_negative(), repr::decimal(&big.abs())?));
+        return Ok((big.is_negative(), repr::decimal(&big.abs(), fuel)?));
     }
     fuel.allocate(big.bits() as usize)?;
     Ok((big.is_negative(), big.magnitude().to_str_radix(radix)))

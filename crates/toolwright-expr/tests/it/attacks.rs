@@ -232,6 +232,19 @@ fn numbers_that_are_none_do_not_pile_up_in_sets() {
     }
 }
 
+/// Reading and writing a digit is work on the whole number.
+#[test]
+fn the_digits_of_many_large_numbers_are_paid_for() {
+    limited("str(77507 * [33333000001374558775186**61])");
+    limited("f'{[10**4299] * 100000}'");
+    limited("print_json([10**4299] * 100000)");
+    limited("['%d' % n for n in [10**4299] * 100000]");
+    limited("[int('9' * 4300) for i in range(100000)]");
+    limited("parse_json('[' + ','.join(['9' * 4300] * 3000) + ']')");
+    assert!(attack("len(str([10**4299 + i for i in range(100)]))").is_ok());
+    assert!(attack("sum(int('9' * 4300) for i in range(50)) > 0").is_ok());
+}
+
 #[test]
 fn ex_04_loops_run_out_of_steps() {
     for source in [
