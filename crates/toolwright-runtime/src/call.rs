@@ -11,6 +11,7 @@ use toolwright_core::{
     ToolOutput, ToolResult, Toolset, Watch,
 };
 
+use crate::approval::Approved;
 use crate::events::EventKind;
 use crate::executor::Envelope;
 use crate::run::{RunEnd, RunInner};
@@ -31,7 +32,7 @@ pub(crate) async fn run_call(
 /// Makes one call for whoever asks from outside.
 pub(crate) async fn run_call_from(
     run: &Arc<RunInner>,
-    call: ToolCall,
+    mut call: ToolCall,
     fresh: Option<&Toolset>,
     from: Outside<'_>,
 ) -> Result<ToolResult, ToolError> {
@@ -39,15 +40,16 @@ pub(crate) async fn run_call_from(
         Some(tools) => tools.clone(),
         None => run.refresh_tools(from.cancel).await?,
     };
-    let limit = output_limit(run, &tools, &call.name);
-    let mut call = call;
+    let found = tools.find(&call.name);
+    let limit = output_limit(run, &found);
     let id = call.id.clone();
     let outer_span = run.outer.as_ref().and_then(|outer| outer.span);
     if let Some(parent) = run.outer.as_ref().and_then(|outer| outer.call_id.as_ref()) {
         call.id = format!("{parent}.{id}").into();
     }
     let mut record = Record::open(run, &call, outer_span)?;
-    let outcome = attempt(run, &tools, &mut call, &mut record, Caller::Outside(from)).await;
+    let tools = (&tools, found);
+    let outcome = attempt(run, tools, &mut call, &mut record, Caller::Outside(from)).await;
     if let Err(error) = &outcome
         && error.is_fatal()
     {
@@ -65,13 +67,13 @@ pub(crate) async fn run_call_from(
 pub(crate) async fn run_nested(
     run: &Arc<RunInner>,
     own: Option<&Toolset>,
-    call: ToolCall,
+    mut call: ToolCall,
     parent: &ToolContext,
     manner: Manner,
 ) -> Result<ToolOutput, ToolError> {
     let tools = own.cloned().unwrap_or_else(|| run.current_tools());
-    let limit = output_limit(run, &tools, &call.name);
-    let mut call = call;
+    let found = tools.find(&call.name);
+    let limit = output_limit(run, &found);
     let mut record = Record::open(run, &call, Some(parent.span()))?;
     if let Some(text) = &manner.hint
         && run.events.wanted()
@@ -79,7 +81,8 @@ pub(crate) async fn run_nested(
         let note = CallNote::Hint { text: text.to_string() };
         run.events.emit(EventKind::CallNoted { span: record.span, note })?;
     }
-    let outcome = attempt(run, &tools, &mut call, &mut record, Caller::Tool(parent, manner)).await;
+    let tools = (&tools, found);
+    let outcome = attempt(run, tools, &mut call, &mut record, Caller::Tool(parent, manner)).await;
     if let Err(error) = &outcome
         && error.is_fatal()
     {
@@ -123,10 +126,10 @@ enum Caller<'a> {
     Tool(&'a ToolContext, Manner),
 }
 
-/// The steps in their order. Each one may end the call.
+/// The steps in their order. Each one may end the call. `tools` are all there are, and the one that is asked for.
 async fn attempt(
     run: &Arc<RunInner>,
-    tools: &Toolset,
+    tools: (&Toolset, Result<&Entry, ToolError>),
     call: &mut ToolCall,
     record: &mut Record<'_>,
     caller: Caller<'_>,
@@ -144,7 +147,7 @@ async fn attempt(
         }
     };
     may_begin(run, &standing)?;
-    let found = tools.find(&call.name);
+    let (tools, found) = tools;
     let arguments =
         parse::arguments(call.arguments.take(), found.as_ref().ok().map(|entry| entry.tool.spec()));
     // Unreadable arguments are reported before an unknown name, as the model must mend both anyway.
@@ -153,10 +156,9 @@ async fn attempt(
     to_real_name(entry, call);
     call.arguments = validate(run, entry, arguments)?;
     record.pause();
-    let approved = run.approvals.review(run, entry, call, &standing).await?;
+    let Approved { mut arguments, changed } = run.approvals.review(run, entry, call, &standing).await?;
     record.go_on();
-    let mut arguments = approved.arguments;
-    if approved.changed {
+    if changed {
         arguments = validate(run, entry, arguments)?;
     }
     let settings = entry.tool.settings();
@@ -167,38 +169,44 @@ async fn attempt(
     {
         run.events.emit(EventKind::CallNoted { span, note: CallNote::Hint { text } })?;
     }
-    let permit = run.limits.admit_call(settings.timeout).map_err(|limit| {
-        limit_reached(run, &limit);
-        ToolError::from(limit)
-    })?;
-    // A call inside another ends with it, and is told so: a command then hands over what it has in time.
-    let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
-    let deadline = deadline.into_iter().chain(parents_end).min();
-    let host: Arc<RunInner> = run.clone();
-    let context = ToolContext::new(
-        host,
-        call.id.clone(),
-        entry.tool.spec().name.clone(),
-        span,
-        standing.depth,
-        deadline,
-        standing.cancel.clone(),
-    )
-    .in_manner(manner)
-    .asked_by(standing.asker, watch);
-    let envelope = Envelope {
-        call_id: call.id.clone(),
-        span,
-        tool: entry.tool.spec().name.clone(),
-        fingerprint: entry.fingerprint.clone(),
-        arguments,
-        deadline_ms: deadline.map(epoch_ms),
-        policy: run.approvals.policy.as_ref().map(|policy| policy.id.clone()),
-        idempotency_key: run.executor.is_remote().then(|| format!("{}/{span}", run.scope.run_id).into()),
-        trace: run.trace.clone(),
+    let context;
+    let _active;
+    // What only the beginning needs is gone when the work is waited for.
+    let work = {
+        let permit = run.limits.admit_call(settings.timeout).map_err(|limit| {
+            limit_reached(run, &limit);
+            ToolError::from(limit)
+        })?;
+        // A call inside another ends with it, and is told so: a command then hands over what it has in time.
+        let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
+        let deadline = deadline.into_iter().chain(parents_end).min();
+        let host: Arc<RunInner> = run.clone();
+        context = ToolContext::new(
+            host,
+            call.id.clone(),
+            entry.tool.spec().name.clone(),
+            span,
+            standing.depth,
+            deadline,
+            standing.cancel.clone(),
+        )
+        .in_manner(manner)
+        .asked_by(standing.asker, watch);
+        let envelope = Envelope {
+            call_id: call.id.clone(),
+            span,
+            tool: entry.tool.spec().name.clone(),
+            fingerprint: entry.fingerprint.clone(),
+            arguments,
+            deadline_ms: deadline.map(epoch_ms),
+            policy: run.approvals.policy.as_ref().map(|policy| policy.id.clone()),
+            idempotency_key: run.executor.is_remote().then(|| format!("{}/{span}", run.scope.run_id).into()),
+            trace: run.trace.clone(),
+        };
+        _active = Active::enter(run, span, &context);
+        guard::run(run, tools, envelope, &context, permit, settings.timeout)
     };
-    let _active = Active::enter(run, span, &context);
-    let outcome = guard::run(run, tools, envelope, &context, permit, settings.timeout).await;
+    let outcome = work.await;
     run.scope.store.check()?;
     if let Err(error) = &outcome
         && let Some(limit) = std::error::Error::source(error).and_then(|source| source.downcast_ref())
@@ -306,8 +314,8 @@ pub(crate) fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached)
     }
 }
 
-fn output_limit(run: &RunInner, tools: &Toolset, name: &str) -> usize {
-    tools.find(name).ok().and_then(|entry| entry.tool.settings().max_output).unwrap_or(run.max_output)
+fn output_limit(run: &RunInner, found: &Result<&Entry, ToolError>) -> usize {
+    found.as_ref().ok().and_then(|entry| entry.tool.settings().max_output).unwrap_or(run.max_output)
 }
 
 fn epoch_ms(deadline: Instant) -> u64 {

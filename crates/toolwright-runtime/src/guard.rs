@@ -36,53 +36,75 @@ const LEVELS_PER_TASK: u32 = 4;
 
 type Outcome = Result<ToolOutput, ToolError>;
 
-/// Runs a call under its permit.
-pub(crate) async fn run(
-    run: &RunInner,
-    tools: &Toolset,
+/// Runs a call under its permit. It begins at once; what is left to wait for is small, as every call has a place for it.
+pub(crate) fn run<'a>(
+    run: &'a RunInner,
+    tools: &'a Toolset,
     envelope: Envelope,
-    context: &ToolContext,
+    context: &'a ToolContext,
     permit: Permit,
     timeout: Option<Duration>,
-) -> Outcome {
-    if context.is_cancelled() {
-        return Err(cancelled());
-    }
-    let mut deadline = permit.deadline;
+) -> impl Future<Output = Outcome> + 'a {
     let deep = context.depth() % LEVELS_PER_TASK == LEVELS_PER_TASK - 1;
-    if deadline.is_none() && !deep {
+    let here = permit.deadline.is_none() && !deep;
+    let work = if context.is_cancelled() {
+        Err(cancelled())
+    } else if here {
         // Code may break before there is anything to wait for.
         let start = AssertUnwindSafe(|| run.executor.execute(tools, envelope, context));
-        let work = catch_unwind(start).map_err(|payload| panic_error(&*payload))?;
+        catch_unwind(start).map_err(|payload| panic_error(&*payload))
+    } else {
+        Ok(in_task(run, tools.clone(), envelope, context.clone(), permit, timeout))
+    };
+    async move {
+        let work = work?;
+        if !here {
+            return work.await;
+        }
         let mut watched = Watched { work: Catch(work), context, cancelled: None };
-        return match (&mut watched).await {
-            Some(outcome) => outcome,
-            None => Err(handed_over(cancelled(), &mut watched.work, grace(run, context)).await),
-        };
+        if let Some(outcome) = (&mut watched).await {
+            return outcome;
+        }
+        Err(Box::pin(handed_over(cancelled(), &mut watched.work, grace(run, context))).await)
     }
+}
+
+/// Runs a call on a task of its own, until its end.
+fn in_task(
+    run: &RunInner,
+    tools: Toolset,
+    envelope: Envelope,
+    context: ToolContext,
+    permit: Permit,
+    timeout: Option<Duration>,
+) -> BoxFuture<'_, Outcome> {
+    let mut deadline = permit.deadline;
     let task = {
-        let (executor, tools, context) = (run.executor.clone(), tools.clone(), context.clone());
+        let (executor, context) = (run.executor.clone(), context.clone());
         OwnTask::new(async move { Catch(executor.execute(&tools, envelope, &context)).await })
     };
-    let mut watched = Watched { work: task, context, cancelled: None };
-    let limit = loop {
-        let end = deadline.as_ref().map(|(end, _)| *end);
-        tokio::select! {
-            biased;
-            outcome = &mut watched => return match outcome {
-                Some(outcome) => outcome,
-                None => Err(handed_over(cancelled(), &mut watched.work, grace(run, context)).await),
-            },
-            () = at(end) => {}
-        }
-        // Time spent waiting, say for a rate limit, is not working time: the end may have moved.
-        match run.limits.deadline(permit.own_end) {
-            Ok(Some(later)) if later.0 > Instant::now() => deadline = Some(later),
-            _ => break deadline.and_then(|(_, limit)| limit),
-        }
-    };
-    context.stop();
-    Err(handed_over(overdue(timeout, limit), &mut watched.work, grace(run, context)).await)
+    Box::pin(async move {
+        let context = &context;
+        let mut watched = Watched { work: task, context, cancelled: None };
+        let limit = loop {
+            let end = deadline.as_ref().map(|(end, _)| *end);
+            tokio::select! {
+                biased;
+                outcome = &mut watched => return match outcome {
+                    Some(outcome) => outcome,
+                    None => Err(handed_over(cancelled(), &mut watched.work, grace(run, context)).await),
+                },
+                () = at(end) => {}
+            }
+            // Time spent waiting, say for a rate limit, is not working time: the end may have moved.
+            match run.limits.deadline(permit.own_end) {
+                Ok(Some(later)) if later.0 > Instant::now() => deadline = Some(later),
+                _ => break deadline.and_then(|(_, limit)| limit),
+            }
+        };
+        context.stop();
+        Err(handed_over(overdue(timeout, limit), &mut watched.work, grace(run, context)).await)
+    })
 }
 
 /// Waits until then, or for ever.

@@ -314,6 +314,11 @@ impl LimitScope {
         self.inner.started.elapsed() + self.inner.earlier
     }
 
+    /// This account and those around it, the outermost last.
+    fn around(&self) -> impl Iterator<Item = &Scope> {
+        std::iter::successors(Some(&*self.inner), |scope| Some(&*scope.parent.as_ref()?.inner))
+    }
+
     /// Visits the outermost account first, so that the widest limit is the one reported.
     fn visit(&self, look: &mut dyn FnMut(&Scope) -> Result<(), LimitReached>) -> Result<(), LimitReached> {
         if let Some(parent) = &self.inner.parent {
@@ -337,18 +342,14 @@ impl LimitScope {
             let (count, max) = counter(scope);
             full(count.load(Ordering::Relaxed), max).map_or(Ok(()), Err)
         })?;
-        let mut counted = Vec::new();
-        let mut next = Some(self);
-        while let Some(scope) = next {
-            let (count, max) = counter(&scope.inner);
-            counted.push(count);
+        for (depth, scope) in self.around().enumerate() {
+            let (count, max) = counter(scope);
             if let Some(limit) = full(count.fetch_add(1, Ordering::Relaxed), max) {
-                for count in counted {
-                    count.fetch_sub(1, Ordering::Relaxed);
+                for scope in self.around().take(depth + 1) {
+                    counter(scope).0.fetch_sub(1, Ordering::Relaxed);
                 }
                 return Err(limit);
             }
-            next = scope.inner.parent.as_ref();
         }
         Ok(())
     }

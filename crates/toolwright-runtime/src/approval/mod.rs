@@ -73,16 +73,30 @@ impl Approvals {
         call: &mut ToolCall,
         standing: &Standing<'_>,
     ) -> Result<Approved, ToolError> {
-        let (settings, span) = (entry.tool.settings(), standing.span);
         if run.by_person {
-            record(run, span, "person", "approve", None, None)?;
+            record(run, standing.span, "person", "approve", None, None)?;
             return Ok(Approved::as_it_is(call));
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
+        if self.policy.is_none() && entry.tool.settings().require_confirmation != Some(true) {
+            return Ok(Approved::as_it_is(call));
+        }
+        // Boxed here and where somebody is asked, so that calls that need none of this stay small.
+        Box::pin(self.judge(run, entry, call, standing)).await
+    }
+
+    /// Decides by the rules.
+    async fn judge(
+        &self,
+        run: &RunInner,
+        entry: &Entry,
+        call: &mut ToolCall,
+        standing: &Standing<'_>,
+    ) -> Result<Approved, ToolError> {
+        let (settings, span) = (entry.tool.settings(), standing.span);
         let all;
         let policy = match &self.policy {
             Some(policy) => policy.as_ref(),
-            None if settings.require_confirmation != Some(true) => return Ok(Approved::as_it_is(call)),
             None => {
                 all = Policy::approve_all();
                 &all
@@ -129,14 +143,16 @@ impl Approvals {
             ruling = case.confirmed(ruling, call);
             let reason = ruling.reason.clone();
             return Ok(Some(match ruling.decision {
-                RuleDecision::Ask => match (self.ask(case, call, &ruling).await?, ruling.passed_on_to()) {
-                    (Some(verdict), _) => verdict,
-                    (None, Some(next)) => {
-                        ruling = case.rule_from(next, call);
-                        continue;
+                RuleDecision::Ask => {
+                    match (Box::pin(self.ask(case, call, &ruling)).await?, ruling.passed_on_to()) {
+                        (Some(verdict), _) => verdict,
+                        (None, Some(next)) => {
+                            ruling = case.rule_from(next, call);
+                            continue;
+                        }
+                        (None, None) => ("policy", Decision::reject(NOBODY_LEFT), None),
                     }
-                    (None, None) => ("policy", Decision::reject(NOBODY_LEFT), None),
-                },
+                }
                 RuleDecision::Approve => ("policy", Decision::Approve, reason),
                 RuleDecision::Reject => {
                     let reason = reason.unwrap_or_else(|| "the policy does not allow this call".to_owned());
