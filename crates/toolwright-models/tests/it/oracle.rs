@@ -129,6 +129,10 @@ fn echoed(name: &str, format: &str) -> Vec<AssistantMessage> {
         let mut message = reply.get("want")?.get("message")?.clone();
         // What this vendor said, whoever recorded it.
         for block in message.get_mut("content")?.as_array_mut()? {
+            // A chunk of thoughts is Mistral's own, of which the other vendor's client knows nothing.
+            if block.pointer("/opaque/chunk").is_some() {
+                return None;
+            }
             if let Some(from) = block.pointer_mut("/opaque/from") {
                 *from = name.into();
             }

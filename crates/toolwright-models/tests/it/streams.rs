@@ -172,6 +172,8 @@ fn joined(blocks: &[Value]) -> Value {
             None => joined.push((kind, text.to_owned())),
         }
     }
+    // Thoughts with nothing behind them do not go back.
+    joined.pop_if(|(kind, _)| *kind == "thought");
     joined.into_iter().map(|(kind, text)| Value::from(format!("{kind}:{text}"))).collect()
 }
 
