@@ -68,6 +68,8 @@ async function listRuns(fresh) {
 function showList(open) {
   document.body.classList.toggle('listing', open);
   $('list').setAttribute('aria-expanded', String(open));
+  // While it was covered, the timeline had no height to fill.
+  if (!open && run) draw().catch(fail);
 }
 
 function filterRuns() {
