@@ -170,23 +170,29 @@ fn what_a_run_cost_is_drawn() {
     assert!(text.as_str().unwrap().contains("cost, summed: $0.00"), "{text}");
 }
 
+/// A run that counts down.
+fn count_down(folder: &Path, seconds: u32) -> Child {
+    let script =
+        format!("- calls: [{{tool: countdown, arguments: {{seconds: {seconds}}}}}]\n- text: It is over.\n");
+    std::fs::write(folder.join("slow.yaml"), script).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        .args(["ask", "Count", "--model", "scripted/slow.yaml"])
+        .current_dir(folder)
+        .env_clear()
+        .env("HOME", folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
 #[test]
 fn a_run_is_followed_while_it_goes_on() {
     let folder = recorded();
     let served = Served::start(folder.path());
     let Some(mut page) = Page::open(&served.address) else { return };
     page.wait("document.querySelectorAll('.row').length >= 6");
-    let script = "- calls: [{tool: countdown, arguments: {seconds: 3}}]\n- text: It is over.\n";
-    std::fs::write(folder.path().join("slow.yaml"), script).unwrap();
-    let mut run = Command::new(env!("CARGO_BIN_EXE_toolwright"))
-        .args(["ask", "Count", "--model", "scripted/slow.yaml"])
-        .current_dir(folder.path())
-        .env_clear()
-        .env("HOME", folder.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut run = count_down(folder.path(), 3);
     // The list notices it by itself.
     page.wait("document.querySelectorAll('#runs li').length === 2");
     page.value("document.querySelector('#runs li').click()");
@@ -200,17 +206,7 @@ fn a_run_is_followed_while_it_goes_on() {
 #[test]
 fn a_run_that_was_killed_is_no_longer_followed() {
     let folder = recorded();
-    let script = "- calls: [{tool: countdown, arguments: {seconds: 600}}]\n";
-    std::fs::write(folder.path().join("slow.yaml"), script).unwrap();
-    let mut run = Command::new(env!("CARGO_BIN_EXE_toolwright"))
-        .args(["ask", "Count", "--model", "scripted/slow.yaml"])
-        .current_dir(folder.path())
-        .env_clear()
-        .env("HOME", folder.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut run = count_down(folder.path(), 600);
     let show = || show_in(folder.path(), &["runs", "show", "last"], "");
     while !show().contains("countdown") {
         std::thread::sleep(std::time::Duration::from_millis(50));

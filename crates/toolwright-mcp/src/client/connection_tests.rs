@@ -1,0 +1,171 @@
+//! Who hears and who pays what a server asks.
+
+use toolwright_core::{
+    ApprovalRequest, Approver, AssistantMessage, BoxFuture, CallNote, Decision, Dispatch, Manner, Model,
+    ModelError, ModelReply, ModelRequest, RunScope, ToolCall, ToolError, ToolOutput, ToolResult, ToolSpec,
+    Toolset,
+};
+
+use super::*;
+use crate::client::answers::Sampling;
+
+/// Ends the session when it goes, as the last clone of a client does.
+struct Ends(Arc<Connection>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A connection on which somebody waits, and progress goes to what holds the session alone.
+fn waiting() -> Arc<Connection> {
+    let connection = Arc::new(Connection::new(Out::Lines(mpsc::channel(1).0), &ClientOptions::default()));
+    let ends = Ends(connection.clone());
+    let progress: OnProgress = Arc::new(move |_, _, _| {
+        let _ = &ends;
+    });
+    let (reply, _) = oneshot::channel();
+    let whose = Whose::default();
+    let pending = Pending { reply, whose, progress: Some(progress), notes: 0, last: 0.0 };
+    connection.pending().insert(1, pending);
+    connection
+}
+
+/// Does this in a thread of its own: one that waits for itself never comes back.
+fn comes_back(what: impl FnOnce(&Arc<Connection>) + Send + 'static) {
+    let (done, back) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let connection = waiting();
+        what(&connection);
+        let _ = done.send(connection.pending().len());
+    });
+    assert_eq!(back.recv_timeout(Duration::from_secs(60)), Ok(0));
+}
+
+fn over() -> McpError {
+    McpError::new(McpErrorKind::Closed, "over")
+}
+
+#[test]
+fn the_last_owner_of_a_session_may_go_while_it_closes() {
+    comes_back(|connection| connection.close(over()));
+    comes_back(|connection| connection.end());
+}
+
+#[test]
+fn the_last_owner_of_a_session_may_go_with_an_answer() {
+    comes_back(|connection| connection.answer(1, Err(over())));
+}
+
+#[test]
+fn the_last_owner_of_a_session_may_go_with_a_call_that_is_given_up() {
+    comes_back(|connection| {
+        drop(Waiting { connection, id: 1, method: "tools/call", sent: false, done: false });
+    });
+}
+
+/// The host of calls that counts what a model is asked.
+#[derive(Default)]
+struct Purse {
+    scope: RunScope,
+    asked: AtomicUsize,
+}
+
+impl Dispatch for Purse {
+    fn scope(&self) -> &RunScope {
+        &self.scope
+    }
+
+    fn specs(&self) -> Vec<ToolSpec> {
+        Vec::new()
+    }
+
+    fn dispatch<'a>(&'a self, _: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async { Err(ToolError::new("none")) })
+    }
+
+    fn invoke<'a>(&'a self, _: &'a ToolContext, _: ToolCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async { Err(ToolError::new("none")) })
+    }
+
+    fn invoke_in<'a>(
+        &'a self,
+        _: &'a ToolContext,
+        _: &'a Toolset,
+        _: ToolCall,
+        _: Manner,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async { Err(ToolError::new("none")) })
+    }
+
+    fn ask<'a>(
+        &'a self,
+        _: &'a ToolContext,
+        _: &'a dyn Model,
+        _: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<ModelReply, ToolError>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Ok(AssistantMessage::default().into()) })
+    }
+
+    fn note(&self, _: &ToolContext, _: CallNote) {}
+}
+
+impl Model for Purse {
+    fn name(&self) -> &str {
+        "test/purse"
+    }
+
+    fn generate<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(async { Ok(AssistantMessage::default().into()) })
+    }
+}
+
+impl Approver for Purse {
+    fn name(&self) -> &str {
+        "purse"
+    }
+
+    fn decide<'a>(&'a self, _: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
+        Box::pin(async { Decision::Approve })
+    }
+}
+
+#[tokio::test]
+async fn the_call_that_is_worked_on_pays_and_not_the_latest() {
+    let call = |purse: &Arc<Purse>| {
+        ToolContext::new(purse.clone(), "1".into(), "t".into(), 0, 0, None, CancelToken::new())
+    };
+    let (earlier, latest): (Arc<Purse>, Arc<Purse>) = Default::default();
+    let mut options = ClientOptions::default();
+    let anybody: Arc<Purse> = Arc::default();
+    options.answers.sampling = Some(Sampling::new(anybody.clone(), anybody));
+    let (out, mut lines) = mpsc::channel(8);
+    let connection = Arc::new(Connection::new(Out::Lines(out), &options));
+    let _paying = (connection.paid_by(&call(&earlier)), connection.paid_by(&call(&latest)));
+    let whose = Whose { caller: None, payer: Some(call(&earlier)) };
+    let paid = || [&earlier, &latest].map(|purse| purse.asked.load(Ordering::Relaxed));
+    let message = json!({"role": "user", "content": {"type": "text", "text": "hi"}});
+    let params = json!({"messages": [message]});
+    // In place of a result, which is that of a certain call.
+    let asked = [("sampling/createMessage", &params)];
+    assert!(connection.answer_all(&whose, &asked).await.is_ok_and(|answers| answers[0].is_ok()));
+    assert_eq!(paid(), [1, 0]);
+    // On the stream that answers a certain call.
+    let (reply, _waiting) = oneshot::channel();
+    let pending = Pending { reply, whose, progress: None, notes: 0, last: 0.0 };
+    connection.pending().insert(7, pending);
+    let question = |id| Message::Request {
+        id: Id::Number(id),
+        method: "sampling/createMessage".to_owned(),
+        params: params.clone(),
+    };
+    connection.take(question(1), Some(7));
+    assert!(lines.recv().await.is_some());
+    assert_eq!(paid(), [2, 0]);
+    // Over pipes nobody knows.
+    connection.take(question(2), None);
+    assert!(lines.recv().await.is_some());
+    assert_eq!(paid(), [2, 1]);
+}
