@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::fuel::Fuel;
 
 /// How many characters a line counts for.
-const LINE: i64 = 80;
+const LINE: i128 = 80;
 
 /// How a text is to be written.
 pub(super) enum Cut {
@@ -30,8 +30,9 @@ pub(super) fn cut(text: &str, most: Option<i64>, fuel: &mut Fuel<'_>) -> Result<
     let mut cut_off = 0;
     let mut lines = lines(text).map(|(line, _)| line);
     for line in lines.by_ref() {
-        let room = most.saturating_sub(shown.len() as i64).saturating_mul(LINE);
-        let length = line.chars().count() as i64;
+        // Wide enough for every bound, also the lowest.
+        let room = (i128::from(most) - shown.len() as i128) * LINE;
+        let length = line.chars().count() as i128;
         if length >= room {
             // Python counts a negative end from the back.
             let end = if room < 0 { (length + room).max(0) } else { room };

@@ -123,3 +123,61 @@ proptest! {
         try_all(&source);
     }
 }
+
+/// The ends of every range that a number is kept in, and what is no number.
+const EDGES: [&str; 9] =
+    ["2**63-1", "-2**63", "2**63", "-2**62-1", "-(2**31)", "0", "-1", "'a{}%s'", "[3, 'x\\n  y']"];
+
+/// Every function and every method of the reference, with numbers at the edge for all its arguments.
+#[test]
+fn numbers_at_the_edge_break_nothing() {
+    let tables = toolwright_expr::reference_tables();
+    let rows = tables.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('('));
+    let mut names: Vec<String> = rows
+        .map(|(name, _)| match name.split_once('.') {
+            None => name.to_owned(),
+            Some((kind, method)) => {
+                let value = match kind {
+                    "s" => "'a\\tb c'",
+                    "b" => "b'a\\tb c'",
+                    "l" => "[3, 1, 2]",
+                    "d" => "{'k': 1, 2: 3}",
+                    "t" => "(3, 1)",
+                    "f" | "x" => "(0.5)",
+                    _ => "(7)",
+                };
+                format!("{value}.{method}")
+            }
+        })
+        .collect();
+    names.dedup();
+    assert!(names.len() > 150, "only {} are known", names.len());
+    let try_one = |call: &str| {
+        try_all(call);
+        try_all(&format!("str({call})"));
+    };
+    for name in &names {
+        try_one(&format!("{name}()"));
+        for one in EDGES {
+            try_one(&format!("{name}({one})"));
+            for two in EDGES {
+                try_one(&format!("{name}({one}, {two})"));
+                if !matches!(two, "0" | "-1") {
+                    try_one(&format!("{name}('a\\nbc', {one}, {two})"));
+                }
+            }
+        }
+    }
+    for (one, two) in EDGES.iter().flat_map(|one| EDGES.map(|two| (one, two))) {
+        for shape in
+            ["[1, 2, 3][{}:{}]", "'abc'[::{}][{}]", "range({}, {})[-1]", "f'{{1:{}.{}}}'", "'%{}.{}f' % 1.5"]
+        {
+            let source =
+                shape.replacen("{}", one, 1).replacen("{}", two, 1).replace("{{", "{").replace("}}", "}");
+            try_one(&source);
+        }
+        for operator in ["+", "-", "*", "//", "%", "**", "<<", ">>", "&", "in"] {
+            try_one(&format!("({one}) {operator} ({two})"));
+        }
+    }
+}

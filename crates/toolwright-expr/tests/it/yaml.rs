@@ -21,7 +21,7 @@ fn random_data_is_written_as_pyyaml_writes_it() {
     let mut random = Random::new(seed);
     let asked: Vec<(String, &str)> = (0..count)
         .map(|index| {
-            let trim = ["True", "False", "2", "5"][random.below(4)];
+            let trim = ["True", "False", "2", "5", "0", "-3", "-9223372036854775807"][random.below(7)];
             (data(&mut random, index % 4), trim)
         })
         .collect();
