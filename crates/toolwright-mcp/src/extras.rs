@@ -56,12 +56,25 @@ fn of_block(block: &Value) -> Value {
     if extras.is_empty() || !known { Value::Null } else { extras.into() }
 }
 
-/// What a server lists of a tool beside its definition: its icons, and `_meta`.
+/// What a server lists of a tool beside its definition: its icons, and `_meta`, without what points to pages of the server
+/// for a client to show: they are not served on, and nobody has approved them.
 pub(crate) fn of_tool(icons: Option<Value>, meta: Option<Value>) -> Map<String, Value> {
     let icons = icons.filter(|icons| icons.as_array().is_some_and(|icons| !icons.is_empty()));
-    let meta = meta.as_ref().and_then(Value::as_object).map(own).filter(|meta| !meta.is_empty());
+    let mut meta = meta.as_ref().and_then(Value::as_object).map(own).unwrap_or_default();
+    meta.retain(|_, value| !names_page(value));
+    let meta = Some(meta).filter(|meta| !meta.is_empty());
     let icons = icons.map(|icons| ("icons".to_owned(), icons));
     icons.into_iter().chain(meta.map(|meta| ("_meta".to_owned(), meta.into()))).collect()
+}
+
+/// True when the address of a page stands somewhere in it.
+fn names_page(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.starts_with("ui://"),
+        Value::Array(items) => items.iter().any(names_page),
+        Value::Object(members) => members.values().any(names_page),
+        _ => false,
+    }
 }
 
 /// The members of `_meta` that neither we nor the protocol put there.

@@ -21,6 +21,9 @@ const POLL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL: Duration = Duration::from_millis(50);
 const LONGEST_POLL: Duration = Duration::from_secs(10);
 
+/// How many looks in a row may fail, as behind a busy gateway, before the task is given up.
+const FAILED_LOOKS: u32 = 5;
+
 impl Client {
     /// Whether a tool is run as a task only.
     pub(super) fn runs_as_task(&self, tool: &str) -> bool {
@@ -93,7 +96,7 @@ impl Client {
         }
     }
 
-    /// The task as it is after a pause.
+    /// The task as it is after a pause. A look that fails costs no task: it goes on at the server, and is looked at again.
     async fn look(
         &self,
         whose: &Whose,
@@ -101,12 +104,23 @@ impl Client {
         task: &Value,
         time: Time,
     ) -> Result<Value, McpError> {
-        tokio::time::sleep(poll(task).min(time.left())).await;
-        if time.left().is_zero() {
-            return Err(time.late());
+        let mut failed = 0;
+        loop {
+            tokio::time::sleep(poll(task).min(time.left())).await;
+            if time.left().is_zero() {
+                return Err(time.late());
+            }
+            let most = time.left().min(self.options.request_timeout);
+            let looked = self.request_for(whose, Ask::new("tasks/get", running.about(), most)).await;
+            match looked.as_ref().map_err(McpError::kind) {
+                Err(McpErrorKind::Closed | McpErrorKind::Timeout)
+                    if failed < FAILED_LOOKS && !self.connection.closed().is_cancelled() =>
+                {
+                    failed += 1;
+                }
+                _ => return looked,
+            }
         }
-        let most = time.left().min(self.options.request_timeout);
-        self.request_for(whose, Ask::new("tasks/get", running.about(), most)).await
     }
 
     /// Answers what a task asks.

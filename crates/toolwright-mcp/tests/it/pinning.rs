@@ -198,7 +198,7 @@ async fn only_what_the_lock_approved_is_offered() {
 async fn icons_and_meta_of_a_tool_are_passed_on_and_need_no_approval() {
     let source = server(
         r#"init; read -r line
-answer 2 '{"tools":[{"name":"add","inputSchema":{"type":"object"},"icons":[{"src":"https://x/i.png"}],"_meta":{"a":1,"io.modelcontextprotocol/x":2}}]}'
+answer 2 '{"tools":[{"name":"add","inputSchema":{"type":"object"},"icons":[{"src":"https://x/i.png"}],"_meta":{"a":1,"io.modelcontextprotocol/x":2,"ui":{"resourceUri":"ui://x/page"},"openai/outputTemplate":"ui://x/page"}}]}'
 forever"#,
     )
     .build();

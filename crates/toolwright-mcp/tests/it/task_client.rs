@@ -1,5 +1,6 @@
 //! Tools that a server runs as tasks only, under our client.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use toolwright_core::ErrorKind;
 use toolwright_mcp::{Client, ClientOptions, HttpTarget};
 
 use crate::http::serve;
-use crate::http_client::{greeting, options, result, scripted, with_ada};
+use crate::http_client::{answer, greeting, options, result, scripted, with_ada};
 use crate::support::{Log, PATIENCE, eventually, script};
 
 /// The first task is done when it is looked at the second time; the second one never is.
@@ -64,6 +65,35 @@ async fn a_call_that_a_server_makes_a_task_of_is_followed_to_its_end() {
     assert!(asked.to_text().contains(r#""confirm":true"#), "{}", asked.to_text());
     assert_eq!(call("multi_input", json!({})).await.unwrap().to_text(), "2 answers came");
     assert_eq!(call("test_tool_with_task", json!({})).await.unwrap().to_text(), "Done for \"Ada\"");
+}
+
+#[tokio::test]
+async fn a_look_that_fails_costs_no_task() {
+    for (failures, done) in [(5, true), (6, false)] {
+        let looks = AtomicU32::new(0);
+        let server = scripted(move |_, request| {
+            greeting(&request).unwrap_or_else(|| match request["method"].as_str() {
+                Some("tools/call") => {
+                    let made = json!({"taskId": "t1", "status": "working", "resultType": "task", "pollIntervalMs": 1});
+                    result(&request, made)
+                }
+                Some("tasks/get") if looks.fetch_add(1, Ordering::Relaxed) < failures => {
+                    answer("503 Service Unavailable", "", "busy")
+                }
+                Some("tasks/get") => {
+                    let found = json!({"content": [{"type": "text", "text": "found"}]});
+                    result(&request, json!({"taskId": "t1", "status": "completed", "result": found}))
+                }
+                _ => result(&request, json!({"resultType": "complete"})),
+            })
+        })
+        .await;
+        let client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
+        match client.call_tool("t", json!({}), PATIENCE, None).await {
+            Ok(found) => assert!(done && found.to_text() == "found", "{found:?}"),
+            Err(error) => assert!(!done && error.message().contains("503"), "{error}"),
+        }
+    }
 }
 
 #[tokio::test]
