@@ -209,6 +209,10 @@ fn facts(index: &Index) -> String {
 /// One item as text.
 fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
     let most = |short: usize| if full { usize::MAX } else { short };
+    if let Some(Message::Tool(result)) = whole.message() {
+        let given = text::clip(result.to_text().trim_end(), most(500)).replace('\n', "\n      ");
+        return format!("    └ {}: {given}", result.name);
+    }
     if let Some(message) = whole.message() {
         let who = match item.kind {
             Kind::System => "system",
@@ -232,7 +236,7 @@ fn shown(index: &Index, item: &Item, whole: &Whole, full: bool) -> String {
         (EventKind::CallStarted { call_id, tool, arguments, .. }, Some(call)) => {
             let indent = "  ".repeat(usize::from(call.depth) + 1);
             let asked = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
-            let took = match index.state_of(call) {
+            let took = match call.state_in(index.is_running()) {
                 State::Running => "still running".to_owned(),
                 State::Interrupted => "interrupted".to_owned(),
                 _ => took(call.duration_us),

@@ -29,6 +29,8 @@ pub struct Head {
     pub role: String,
     /// The beginning of what a user says.
     pub said: String,
+    /// The call that begins, or whose result a message is.
+    pub call_id: String,
 }
 
 impl Head {
@@ -73,6 +75,7 @@ impl<'de> Visitor<'de> for HeadSeed<'_> {
                 "time" => head.time = map.next_value()?,
                 "span" => head.span = Some(map.next_value()?),
                 "parent" => head.parent = Some(map.next_value()?),
+                "call_id" => head.call_id = map.next_value()?,
                 "tool" => head.tool = map.next_value()?,
                 "duration_us" => head.duration_us = Some(map.next_value()?),
                 "interrupted" => head.interrupted = map.next_value()?,
@@ -127,6 +130,8 @@ impl<'de> Visitor<'de> for MessageSeed<'_> {
                     let said = texts.into_iter().next().unwrap_or_default();
                     head.said = toolwright::text::clip(&said, SAID).to_string();
                 }
+                "call_id" if head.role == "tool" => head.call_id = map.next_value()?,
+                "name" if head.role == "tool" => head.tool = map.next_value()?,
                 _ if !head.role.is_empty() && head.role != "user" => return Err(de::Error::custom(ENOUGH)),
                 _ => {
                     map.next_value::<IgnoredAny>()?;

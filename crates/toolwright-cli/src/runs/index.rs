@@ -3,15 +3,16 @@
 //! Building it reads the file once and keeps a few dozen bytes per item, so a transcript of a gigabyte opens at the
 //! speed of the disk, and a growing one is only read where it grew. The index of a large transcript is kept beside it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toolwright::Usage;
+use toolwright::{Event, EventKind, Message, Usage};
 
 use super::head::Head;
+use super::process;
 use crate::saved::{self, Readers};
 
 /// Transcripts from this size on have their index kept beside them.
@@ -21,13 +22,16 @@ const KEPT_FROM: u64 = 32 << 20;
 const MAX_LINE: u64 = 256 << 20;
 
 /// The version of a kept index.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The times a record can tell of, in microseconds since 1970: from 2020, before there was this program, to 2100.
 const TIMES: std::ops::Range<u64> = 1_577_836_800_000_000..4_102_444_800_000_000;
 
 /// The longest that anything takes: a year, in microseconds.
 const LONGEST: u64 = 366 * 24 * 3600 * 1_000_000;
+
+/// By how much clocks may differ, in microseconds, between a record and the system.
+const CLOCKS: u64 = 60 * 1_000_000;
 
 /// What stands where in a transcript.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -59,6 +63,8 @@ pub struct Index {
     pub bytes: u64,
     /// The items of calls that have begun and not ended.
     open: HashMap<u64, usize>,
+    /// The ids of the calls that have begun, and whose result is still to come.
+    begun: HashSet<String>,
     /// The reply that the next message of the model belongs to.
     pending_reply: Option<u32>,
 }
@@ -84,6 +90,8 @@ pub enum Kind {
     User,
     Assistant,
     Call,
+    /// The result of a call that was not made here: it was refused before it began, or the caller made it.
+    Given,
     /// A model could not answer.
     Failed,
     /// Somebody stopped an answer.
@@ -136,6 +144,16 @@ pub struct Reply {
     pub cost: f64,
 }
 
+impl CallItem {
+    /// How it stands: one that has not ended, in a run that does not go on, was interrupted.
+    pub fn state_in(&self, running: bool) -> State {
+        match self.state {
+            State::Running if !running => State::Interrupted,
+            state => state,
+        }
+    }
+}
+
 impl Index {
     /// The index of a transcript: the kept one, brought up to date, or a new one.
     pub fn open(path: &Path) -> std::io::Result<Index> {
@@ -176,14 +194,14 @@ impl Index {
             self.bytes += read;
             self.events += 1;
             match Head::read(&line) {
-                Some(head) => self.take(head, place),
+                Some(head) => self.take(head, place, &line),
                 None => self.broken_lines += 1,
             }
         }
         Ok(self.bytes > before)
     }
 
-    fn take(&mut self, head: Head, at: Place) {
+    fn take(&mut self, head: Head, at: Place, line: &[u8]) {
         let told = time(&head.time);
         self.last = self.last.max(told);
         self.undated |= told.is_none();
@@ -202,8 +220,15 @@ impl Index {
                     "user" => Kind::User,
                     "assistant" => Kind::Assistant,
                     // The result of a call is shown with the call.
+                    _ if self.begun.remove(&head.call_id) => return,
+                    // What comes before the first answer is a conversation that is taken up.
+                    "tool" if !self.replies.is_empty() => return self.given(&head, at, time, line),
                     _ => return,
                 };
+                if kind == Kind::Assistant && self.open.is_empty() {
+                    // What is left was called by other calls, and has no message.
+                    self.begun.clear();
+                }
                 if kind == Kind::User && self.prompt.is_empty() {
                     self.prompt = head.said;
                 }
@@ -256,7 +281,30 @@ impl Index {
         let state = State::Running;
         let call = CallItem { tool, span, parent, depth, state, duration_us: None, end: None, decided: None };
         self.open.insert(span, self.items.len());
+        self.begun.insert(head.call_id);
         self.items.push(Item { kind: Kind::Call, at, time, reply: None, call: Some(call) });
+    }
+
+    /// Only such lines are read whole: whether it is an error stands behind what was given.
+    fn given(&mut self, head: &Head, at: Place, time: Option<u64>, line: &[u8]) {
+        let failed = match serde_json::from_slice::<Event>(line).map(|event| event.kind) {
+            Ok(EventKind::MessageAdded { message: Message::Tool(result) }) => result.error.is_some(),
+            _ => false,
+        };
+        self.calls += 1;
+        self.errors += u64::from(failed);
+        let (tool, state) = (self.name(&head.tool), if failed { State::Error } else { State::Ok });
+        let call = CallItem {
+            tool,
+            span: 0,
+            parent: None,
+            depth: 0,
+            state,
+            duration_us: Some(0),
+            end: None,
+            decided: None,
+        };
+        self.items.push(Item { kind: Kind::Given, at, time, reply: None, call: Some(call) });
     }
 
     fn call_finished(&mut self, head: &Head, at: Place) {
@@ -304,12 +352,9 @@ impl Index {
         self.errors > 0 || !matches!(self.state(), "done" | "running") || unanswered()
     }
 
-    /// How a call stands: one that has not ended, of a process that is gone, was interrupted.
-    pub fn state_of(&self, call: &CallItem) -> State {
-        match call.state {
-            State::Running if self.state() != "running" => State::Interrupted,
-            state => state,
-        }
+    /// True while something may still be added.
+    pub fn is_running(&self) -> bool {
+        self.state() == "running"
     }
 
     /// The models that answered.
@@ -333,10 +378,11 @@ impl Index {
         }
         // The second part of an id is the process, in hexadecimal.
         let process = self.run_id.split('-').nth(1).and_then(|text| u32::from_str_radix(text, 16).ok());
-        match process {
-            Some(process) if Path::new(&format!("/proc/{process}")).exists() => "running",
-            _ => "cut off",
-        }
+        let alive = process.and_then(process::began).is_some_and(|began| {
+            // A later one has got its number.
+            self.started.is_none_or(|started| began <= started.saturating_add(CLOCKS))
+        });
+        if alive { "running" } else { "cut off" }
     }
 }
 

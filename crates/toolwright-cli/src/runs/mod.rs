@@ -4,6 +4,7 @@
 
 pub mod head;
 pub mod index;
+mod process;
 pub mod recall;
 pub mod record;
 pub mod source;

@@ -121,7 +121,7 @@ impl Record {
                     of_id.push(record.calls.len());
                     record.calls.push(Known { item: number, arguments, cut: false });
                 }
-                Kind::Failed | Kind::Stopped | Kind::Rewound | Kind::Limit | Kind::End => {}
+                Kind::Given | Kind::Failed | Kind::Stopped | Kind::Rewound | Kind::Limit | Kind::End => {}
             }
         }
         record.mark_cut();

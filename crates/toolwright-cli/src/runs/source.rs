@@ -1,5 +1,6 @@
 //! A transcript and its index: single events are read from the file when somebody looks at them.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use anyhow::Context as _;
 use regex::bytes::RegexBuilder;
 use toolwright::{CallNote, Event, EventKind, Message, ToolResult};
 
-use super::index::{Index, Item, Place};
+use super::index::{Index, Item, Kind, Place};
 
 /// The longest event that is read whole.
 const MAX_EVENT: u64 = 64 << 20;
@@ -61,7 +62,7 @@ impl Source {
     /// The item, its decision, its end and its notes.
     pub fn whole(&self, item: &Item) -> anyhow::Result<Whole> {
         let event = self.event(item.at)?.kind;
-        let Some(call) = &item.call else {
+        let Some(call) = item.call.as_ref().filter(|_| item.kind == Kind::Call) else {
             return Ok(Whole { event, decided: None, finished: None, notes: Vec::new() });
         };
         let read = |place: Option<Place>| place.map(|place| self.event(place)).transpose();
@@ -110,7 +111,8 @@ impl Source {
             }
         }
         lines.sort_unstable();
-        let mut found = Vec::new();
+        // A call has up to three lines, and is found once.
+        let mut found = BTreeSet::new();
         let mut reader = BufReader::with_capacity(1 << 20, File::open(&self.path)?);
         let mut line = Vec::new();
         let mut at = 0;
@@ -124,13 +126,11 @@ impl Source {
                 && let Ok(place) = lines.binary_search_by_key(&at, |(start, _)| *start)
                 && let Some((_, number)) = lines.get(place)
             {
-                found.push(*number);
+                found.insert(*number);
             }
             at += read;
         }
-        found.sort_unstable();
-        found.dedup();
-        Ok(found)
+        Ok(found.into_iter().collect())
     }
 }
 

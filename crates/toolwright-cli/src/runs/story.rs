@@ -71,6 +71,8 @@ impl<'a> Story<'a> {
         let last = source.index.items.len().checked_sub(1);
         for (number, item) in source.index.items.iter().enumerate().filter(|(_, item)| wanted(item.kind)) {
             match (&item.call, item.kind) {
+                // The message that asks for it says that it was not made.
+                (_, Kind::Given) => {}
                 (Some(call), _) => match call.parent {
                     Some(parent) => inside.entry(parent).or_default().push(number),
                     None => calls.push(number),

@@ -126,9 +126,10 @@ impl Api {
                         (from..from.saturating_add(number(query, "count").min(ITEMS))).collect()
                     }
                 };
+                let running = index.is_running();
                 let rows = numbers
                     .into_iter()
-                    .filter_map(|number| Some(row(&source, number, index.items.get(number)?)));
+                    .filter_map(|number| Some(row(&source, number, index.items.get(number)?, running)));
                 Some(rows.collect::<Vec<_>>().into())
             }
             ["item", number] => {
@@ -157,7 +158,7 @@ fn set(value: &mut Value, name: &str, field: impl Into<Value>) {
 }
 
 /// One line of the list.
-fn row(source: &Source, number: usize, item: &Item) -> Value {
+fn row(source: &Source, number: usize, item: &Item, running: bool) -> Value {
     let index = &source.index;
     let event = if item.at.1 <= ROW_BYTES { source.event(item.at).ok() } else { None };
     let words = match event {
@@ -167,6 +168,10 @@ fn row(source: &Source, number: usize, item: &Item) -> Value {
                 toolwright::Message::Assistant(answer) if said.is_empty() => {
                     let names: Vec<&str> = answer.tool_calls.iter().map(|call| &*call.name).collect();
                     format!("asks for {}", names.join(", "))
+                }
+                toolwright::Message::Tool(result) => {
+                    let why = result.error.as_ref().map(|error| error.message.as_str());
+                    [said.as_str()].into_iter().chain(why).collect::<Vec<_>>().join(" ")
                 }
                 _ => said,
             }
@@ -185,7 +190,7 @@ fn row(source: &Source, number: usize, item: &Item) -> Value {
     if let Some(call) = &item.call {
         set(&mut value, "tool", index.name_of(call.tool));
         set(&mut value, "depth", call.depth);
-        set(&mut value, "state", json!(index.state_of(call)));
+        set(&mut value, "state", json!(call.state_in(running)));
         set(&mut value, "duration_us", call.duration_us);
     } else if let Some(reply) = item.reply.and_then(|reply| index.replies.get(reply as usize)) {
         set(&mut value, "duration_us", reply.duration_us);
@@ -196,17 +201,22 @@ fn row(source: &Source, number: usize, item: &Item) -> Value {
 /// The items that match what is searched for.
 fn filter(source: &Source, query: &str) -> anyhow::Result<Value> {
     let index = &source.index;
-    let found = match text_of(query, "q").filter(|text| !text.is_empty()) {
-        Some(text) => source.search(&text, FOUND + 1)?,
-        None => (0..index.items.len()).collect(),
+    let (found, cut) = match text_of(query, "q").filter(|text| !text.is_empty()) {
+        Some(text) => {
+            let found = source.search(&text, FOUND + 1)?;
+            let cut = found.len() > FOUND;
+            (found, cut)
+        }
+        None => ((0..index.items.len()).collect(), false),
     };
     let tool = text_of(query, "tool").filter(|tool| !tool.is_empty());
     let failed = text_of(query, "failed").is_some_and(|text| !text.is_empty());
+    let running = index.is_running();
     let wanted = |item: &Item| {
         let call = item.call.as_ref();
         let right_tool = |tool: &String| call.is_some_and(|call| index.name_of(call.tool) == *tool);
         let bad = match (call, item.kind) {
-            (Some(call), _) => !matches!(index.state_of(call), State::Ok | State::Running),
+            (Some(call), _) => !matches!(call.state_in(running), State::Ok | State::Running),
             (None, kind) => {
                 matches!(kind, Kind::Limit | Kind::Failed) || (kind == Kind::End && index.status != "done")
             }
@@ -215,7 +225,7 @@ fn filter(source: &Source, query: &str) -> anyhow::Result<Value> {
     };
     let mut numbers: Vec<usize> =
         found.into_iter().filter(|number| index.items.get(*number).is_some_and(wanted)).collect();
-    let more = numbers.len() > FOUND;
+    let more = cut || numbers.len() > FOUND;
     numbers.truncate(FOUND);
     Ok(json!({"items": numbers, "more": more}))
 }
@@ -234,10 +244,11 @@ fn chart(index: &Index) -> Value {
 /// How often each tool was called, how often it failed, and how long it took in all.
 fn tools(index: &Index) -> Value {
     let mut tools: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
+    let running = index.is_running();
     for call in index.items.iter().filter_map(|item| item.call.as_ref()) {
         let (calls, errors, time) = tools.entry(index.name_of(call.tool)).or_default();
         *calls += 1;
-        *errors += u64::from(!matches!(index.state_of(call), State::Ok | State::Running));
+        *errors += u64::from(!matches!(call.state_in(running), State::Ok | State::Running));
         *time += call.duration_us.unwrap_or_default();
     }
     let tools = tools.into_iter().map(|(name, (calls, errors, total_us))| {

@@ -41,8 +41,8 @@ const total = () => shown ? shown.length : run ? run.items : 0;
 // ---- the list of runs
 
 async function listRuns(fresh) {
+  const answer = await get('runs?offset=' + (fresh ? 0 : offset));
   if (fresh) { offset = 0; $('runs').replaceChildren(); }
-  const answer = await get('runs?offset=' + offset);
   for (const summary of answer.runs) {
     const item = make('li');
     item.dataset.id = summary.run;
@@ -51,11 +51,7 @@ async function listRuns(fresh) {
     item.lastChild.append(make('span', summary.status === 'done' ? 'ok' : summary.status === 'running' ? 'running' : 'error', summary.status),
       ' · ' + [summary.command, summary.started ? summary.started.slice(0, 16).replace('T', ' ') : 'time not known', counted(summary.calls, 'call')].filter(Boolean).join(' · '));
     item.addEventListener('click', () => { showList(false); location.hash = summary.run; });
-    if (run && run.run === summary.run) {
-      item.setAttribute('aria-current', 'true');
-      // One whose process was killed writes nothing more, so there is no news of it.
-      if (run.status === 'running' && summary.status !== 'running') refresh(run.run).catch(fail);
-    }
+    if (run && run.run === summary.run) item.setAttribute('aria-current', 'true');
     $('runs').append(item);
   }
   offset += answer.runs.length;
@@ -79,19 +75,26 @@ function filterRuns() {
 
 // ---- one run
 
+let opening = null;    // the run that was asked for last
+
 async function openRun(id) {
   if (stream) { stream.close(); stream = null; }
-  run = await get('run/' + encodeURIComponent(id));
+  opening = id;
+  const opened = await get('run/' + encodeURIComponent(id));
+  // Another one may have been asked for meanwhile.
+  if (opening !== id) return;
+  run = opened;
   [shown, rows, selected] = [null, new Map(), -1];
   $('detail').hidden = true;
   for (const item of $('runs').children) item.setAttribute('aria-current', String(item.dataset.id === id));
   drawFacts();
   $('timeline').scrollTop = 0;
   await narrow();
-  if (run.status === 'running') follow(id);
+  if (opening === id && run.status === 'running') follow(id);
 }
 
 function follow(id) {
+  if (stream) stream.close();
   stream = new EventSource('api/run/' + encodeURIComponent(id) + '/live');
   $('live').hidden = false;
   stream.onmessage = () => refresh(id).catch(fail);
@@ -195,11 +198,16 @@ function drawCharts() {
 
 // ---- the timeline: only what is seen is there
 
+let narrowing = 0;
+
 async function narrow() {
+  const ticket = ++narrowing;
   const [text, tool, failed] = [$('search').value.trim(), $('tool').value, $('failed').checked];
   if (text || tool || failed) {
     const query = new URLSearchParams({ q: text, tool, failed: failed ? '1' : '' });
     const answer = await get('run/' + encodeURIComponent(run.run) + '/filter?' + query);
+    // A later one is on its way, or another run is shown.
+    if (ticket !== narrowing) return;
     shown = answer.items;
     $('found').textContent = count(shown.length) + (answer.more ? '+' : '') + ' found';
   } else {
@@ -249,13 +257,13 @@ function drawRow(place, row) {
   line.setAttribute('role', 'option');
   line.setAttribute('aria-selected', String(place === selected));
   line.dataset.place = place;
-  line.append(make('span', 'what', row.kind === 'call' ? row.tool : row.kind));
+  line.append(make('span', 'what', row.tool === undefined ? row.kind : row.tool));
   // The name stands before it already.
   const named = row.kind === 'call' && row.text.startsWith(row.tool + '(');
   const text = make('span', 'text', named ? row.text.slice(row.tool.length + 1).replace(/\)$/, '') : row.text);
   text.style.paddingLeft = (row.depth || 0) * 18 + 'px';
   line.append(text);
-  if (row.kind === 'call') {
+  if (row.tool !== undefined) {
     line.append(make('span', row.state, row.state === 'ok' ? '' : row.state));
     const lane = make('span', 'lane');
     if (row.time != null && run.duration_us != null) {
@@ -302,6 +310,7 @@ async function showDetail(number) {
     const message = event.message;
     side.append(make('h2', '', message.role));
     blocks(side, message.content || []);
+    if (message.error) part('error: ' + message.error.type, message.error.message + (message.error.hint ? '\n\n' + message.error.hint : ''));
     for (const call of message.tool_calls || []) part('asks for ' + call.name, json(call.arguments));
     return;
   }
@@ -412,4 +421,6 @@ $('theme').addEventListener('click', () => {
   else if (newest) location.hash = newest.run;
   else fail(new Error('No run is recorded yet: try `toolwright ask`.'));
   setInterval(() => { if (!document.hidden && !$('filter').value && offset <= 50) listRuns(true).catch(() => {}); }, 4000);
+  // One whose process was killed writes nothing more, so there is no news of it.
+  setInterval(() => { if (!document.hidden && run && run.status === 'running') refresh(run.run).catch(() => {}); }, 4000);
 })().catch(fail);

@@ -131,6 +131,12 @@ fn a_session_that_is_taken_up_shows_its_calls() {
     let places =
         ["> add", "Adding.", "⏺ add(x=1, y=2)", "│ 3", "⏺ add(x=1)", "`y` is missing", "Three."].map(place);
     assert!(places.is_sorted(), "{screen}");
+    drop(terminal);
+    // In the record of the run that goes on, they are what was before.
+    std::fs::write(folder.path().join("r.yaml"), "- text: Four.\n").unwrap();
+    show_in(folder.path(), &[CHAT, &["--resume"]].concat(), "more\n");
+    let shown = show_in(folder.path(), &["runs", "show"], "");
+    assert!(shown.contains("Four.") && shown.contains("0 calls (0 failed)"), "{shown}");
 }
 
 /// What is taken back of a session before anything is asked is never put on record; the next answer is shown all the same.
@@ -140,10 +146,13 @@ fn an_answer_after_a_session_was_taken_back_is_shown() {
     show_in(folder.path(), CHAT, "first\nsecond\n");
     std::fs::write(folder.path().join("r.yaml"), "- text: New answer.\n").unwrap();
     let args = [CHAT, &["--resume", "--no-record"]].concat();
+    let session = folder.path().join(".last.chat.yaml");
+    let kept = std::fs::read(&session).unwrap();
     for back in ["/clear", "/rewind 1", "/rewind 2"] {
+        std::fs::write(&session, &kept).unwrap();
         let shown = show_in(folder.path(), &args, &format!("/display stream off\n{back}\nthird\n"));
         assert!(shown.contains("--- stdout\nNew answer.\n"), "{back}: {shown}");
+        assert!(!shown.contains("One.") && !shown.contains("Two."), "{back}: {shown}");
         assert!(shown.ends_with("--- exit 0\n"), "{shown}");
-        show_in(folder.path(), &["runs"], "");
     }
 }

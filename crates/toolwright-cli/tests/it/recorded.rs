@@ -262,6 +262,11 @@ fn a_replay_ends_where_the_record_ends() {
         assert!(seen.len() == 2 && seen[1].ends_with(refused), "{seen:?}");
         let shown = show_in(folder.path(), &["replay"], "");
         assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{choice}: {shown}");
+        let told = show_in(folder.path(), &["runs", "show"], "");
+        let told: Vec<&str> = told.lines().skip_while(|line| !line.contains("└ countdown: ")).collect();
+        assert!(told.first().is_some_and(|line| line.contains(refused)), "{told:?}");
+        let found = show_in(folder.path(), &["runs", "--failed", "--tool", "countdown", "--json"], "");
+        assert!(found.contains(r#""calls":3"#) && found.contains(r#""errors":"#), "{found}");
     }
 }
 
