@@ -9,6 +9,7 @@ use toolwright::data::DataTools;
 use toolwright::file::{self, Importer};
 use toolwright::lang::{Host, Loaded, MissingEnv, find_dotenv, load, load_all, parse_dotenv};
 use toolwright::mcp::{Changes, Suspension};
+use toolwright::text::clip;
 use toolwright::{Limits, Policy, RunBuilder, ToolError, Toolset};
 
 use crate::answers::Later;
@@ -18,6 +19,8 @@ use crate::{commands, lines, models, prompt, report, tokens, toolbox, trust, uns
 
 /// Where approved definitions of the tools of MCP servers are kept.
 const LOCK: &str = "tools.lock";
+/// The most bytes shown of one change in a tool that is left out.
+const MOST_SHOWN: usize = 2000;
 
 /// The file that is used when none is named.
 pub const DEFAULT: &str = "toolwright.yaml";
@@ -284,7 +287,9 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
                 Some(lock) => format!("is not what {} approved", lock.display()),
                 None => "is not what it was when the server was started".to_owned(),
             };
-            let changes: String = changes.iter().map(|change| format!("    {change}\n")).collect();
+            // A definition may be a megabyte; `mcp lock` shows it whole.
+            let changes: String =
+                changes.iter().map(|change| format!("    {}\n", clip(change, MOST_SHOWN))).collect();
             lines::tell(&prompt::printable(&format!(
                 "`{tool}` of the server `{server}` {why}, and is left out:\n{changes}    \
                  approve it with `toolwright mcp lock --name {server}`, and start again"

@@ -52,12 +52,12 @@ pub fn forget() {
     let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
 }
 
-/// The next line; `None` when there is nobody, or nobody who waits for it. Only inside [`ask`].
+/// The next line; `None` when there is nobody, or nobody who waits for it, or a chat reads all lines. Only inside [`ask`].
 pub fn line() -> Option<String> {
     let wanted = || WANTED.with_borrow(|wanted| wanted.strong_count() > 0);
     let stdin = std::io::stdin();
     loop {
-        if !wanted() {
+        if is_taken() || !wanted() {
             return None;
         }
         match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK)) {

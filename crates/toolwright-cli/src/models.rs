@@ -288,7 +288,7 @@ pub fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
         }
         _ => {
             let model = config.connect(|variable| {
-                let set = std::env::var(variable).ok();
+                let set = std::env::var(variable).ok().filter(|value| !value.trim().is_empty());
                 set.or_else(|| {
                     let address = match name.split_once('/')?.0 {
                         "ollama" => ollama_url(),

@@ -219,7 +219,8 @@ impl Editor {
         let (before, after) = (near(at.checked_sub(1)), near(at.checked_add(1)));
         let (Some(c), Some(last)) = (near(Some(at)), before) else { return false };
         let is_flag = |c: &char| ('\u{1f1e6}'..='\u{1f1ff}').contains(c);
-        let flags = || self.text.iter().take(at).rev().take_while(|c| is_flag(c)).count();
+        // Of a row of very many, some may be taken apart.
+        let flags = || self.text.iter().take(at).rev().take(64).take_while(|c| is_flag(c)).count();
         match c {
             _ if last == '\n' => false,
             '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}' => true,

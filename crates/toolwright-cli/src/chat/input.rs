@@ -41,9 +41,8 @@ impl Inputs {
     pub fn open() -> anyhow::Result<Self> {
         let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let (interactive, plain) = (terminal && !lines::is_dumb(), terminal && lines::is_dumb());
-        if terminal {
-            keyboard::take();
-        }
+        // Also what is typed at a terminal while the answers go to a file is for the chat alone.
+        keyboard::take();
         let (sender, receiver) = mpsc::channel(256);
         let mut pictures = None;
         if interactive {

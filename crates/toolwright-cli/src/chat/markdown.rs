@@ -111,10 +111,16 @@ impl Markdown {
         }
         let inside = quote(&text);
         if let Some(head) = self.table.first() {
-            // A head without a border at its left has rows without one.
+            // A head without a border at its left has rows without one. Whatever begins something else ends the table.
+            let other = |row: &str| {
+                opening(row).is_some()
+                    || quote(row).is_some()
+                    || marker(row).is_some()
+                    || title(row).is_some()
+            };
             let begins = |row: &&str| match head.trim_start().starts_with('|') {
                 true => row.trim_start().starts_with('|'),
-                false => row.contains('|') && opening(row).is_none(),
+                false => row.contains('|') && !other(row),
             };
             let row = if self.quoted { inside } else { Some(&*text) }.filter(begins);
             match row.filter(|row| self.table.len() > 1 || rules(head, row)).map(str::to_owned) {
@@ -507,6 +513,14 @@ mod tests {
             texts(table),
             ["name   amount   x", "─────  ──────  ───", "tea         7   a", "cocoa    1200  abc"]
         );
+    }
+
+    #[test]
+    fn what_begins_something_else_ends_a_table_without_borders() {
+        for (row, shown) in [("> note | x", "│ note | x"), ("- a | b", "• a | b"), ("# a | b", "a | b")] {
+            let lines = texts(&format!("a | b\n--|--\n1 | 2\n{row}"));
+            assert_eq!(lines.last().map(String::as_str), Some(shown), "{lines:?}");
+        }
     }
 
     #[test]

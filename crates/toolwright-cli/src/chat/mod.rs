@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use toolwright::file;
 use toolwright::tools::AtHand;
 use toolwright::{
@@ -51,6 +52,9 @@ use session::Session;
 use ui::{News, Ui, Wish};
 use words::{Command, WORDS};
 
+/// How much that happens beside the conversation may wait to be shown.
+const MOST_TOLD: usize = 64;
+
 /// A conversation and everything around it.
 struct Talk {
     conversation: Conversation,
@@ -61,6 +65,8 @@ struct Talk {
     ui: Ui,
     inputs: Inputs,
     news: mpsc::UnboundedReceiver<News>,
+    /// What happens beside the conversation, at any time.
+    told: mpsc::Receiver<String>,
     script_name: Option<String>,
     system: Option<String>,
     recorded: Option<String>,
@@ -114,9 +120,12 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         answers::ask_in_chat(Asker(sender.clone()), AtChat(sender.clone()));
         builder = builder.state(AtHand::new(AtChat(sender.clone())));
     }
+    let (teller, told) = mpsc::channel(MOST_TOLD);
     if inputs.interactive {
-        let told = sender.clone();
-        lines::tell_through(move |text| told.send(News::Told(text.to_owned())).is_ok());
+        // What does not fit is left out: a server that never stops is not to fill the memory.
+        let tell =
+            move |text: &str| !matches!(teller.try_send(text.to_owned()), Err(TrySendError::Closed(_)));
+        lines::tell_through(tell);
     }
     let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let about = About { command: "chat", file: file.as_deref() };
@@ -134,6 +143,7 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         ui,
         inputs,
         news,
+        told,
         script_name,
         system,
         recorded,
@@ -279,7 +289,8 @@ impl Talk {
             let name = self.model.name().to_owned();
             self.ui.heading(&format!("#{number}  {name}"), "  /help for commands, Alt+Enter for a new line");
             let models: Vec<String> = self.names.keys().cloned().collect();
-            let Some(line) = self.ui.read(&mut self.inputs, &std::mem::take(&mut prefill), &models).await
+            let Some(line) =
+                self.ui.read(&mut self.inputs, &mut self.told, &std::mem::take(&mut prefill), &models).await
             else {
                 return Ok(());
             };
@@ -330,7 +341,7 @@ impl Talk {
         self.unanswered = None;
         let stopper = self.conversation.stopper();
         let model = self.model.clone();
-        let (ui, news, inputs) = (&mut self.ui, &mut self.news, &mut self.inputs);
+        let (ui, news, inputs, told) = (&mut self.ui, &mut self.news, &mut self.inputs, &mut self.told);
         ui.begin_answer();
         let mut work = Box::pin(self.conversation.answer(&*model));
         let mut tick = tokio::time::interval(Duration::from_millis(100));
@@ -349,6 +360,7 @@ impl Talk {
                     Wish::Suspend => ui.suspend(inputs).await,
                 },
                 Some(news) = news.recv() => ui.news(news),
+                Some(text) = told.recv() => ui.tell(&text),
                 _ = tick.tick() => ui.draw(),
             }
         };
@@ -509,11 +521,9 @@ impl Talk {
 
     /// Keeps the session, says what was spent, and ends the run.
     fn leave(mut self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
-        self.news.close();
-        while let Ok(news) = self.news.try_recv() {
-            if let News::Told(_) = news {
-                self.ui.news(news);
-            }
+        self.told.close();
+        while let Ok(text) = self.told.try_recv() {
+            self.ui.tell(&text);
         }
         self.ui.close();
         self.inputs.close();

@@ -6,6 +6,7 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use tokio::sync::mpsc;
 use toolwright::text::clip;
 use toolwright::tools::Notice;
 use toolwright::{Content, Decision, EventKind, Message, ToolCall, ToolResult};
@@ -35,8 +36,6 @@ pub enum News {
     Question(Question),
     Form(Form),
     Notice(Notice),
-    /// What happened beside the conversation.
-    Told(String),
 }
 
 /// What an input wants while the model works.
@@ -129,6 +128,11 @@ impl Ui {
         self.line(Line::new(style, text));
     }
 
+    /// Something that happened beside the conversation, above what is being written.
+    pub fn tell(&mut self, text: &str) {
+        text.lines().for_each(|line| self.say(YELLOW, line));
+    }
+
     pub fn say_markdown(&mut self, text: &str) {
         // A pipe gets answers, not what was said before.
         if !self.interactive {
@@ -152,7 +156,13 @@ impl Ui {
     }
 
     /// Reads one input; `None` at the end.
-    pub async fn read(&mut self, inputs: &mut Inputs, prefill: &str, models: &[String]) -> Option<String> {
+    pub async fn read(
+        &mut self,
+        inputs: &mut Inputs,
+        told: &mut mpsc::Receiver<String>,
+        prefill: &str,
+        models: &[String],
+    ) -> Option<String> {
         // What is typed already stays, unless a command brings a text.
         if !prefill.is_empty() {
             self.editor.prefill(prefill);
@@ -169,7 +179,14 @@ impl Ui {
             } else if inputs.plain {
                 self.screen.prompt("> ");
             }
-            match inputs.next().await {
+            let input = tokio::select! {
+                input = inputs.next() => input,
+                Some(text) = told.recv() => {
+                    self.tell(&text);
+                    continue;
+                }
+            };
+            match input {
                 Input::Line(line) => return Some(line),
                 Input::End | Input::Interrupt => return None,
                 Input::Resize(width, height) => self.screen.resize(width, height),
@@ -304,10 +321,6 @@ impl Ui {
                     self.show_form();
                     self.ask_plainly();
                 }
-            }
-            News::Told(text) => {
-                self.flush();
-                text.lines().for_each(|line| self.say(YELLOW, line));
             }
             News::Notice(notice) => {
                 self.flush();

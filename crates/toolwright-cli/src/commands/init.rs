@@ -17,7 +17,9 @@ pub fn run(what: &Init, json: bool) -> anyhow::Result<()> {
     let path = what.file.display();
     let asks = !what.yes && !json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if what.file.exists() {
-        anyhow::bail!("cannot write `{path}`: it is there already");
+        anyhow::bail!(
+            "cannot write `{path}`: it is there already; `toolwright init OTHER.yaml` writes another"
+        );
     }
     let text = if asks { asked()? } else { STARTER.to_owned() };
     saved::create(&what.file, text.as_bytes(), Readers::AsUsual)?;

@@ -251,6 +251,22 @@ fn in_a_chat_a_model_of_a_found_file_is_refused_and_the_chat_goes_on() {
     }
 }
 
+/// The lines are the chat's also where only its answers go elsewhere: what is typed next is no answer to a question.
+#[test]
+fn in_a_chat_whose_answers_go_to_a_file_nobody_is_asked_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "models:\n  default: scripted/r.yaml\n  far: {model: openai-compatible/m, base_url: 'http://127.0.0.1:9/v1'}\n";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    std::fs::write(folder.path().join("r.yaml"), "- text: Still here.\n").unwrap();
+    let mut terminal = Terminal::start_in_shell_into(folder.path(), &["chat", "--no-record"], "answers.txt");
+    terminal.send("/model far\r");
+    terminal.wait("in the middle of a chat nobody is asked whether it may");
+    terminal.send("y\r/exit\r");
+    terminal.wait("[it ended]");
+    let answers = std::fs::read_to_string(folder.path().join("answers.txt")).unwrap();
+    assert!(answers.contains("Still here."), "{answers}");
+}
+
 /// The demo works in a folder of its own; the files it is given are those of the person's.
 #[test]
 fn the_paths_of_a_demo_begin_where_the_person_is() {
