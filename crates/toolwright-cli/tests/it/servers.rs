@@ -201,7 +201,7 @@ fn a_chat_tells_of_a_server_that_changed() {
     std::fs::write(folder.path().join("s.sh"), CHANGES).unwrap();
     let text = "mcp:\n  s: {transport: stdio, command: sh, args: [s.sh], auto_import_scope: shared}\n";
     std::fs::write(folder.path().join("t.yaml"), text).unwrap();
-    let replies = "- calls: [{tool: s_plus, arguments: {}}]\n".to_owned() + &"- text: Done.\n".repeat(50);
+    let replies = "- calls: [{tool: s_plus, arguments: {}}]\n".to_owned() + &"- text: Done.\n".repeat(2);
     std::fs::write(folder.path().join("r.yaml"), replies).unwrap();
     let args = ["chat", "t.yaml", "--model", "scripted/r.yaml", "--sandbox", "none", "--no-record"];
     let mut terminal = Terminal::start(folder.path(), &args, 100, 60, &[]);
@@ -210,20 +210,17 @@ fn a_chat_tells_of_a_server_that_changed() {
     terminal.wait("Allow it?");
     terminal.send("y");
     terminal.wait("#2");
-    // The server says it when it likes; what was told meanwhile stands before the next answer.
-    for number in 3..50 {
-        terminal.send("more\r");
-        terminal.wait(&format!("#{number}"));
-        if terminal.screen().contains("and start again") {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    // The server says it when it likes; it is told at once, above what is being typed.
+    terminal.send("mo");
+    terminal.wait("and start again");
+    terminal.send("re\r");
+    terminal.wait("#3");
     let screen = terminal.screen();
     for line in [
         "`plus` of the server `s` is not what it was when the server was started, and is left out:",
         "    tool.description: \"Adds.\" -> \"Adds, and tells.\"",
         "    approve it with `toolwright mcp lock --name s`, and start again",
+        "> more",
     ] {
         assert!(screen.lines().any(|shown| shown == line), "no {line:?} in\n{screen}");
     }
