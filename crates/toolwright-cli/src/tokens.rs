@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use toolwright::mcp::{LoopbackBrowser, OAuthOptions, TokenStore};
 
+use crate::lines;
 use crate::prompt::printable;
 
 /// Tokens are kept in the user's data folder. A person who is there is sent to a page in the browser; without one, only
 /// tokens that were got before are used and renewed.
 pub fn options(person: bool) -> OAuthOptions {
     let show = |page: &str| {
-        eprintln!(
+        lines::tell(&format!(
             "The server wants you to allow this. Open this page in your browser:\n\n    {}\n",
             printable(page)
-        );
+        ));
     };
     with(person.then(|| LoopbackBrowser::new(show)))
 }
