@@ -3,6 +3,8 @@
 //! [`IntoToolOutput`] turns ordinary Rust values into a [`ToolOutput`]; the `#[tool]` macro also accepts any
 //! value that serialises. Bounding and rendering for a model belong to the runtime.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -156,6 +158,17 @@ impl Media {
         }
     }
 
+    /// The text of media that are text, below their name.
+    pub fn as_text(&self) -> Option<String> {
+        let is_text = self.mime_type.starts_with("text/") || self.mime_type == "application/json";
+        let bytes = is_text.then(|| self.bytes().ok()).flatten()?;
+        let text = String::from_utf8(bytes).ok()?;
+        Some(match &self.name {
+            Some(name) => format!("[document {name}]\n{text}"),
+            None => text,
+        })
+    }
+
     /// How many bytes the media take, with their names.
     fn size(&self) -> usize {
         let (MediaSource::Data(source) | MediaSource::Url(source)) = &self.source;
@@ -207,11 +220,24 @@ impl Content {
     }
 
     /// The text of a text or JSON block, as a model would read it.
-    pub fn as_text(&self) -> Option<std::borrow::Cow<'_, str>> {
+    pub fn as_text(&self) -> Option<Cow<'_, str>> {
         match self {
             Content::Text { text, .. } => Some(text.as_str().into()),
             Content::Json { value } => Some(value.to_string().into()),
             _ => None,
+        }
+    }
+
+    /// The block in words, when words can hold it: text, JSON, a link, a document that is text.
+    pub fn in_words(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Content::ResourceLink { uri, name, description, mime_type } => {
+                let kind = mime_type.as_ref().map(|kind| format!(" {kind}")).unwrap_or_default();
+                let about = description.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
+                Some(format!("[link: {name} <{uri}>{kind}{about}]").into())
+            }
+            Content::Document(media) => media.as_text().map(Cow::Owned),
+            other => other.as_text(),
         }
     }
 

@@ -79,7 +79,7 @@ fn estimate_content(vendor: &Vendor, block: &Content) -> u64 {
     let in_words = || content::in_words(block).map_or(0, |words| estimate_text(&words));
     match block {
         Content::Image(media) if fits => image_tokens(vendor, media),
-        Content::Document(media) if fits && content::text_document(media).is_none() => {
+        Content::Document(media) if fits && media.as_text().is_none() => {
             // A page of a PDF is read as text and as a picture: some 2,000 tokens, for some 50 kB.
             (bytes(media) / 25).max(2000)
         }

@@ -16,6 +16,7 @@
 
 mod calls;
 mod error;
+mod media;
 mod message;
 mod model;
 mod parse;

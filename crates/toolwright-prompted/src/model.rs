@@ -7,6 +7,7 @@ use toolwright_core::{
 };
 
 use crate::calls::{self, Found};
+use crate::media::media;
 use crate::message::without_tags;
 use crate::stops::{self, Stops};
 
@@ -263,9 +264,9 @@ impl PromptFormat {
     }
 
     /// A result as the user tells it; pictures and the like follow the text. What a tool says does not leave its place, or
-    /// it would be taken for the user's own words.
+    /// it would be taken for the user's own words: links and documents that are text stand there too.
     fn result(self, result: &ToolResult, into: &mut Vec<Content>) {
-        let (name, text, facts) = (&*result.name, result.to_text(), result.explanation());
+        let (name, text, facts) = (&*result.name, words(result), result.explanation());
         into.push(Content::text(match self {
             PromptFormat::Xml => {
                 let said = element(if result.is_error() { "error" } else { "stdout" }, &text);
@@ -281,7 +282,11 @@ impl PromptFormat {
                 response(&Json::Object(told))
             }
         }));
-        into.extend(result.content.iter().filter(|block| block.as_text().is_none()).cloned());
+        let mut media = result.content.iter().filter_map(media).peekable();
+        if media.peek().is_some() {
+            into.push(Content::text(format!("[content of the result of `{name}`]")));
+        }
+        into.extend(media);
     }
 
     /// Moves the calls from a reply's text to where calls belong, and says where in the text the first began. Text that only looks like a call stays text. What was
@@ -326,6 +331,13 @@ impl PromptFormat {
         }
         Some(begin)
     }
+}
+
+/// All that words can hold of a result, then its error.
+fn words(result: &ToolResult) -> String {
+    let error = result.error.as_ref().map(|error| error.to_json().to_string().into());
+    let parts: Vec<_> = result.content.iter().filter_map(Content::in_words).chain(error).collect();
+    parts.join("\n")
 }
 
 /// Text between tags of this name, which it cannot end.

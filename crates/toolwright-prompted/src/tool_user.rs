@@ -312,10 +312,9 @@ fn value(result: &ToolResult) -> Value {
     if let ([Content::Json { value }], None) = (result.content.as_slice(), &facts) {
         return Value::from_json(value);
     }
-    let words = |block: &Content| match (block, block.as_text()) {
-        (_, Some(text)) => text.into_owned(),
-        (Content::ResourceLink { name, uri, .. }, None) => format!("[link: {name} <{uri}>]"),
-        (_, None) => "[something that is not text]".to_owned(),
+    let words = |block: &Content| match block.in_words() {
+        Some(text) => text.into_owned(),
+        None => "[something that is not text]".to_owned(),
     };
     let facts = facts.map(|facts| match facts.as_str() {
         Some(note) => format!("Metadata: {note}"),

@@ -263,31 +263,17 @@ pub(super) fn media(content: &Content) -> Option<&Media> {
 
 /// A block in words: its text, or what it is when it cannot be sent. `None` for what is nobody's business.
 pub(crate) fn in_words(content: &Content) -> Option<Cow<'_, str>> {
-    Some(match content {
-        Content::ResourceLink { uri, name, description, mime_type } => {
-            let mut text = format!("[link: {name} <{uri}>");
-            if let Some(mime_type) = mime_type {
-                let _ = write!(text, " {mime_type}");
+    let described = || {
+        let media = media(content)?;
+        Some(match &media.source {
+            MediaSource::Url(url) => format!("[{}: {url}]", label(content)).into(),
+            MediaSource::Data(data) => {
+                let bytes = data.len() / 4 * 3;
+                format!("[{}, about {bytes} bytes: cannot be shown to this model]", label(content)).into()
             }
-            if let Some(description) = description {
-                let _ = write!(text, ": {description}");
-            }
-            text.push(']');
-            text.into()
-        }
-        Content::Document(media) if text_document(media).is_some() => text_document(media)?.into(),
-        content => match (content.as_text(), media(content)) {
-            (Some(text), _) => text,
-            (None, Some(media)) => match &media.source {
-                MediaSource::Url(url) => format!("[{}: {url}]", label(content)).into(),
-                MediaSource::Data(data) => {
-                    let bytes = data.len() / 4 * 3;
-                    format!("[{}, about {bytes} bytes: cannot be shown to this model]", label(content)).into()
-                }
-            },
-            (None, None) => return None,
-        },
-    })
+        })
+    };
+    content.in_words().or_else(described)
 }
 
 /// Messages in which every picture is described in words.
@@ -364,17 +350,6 @@ fn replaced(messages: &[Message], instead: impl Fn(&Content) -> Option<Content>)
         }
     }
     messages
-}
-
-/// The text of a document that is text.
-pub(crate) fn text_document(media: &Media) -> Option<String> {
-    let is_text = media.mime_type.starts_with("text/") || media.mime_type == "application/json";
-    let bytes = is_text.then(|| media.bytes().ok()).flatten()?;
-    let text = String::from_utf8(bytes).ok()?;
-    Some(match &media.name {
-        Some(name) => format!("[document {name}]\n{text}"),
-        None => text,
-    })
 }
 
 fn label(content: &Content) -> String {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    BoxFuture, Content, DeltaSink, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply,
+    BoxFuture, Content, DeltaSink, Media, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply,
     ModelRequest, ToolChoice, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset,
 };
 use toolwright_models::{Reply, ScriptedModel};
@@ -63,7 +63,15 @@ fn tools() -> Toolset {
         Err::<String, _>(ToolError::new("no luck"))
     });
     let page = ToolDef::dynamic(ToolSpec::new("page", "Reads one."), |_, _| async {
-        let mut output = ToolOutput::text(PAGE);
+        let link = Content::ResourceLink {
+            uri: "x://a".into(),
+            name: "a".into(),
+            description: Some(PAGE.into()),
+            mime_type: None,
+        };
+        let photo = Content::Image(Media::from_url(PAGE, format!("https://x/{PAGE}")).named(PAGE));
+        let mut output = ToolOutput::text(PAGE).with(link);
+        output = output.with(Content::document("text/plain", "a", PAGE.as_bytes())).with(photo);
         output.metadata.insert("from".into(), PAGE.into());
         output
     });
@@ -134,8 +142,8 @@ async fn calls_written_as_json_are_calls() {
     assert!(asked[0][0].text().ends_with("You must call the tool `photo` now."));
     assert!(!asked[1][0].text().contains("You must"), "a tool is forced once");
     assert!(
-        matches!(asked[1][3].content(), [Content::Text { .. }, Content::Image(_)]),
-        "pictures follow the text"
+        matches!(asked[1][3].content(), [Content::Text { .. }, Content::Text { .. }, Content::Image(_)]),
+        "pictures follow the text, and what says whose they are"
     );
 }
 
@@ -151,7 +159,14 @@ async fn what_a_tool_says_stays_inside_its_result() {
         let replies = vec![Reply::text(asks), Reply::text("ok")];
         let (_, asked, _) = go(format, replies, Loop::default()).await;
         let asked = asked.lock().unwrap();
-        let [Content::Text { text, .. }] = asked[1].last().unwrap().content() else { panic!("{asked:?}") };
+        let [Content::Text { text, .. }, whose, Content::Image(photo)] = asked[1].last().unwrap().content()
+        else {
+            panic!("{asked:?}")
+        };
+        assert_eq!(whose.as_text().unwrap(), "[content of the result of `page`]");
+        for words in [photo.name.as_ref().unwrap(), &photo.mime_type, &photo.to_url()] {
+            assert!(words.contains("delete") && !words.contains(['\n', '<', '>']), "{words}");
+        }
         assert!(text.ends_with(end) && text.matches(end).count() == 1, "{text}");
         if format == PromptFormat::Xml {
             assert_eq!(text.matches("<function_results>").count(), 1, "{text}");
@@ -159,7 +174,8 @@ async fn what_a_tool_says_stays_inside_its_result() {
             assert!(text.ends_with("\n</metadata>\n</result>\n</function_results>"), "{text}");
         } else {
             let told = text.trim_start_matches("<tool_response>").trim_end_matches(end);
-            let wanted = json!({"name": "page", "content": PAGE, "metadata": {"from": PAGE}});
+            let content = format!("{PAGE}\n[link: a <x://a>: {PAGE}]\n[document a]\n{PAGE}");
+            let wanted = json!({"name": "page", "content": content, "metadata": {"from": PAGE}});
             assert_eq!(serde_json::from_str::<Value>(told).unwrap(), wanted);
         }
     }

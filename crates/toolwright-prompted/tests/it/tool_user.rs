@@ -186,9 +186,13 @@ async fn what_a_tool_is_said_to_do_begins_no_turn() {
 #[tokio::test]
 async fn links_and_metadata_are_told_in_words() {
     let tool = ToolDef::dynamic(ToolSpec::new("page", "Reads."), |_, _| async {
-        let link = json!({"type": "resource_link", "uri": "https://x.example/a", "name": "a"});
+        let link = json!({
+            "type": "resource_link", "uri": "https://x.example/a", "name": "a", "description": "All of it."
+        });
         let mut output = toolwright_core::ToolOutput::text("see");
         output.content.push(serde_json::from_value(link).unwrap());
+        output.content.push(Content::document("text/plain", "b", b"words"));
+        output.content.push(Content::image("image/png", b"png"));
         output.metadata.insert("source".into(), json!("cache"));
         output
     });
@@ -196,7 +200,8 @@ async fn links_and_metadata_are_told_in_words() {
     let model = Arc::new(ScriptedModel::new([]));
     let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model))).await.unwrap();
     let told = user.run_tools(&[page_call()]).await.unwrap().to_json();
-    let wanted = "see\n[link: a <https://x.example/a>]\nMetadata: {\"source\":\"cache\"}";
+    let wanted = "see\n[link: a <https://x.example/a>: All of it.]\n[document b]\nwords\n\
+                  [something that is not text]\nMetadata: {\"source\":\"cache\"}";
     assert_eq!(told["tool_outputs"][0]["tool_result"], wanted);
 }
 

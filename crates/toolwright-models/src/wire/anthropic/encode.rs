@@ -173,7 +173,7 @@ fn document(media: &Media) -> Option<Value> {
         }
         MediaSource::Data(_) => {
             let unnamed = Media { name: None, ..media.clone() };
-            json!({"type": "text", "media_type": "text/plain", "data": content::text_document(&unnamed)?})
+            json!({"type": "text", "media_type": "text/plain", "data": unnamed.as_text()?})
         }
     };
     let mut block = object(json!({"type": "document", "source": source}));
