@@ -98,8 +98,9 @@ impl<M: Model> Prompted<M> {
                 reply => break reply?,
             }
         };
-        if stops.is_empty() {
-            stops::cut(&mut reply.message, self.format.begin(), wanted);
+        if stops.is_empty() && stops::cut(&mut reply.message, self.format.begin(), wanted).is_some() {
+            // Where the model stopped by itself is beyond the end.
+            reply.stop = StopReason::StopSequence;
         }
         let calls = match request.tools.is_empty() {
             true => None,

@@ -27,20 +27,21 @@ impl Stops {
     }
 }
 
-/// Ends an answer where the model would have stopped: at the first of the stop texts after `begin`.
-pub(crate) fn cut(message: &mut AssistantMessage, begin: &str, stops: &[&str]) {
-    let mut over = false;
+/// Ends an answer where the model would have stopped: at the first of the stop texts after `begin`, which is returned.
+pub(crate) fn cut<'a>(message: &mut AssistantMessage, begin: &str, stops: &[&'a str]) -> Option<&'a str> {
+    let mut hit = None;
     for block in &mut message.content {
         let Content::Text { text, .. } = block else { continue };
-        if over {
+        if hit.is_some() {
             text.clear();
             continue;
         }
         let Some(from) = text.find(begin).map(|at| at + begin.len()) else { continue };
         let rest = text.get(from..).unwrap_or_default();
-        if let Some(end) = stops.iter().filter_map(|stop| rest.find(stop)).min() {
+        if let Some((end, stop)) = stops.iter().filter_map(|stop| Some((rest.find(stop)?, *stop))).min() {
             text.truncate(from + end);
-            over = true;
+            hit = Some(stop);
         }
     }
+    hit
 }

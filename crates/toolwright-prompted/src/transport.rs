@@ -368,15 +368,16 @@ impl Completer for ModelCompleter {
                     reply => break reply?,
                 }
             };
-            if stops.is_empty() {
-                stops::cut(&mut reply.message, "", &STOP_SEQUENCES);
-            }
+            let cut = match stops {
+                [] => stops::cut(&mut reply.message, "", &STOP_SEQUENCES),
+                _ => None,
+            };
             let text = reply.message.text();
-            let open = wants_its_end(&text);
-            let stopped = reply.stop.warning().is_none();
+            let stopped = cut.is_some() || reply.stop.warning().is_none();
+            let guessed = if wants_its_end(&text) { "</function_calls>" } else { HUMAN };
             Ok(Completion {
                 stop_reason: if stopped { "stop_sequence" } else { stop_reason(reply.stop) }.to_owned(),
-                stop: stopped.then(|| if open { "</function_calls>" } else { HUMAN }.to_owned()),
+                stop: stopped.then(|| cut.unwrap_or(guessed).to_owned()),
                 text,
                 usage: reply.usage,
             })

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolwright_core::{
     BoxFuture, Content, DeltaSink, Media, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, ToolChoice, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset,
+    ModelRequest, StopReason, ToolChoice, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_prompted::{PromptFormat, Prompted};
-use toolwright_runtime::{Loop, Run};
+use toolwright_runtime::{Event, EventKind, Loop, Run};
 
 /// A model that answers from a script and keeps what it was asked.
 struct Spy {
@@ -226,12 +226,21 @@ async fn a_model_that_takes_no_stop_texts_is_cut_where_it_should_stop() {
         ),
     ] {
         let refused = Arc::<Mutex<u32>>::default();
-        let replies = [Reply::text(written), Reply::text("xx").expecting("xx")];
+        // It talks on until it may write no more.
+        let first = Reply { stop: Some(StopReason::MaxTokens), ..Reply::text(written) };
+        let replies = [first, Reply::text("xx").expecting("xx")];
         let model = Unstoppable { script: ScriptedModel::new(replies), refused: refused.clone() };
         let model = Prompted::new(model).format(format);
         let heard = Arc::new(Mutex::new(String::new()));
         let words = heard.clone();
-        let run = Run::builder(tools()).on_delta(move |delta| {
+        let stops = Arc::<Mutex<Vec<StopReason>>>::default();
+        let ends = stops.clone();
+        let run = Run::builder(tools()).on_event(move |event: &Event| {
+            if let EventKind::ModelReplied { stop, .. } = &event.kind {
+                ends.lock().unwrap().push(*stop);
+            }
+        });
+        let run = run.on_delta(move |delta| {
             if let ModelDelta::Text(text) = delta {
                 words.lock().unwrap().push_str(text);
             }
@@ -240,6 +249,7 @@ async fn a_model_that_takes_no_stop_texts_is_cut_where_it_should_stop() {
         let outcome = run.generate_loop(&model, vec![Message::user("go")], &Loop::default()).await.unwrap();
         assert_eq!((outcome.completion().as_str(), run.spent().tool_calls), ("xx", 1));
         assert_eq!((*refused.lock().unwrap(), heard.lock().unwrap().as_str()), (1, "Now. xx"));
+        assert_eq!(*stops.lock().unwrap(), [StopReason::ToolCalls, StopReason::EndTurn]);
     }
 }
 

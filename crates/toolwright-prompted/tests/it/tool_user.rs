@@ -1,11 +1,12 @@
 //! The prompt format of anthropic-tools, with real tools behind it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, Message, Model, ModelError, ModelReply, ModelRequest, StopReason,
-    ToolDef, ToolError, ToolSpec, Toolset, Usage,
+    AssistantMessage, BoxFuture, Content, Message, Model, ModelError, ModelErrorKind, ModelReply,
+    ModelRequest, StopReason, ToolDef, ToolError, ToolSpec, Toolset, Usage,
 };
 use toolwright_models::{ModelSettings, Reply, ScriptedModel, connect};
 use toolwright_prompted::{
@@ -250,6 +251,22 @@ async fn a_model_that_takes_no_stop_texts_is_cut_where_it_should_stop() {
     assert_eq!((run.spent().tool_calls, server.requests().len()), (1, 2));
 }
 
+/// It talks on to its limit, behind a call that is whole.
+#[tokio::test]
+async fn a_call_is_not_lost_when_a_model_talks_on_to_its_limit() {
+    let written = "<function_calls><invoke><tool_name>perform_addition</tool_name><parameters><a>17</a><b>9</b>\
+                   </parameters></invoke></function_calls><function_results>7</function_results> It is";
+    let model = Listener::who_says([(written, StopReason::MaxTokens), ("26.", StopReason::EndTurn)]);
+    model.refuses_stops.store(true, Ordering::Relaxed);
+    let run = run();
+    let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model.clone()))).await.unwrap();
+    let next = user.use_tools(&asked("17 + 9?"), Mode::Automatic).await.unwrap();
+    assert_eq!(next, Next::Message(PromptMessage::Assistant { content: "26.".into() }));
+    assert_eq!(run.spent().tool_calls, 1);
+    let heard = model.heard.lock().unwrap().clone();
+    assert!(heard.last().unwrap().1.contains("<stdout>\n26"), "{heard:?}");
+}
+
 #[tokio::test]
 async fn a_speaker_cannot_begin_as_another() {
     let (user, _) = user([]).await;
@@ -415,13 +432,18 @@ async fn both_transports_reach_their_servers() {
 struct Listener {
     says: Mutex<Vec<(&'static str, StopReason)>>,
     heard: Mutex<Vec<(&'static str, String)>>,
+    refuses_stops: AtomicBool,
 }
 
 impl Listener {
     fn who_says(says: impl IntoIterator<Item = (&'static str, StopReason)>) -> Arc<Self> {
         let mut says: Vec<_> = says.into_iter().collect();
         says.reverse();
-        Arc::new(Listener { says: Mutex::new(says), heard: Mutex::default() })
+        Arc::new(Listener {
+            says: Mutex::new(says),
+            heard: Mutex::default(),
+            refuses_stops: AtomicBool::default(),
+        })
     }
 }
 
@@ -431,6 +453,10 @@ impl Model for Listener {
     }
 
     fn generate<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        if self.refuses_stops.load(Ordering::Relaxed) && !request.options.stop.is_empty() {
+            let refused = ModelError::new(ModelErrorKind::Request, "Unsupported parameter: 'stop'");
+            return Box::pin(async { Err(refused) });
+        }
         let said = request.messages.iter().filter_map(|message| match message {
             Message::User { .. } => Some(("user", message.text())),
             Message::Assistant(_) => Some(("assistant", message.text())),
