@@ -15,13 +15,13 @@ pub(crate) enum Found {
 }
 
 /// A reply, and where the model only thinks in it: between `<think>` and `</think>`. What stands there is no call.
-struct Aloud<'a> {
+pub(crate) struct Aloud<'a> {
     text: &'a str,
     thoughts: Vec<Range<usize>>,
 }
 
 impl<'a> Aloud<'a> {
-    fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         let (open, close) = ("<think>", "</think>");
         let mut thoughts: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
@@ -36,7 +36,7 @@ impl<'a> Aloud<'a> {
     }
 
     /// Where `mark` is said aloud next.
-    fn find(&self, mark: &str, mut from: usize) -> Option<usize> {
+    pub(crate) fn find(&self, mark: &str, mut from: usize) -> Option<usize> {
         loop {
             let at = from + self.text.get(from..)?.find(mark)?;
             let thought = self.thoughts.get(self.thoughts.partition_point(|thought| thought.end <= at));

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use toolwright_core::{AssistantMessage, Content, ModelError, ModelErrorKind};
 
+use crate::calls::Aloud;
+
 /// Whether a model takes stop texts. Cloning shares what is known.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stops {
@@ -27,7 +29,8 @@ impl Stops {
     }
 }
 
-/// Ends an answer where the model would have stopped: at the first of the stop texts after `begin`, which is returned.
+/// Ends an answer where the model would have stopped: at the first of the stop texts after `begin`, which is returned. A
+/// `begin` that the model only thinks is none.
 pub(crate) fn cut<'a>(message: &mut AssistantMessage, begin: &str, stops: &[&'a str]) -> Option<&'a str> {
     let mut hit = None;
     for block in &mut message.content {
@@ -36,7 +39,8 @@ pub(crate) fn cut<'a>(message: &mut AssistantMessage, begin: &str, stops: &[&'a 
             text.clear();
             continue;
         }
-        let Some(from) = text.find(begin).map(|at| at + begin.len()) else { continue };
+        let at = if begin.is_empty() { Some(0) } else { Aloud::new(text).find(begin, 0) };
+        let Some(from) = at.map(|at| at + begin.len()) else { continue };
         let rest = text.get(from..).unwrap_or_default();
         if let Some((end, stop)) = stops.iter().filter_map(|stop| Some((rest.find(stop)?, *stop))).min() {
             text.truncate(from + end);

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    BoxFuture, Content, DeltaSink, Media, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, StopReason, ToolChoice, ToolDef, ToolError, ToolOutput, ToolSpec, Toolset,
+    BoxFuture, Content, DeltaSink, Media, Message, Model, ModelDelta, ModelError, ModelErrorKind,
+    ModelOptions, ModelReply, ModelRequest, StopReason, ToolChoice, ToolDef, ToolError, ToolOutput, ToolSpec,
+    Toolset,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_prompted::{PromptFormat, Prompted};
@@ -250,6 +251,41 @@ async fn a_model_that_takes_no_stop_texts_is_cut_where_it_should_stop() {
         assert_eq!((outcome.completion().as_str(), run.spent().tool_calls), ("xx", 1));
         assert_eq!((*refused.lock().unwrap(), heard.lock().unwrap().as_str()), (1, "Now. xx"));
         assert_eq!(*stops.lock().unwrap(), [StopReason::ToolCalls, StopReason::EndTurn]);
+    }
+}
+
+/// What is said and heard of an answer of a model that takes no stop texts, and how many calls are made.
+async fn cut(format: PromptFormat, written: &str) -> (String, String, usize) {
+    let script = ScriptedModel::new([Reply::text(written), Reply::text("")]);
+    let model = Prompted::new(Unstoppable { script, refused: Arc::default() }).format(format);
+    let mut heard = String::new();
+    let tools = tools().specs();
+    let request = ModelRequest {
+        messages: &[Message::user("go")],
+        tools: &tools,
+        tool_choice: &ToolChoice::Auto,
+        options: &ModelOptions::default(),
+    };
+    let mut hear = |delta: ModelDelta<'_>| {
+        if let ModelDelta::Text(text) = delta {
+            heard.push_str(text);
+        }
+    };
+    let said = model.generate_streaming(request, &mut hear).await.unwrap().message;
+    (said.text(), heard, said.tool_calls.len())
+}
+
+#[tokio::test]
+async fn an_answer_is_not_cut_at_what_the_model_only_thinks() {
+    for (format, thought) in [
+        (
+            PromptFormat::Json,
+            r#"<tool_call>{"name": "fail", "arguments": {}}</tool_call> and get <tool_response>1"#.to_owned(),
+        ),
+        (PromptFormat::Xml, format!("<function_calls>{}</function_calls>", xml("fail", ""))),
+    ] {
+        let written = format!("<think>I could write {thought}.</think>No, I will not.");
+        assert_eq!(cut(format, &written).await, (written.clone(), written, 0));
     }
 }
 
