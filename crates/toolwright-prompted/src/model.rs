@@ -101,6 +101,7 @@ impl<M: Model> Prompted<M> {
         if stops.is_empty() && stops::cut(&mut reply.message, self.format.begin(), wanted).is_some() {
             // Where the model stopped by itself is beyond the end.
             reply.stop = StopReason::StopSequence;
+            words.shorten(&reply.message);
         }
         let calls = match request.tools.is_empty() {
             true => None,
@@ -408,6 +409,16 @@ impl Words {
         };
         let words = self.told + begin.unwrap_or_else(started);
         self.tell(words, sink);
+    }
+
+    /// Forgets what was cut off from the message.
+    fn shorten(&mut self, message: &AssistantMessage) {
+        let lengths = message.content.iter().map(|block| match block {
+            Content::Text { text, .. } => text.len(),
+            _ => 0,
+        });
+        let length = self.heard.floor_char_boundary(lengths.sum());
+        self.heard.truncate(length);
     }
 
     /// Tells the rest of the words, up to where the first call begins.

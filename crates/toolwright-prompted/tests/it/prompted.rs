@@ -290,6 +290,13 @@ async fn an_answer_is_not_cut_at_what_the_model_only_thinks() {
 }
 
 #[tokio::test]
+async fn what_is_cut_off_is_not_heard() {
+    let written = "I write <tool_call> and get <tool_response>42. So it is 42.";
+    let left = "I write <tool_call> and get ".to_owned();
+    assert_eq!(cut(PromptFormat::Json, written).await, (left.clone(), left, 0));
+}
+
+#[tokio::test]
 async fn a_call_that_cannot_be_read_is_told_and_words_about_tags_are_words() {
     let replies = vec![
         Reply::text("<function_calls><invoke><tool_name>repeat</tool_name></invoke>"),
