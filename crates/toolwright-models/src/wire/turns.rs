@@ -179,16 +179,9 @@ pub(super) fn pieces<'a>(message: &'a AssistantMessage, vendor: &str) -> Vec<Pie
     pieces
 }
 
-/// Takes thoughts from the end of what a model said, unless it goes on: an answer that was cut off while the model thought has
-/// nothing after them. Vendors refuse that, and with it every later request.
-pub(super) fn drop_last_thoughts(
-    said: &mut Vec<Value>,
-    next: Option<&Turn<'_>>,
-    is_thought: impl Fn(&Value) -> bool,
-) {
-    if matches!(next, Some(Turn::Assistant(_))) {
-        return;
-    }
+/// Takes thoughts from the end of what a model said: an answer that was cut off while the model thought has nothing after
+/// them. Vendors refuse that, and with it every later request.
+pub(super) fn drop_last_thoughts(said: &mut Vec<Value>, is_thought: impl Fn(&Value) -> bool) {
     while said.pop_if(|last| is_thought(last)).is_some() {}
 }
 

@@ -24,8 +24,7 @@ pub(crate) fn encode(
     let mut container = None;
     // The sets of tools that calls named; their results name them too.
     let mut toolsets: HashMap<String, Value> = HashMap::new();
-    let mut turns = turns(request.messages).into_iter().peekable();
-    while let Some(turn) = turns.next() {
+    for turn in turns(request.messages) {
         match turn {
             // Instructions further down are accepted by some models only; at the top, by all.
             Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
@@ -57,7 +56,7 @@ pub(crate) fn encode(
                     }
                 });
                 let mut blocks: Vec<Value> = blocks.collect();
-                drop_last_thoughts(&mut blocks, turns.peek(), |block| {
+                drop_last_thoughts(&mut blocks, |block| {
                     let kind = block.get("type").and_then(Value::as_str);
                     matches!(kind, Some("thinking" | "redacted_thinking"))
                 });

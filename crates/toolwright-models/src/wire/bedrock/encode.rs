@@ -20,8 +20,7 @@ pub(crate) fn encode(
     let names = tools::names(vendor.wire, request);
     let mut system = Vec::new();
     let mut messages = Alternating::new("assistant", "content");
-    let mut turns = turns(request.messages).into_iter().peekable();
-    while let Some(turn) = turns.next() {
+    for turn in turns(request.messages) {
         match turn {
             Turn::System(blocks) => system.extend(blocks.iter().filter_map(words)),
             Turn::User(blocks) => {
@@ -43,9 +42,7 @@ pub(crate) fn encode(
                     }
                 });
                 let mut blocks: Vec<Value> = blocks.collect();
-                drop_last_thoughts(&mut blocks, turns.peek(), |block| {
-                    block.get("reasoningContent").is_some()
-                });
+                drop_last_thoughts(&mut blocks, |block| block.get("reasoningContent").is_some());
                 messages.add("assistant", blocks);
             }
             Turn::Results(results) => {

@@ -30,8 +30,7 @@ pub(crate) fn encode(
     let mut input = Vec::new();
     // What calls say of who called and where the tool is; their results say it too.
     let mut origins: HashMap<String, Map<String, Value>> = HashMap::new();
-    let mut turns = turns(request.messages).into_iter().peekable();
-    while let Some(turn) = turns.next() {
+    for turn in turns(request.messages) {
         match turn {
             Turn::System(blocks) => {
                 let parts = blocks.iter().filter_map(|block| item(block, vendor));
@@ -74,7 +73,7 @@ pub(crate) fn encode(
                     });
                 }
                 let is_thought = |item: &Value| item.get("type").and_then(Value::as_str) == Some("reasoning");
-                drop_last_thoughts(&mut said, turns.peek(), is_thought);
+                drop_last_thoughts(&mut said, is_thought);
                 input.append(&mut said);
             }
             Turn::Results(results) => input.extend(
