@@ -157,9 +157,10 @@ impl VendorModel {
 
     /// The messages as the model may see them.
     fn shown<'a>(&self, messages: &'a [Message]) -> Cow<'a, [Message]> {
+        let most = &self.vendor.quirks.pictures;
         match self.blind {
-            true => content::without_images(messages).into(),
-            false => content::within(messages, &self.vendor.quirks.pictures),
+            true => content::within(&content::without_images(messages), most).into_owned().into(),
+            false => content::within(messages, most),
         }
     }
 

@@ -360,6 +360,7 @@ async fn a_model_that_cannot_see_is_told_of_pictures() {
     let mut result = toolwright_core::ToolResult::failed(&call, toolwright_core::ToolError::new("no").info());
     result.error = None;
     result.content.push(picture());
+    result.content.push(toolwright_core::Content::document("application/pdf", "a.pdf", b"<html>"));
     let conversation = Conversation::of([
         Message::User { content: vec![picture()] },
         Message::Assistant(toolwright_core::AssistantMessage::calls([call])),
@@ -378,6 +379,7 @@ async fn a_model_that_cannot_see_is_told_of_pictures() {
         let request = received.recv_timeout(Duration::from_secs(60)).unwrap();
         assert_eq!(request.matches("data:image/png").count(), if shown { 2 } else { 0 }, "{request}");
         assert_eq!(request.matches("cannot be shown to this model").count(), if shown { 0 } else { 2 });
+        assert!(request.contains("left out: its data is no pdf"), "{request}");
     }
 }
 
