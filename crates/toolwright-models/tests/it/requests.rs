@@ -228,9 +228,10 @@ fn converse_keeps_its_own_rules_about_tools_and_documents() {
 fn documents_have_names_of_their_own_for_converse() {
     let pdf = |name: &str| toolwright_core::Content::document("application/pdf", name, b"hi");
     let long = "x".repeat(250);
+    let spaced = format!("{} y", "x".repeat(189));
     let call = |id: &str| ToolCall::new(id, "f", json!({}));
     let mut first = toolwright_core::ToolResult::text(&call("1"), "here");
-    first.content.extend([pdf("a.pdf"), pdf(&long), pdf(&long)]);
+    first.content.extend([pdf("a.pdf"), pdf(&long), pdf(&long), pdf(&spaced), pdf(&spaced)]);
     let mut unnamed = toolwright_core::ToolResult::text(&call("2"), "here");
     let nameless =
         toolwright_core::Media { name: None, ..toolwright_core::Media::from_bytes("application/pdf", b"hi") };
@@ -246,7 +247,9 @@ fn documents_have_names_of_their_own_for_converse() {
         body.split("\"name\":\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let names: Vec<&str> = names.into_iter().filter(|name| *name != "f").collect();
     let (cut, again) = ("x".repeat(200), format!("{} 2", "x".repeat(190)));
-    let wanted = ["a pdf", "A PDF 2", "a pdf 3", "a pdf 4", &cut, &again, "document", "document 2"];
+    let single = format!("{} 2", "x".repeat(189));
+    let wanted =
+        ["a pdf", "A PDF 2", "a pdf 3", "a pdf 4", &cut, &again, &spaced, &single, "document", "document 2"];
     assert_eq!(names, wanted);
 }
 

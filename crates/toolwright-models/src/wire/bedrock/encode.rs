@@ -232,7 +232,7 @@ fn tell_documents_apart(messages: &mut [Value]) {
     for name in blocks.flatten().flat_map(documents) {
         let Some(own) = name.as_str() else { continue };
         let short: String = own.chars().take(190).collect();
-        let others = (2..).map(|number| format!("{short} {number}"));
+        let others = (2..).map(|number| format!("{} {number}", short.trim_end()));
         // Letters count as the same whether they are capitals or not.
         let free =
             std::iter::once(own.to_owned()).chain(others).find(|name| taken.insert(name.to_lowercase()));
