@@ -285,38 +285,78 @@ pub(crate) fn without_images(messages: &[Message]) -> Vec<Message> {
 /// name of another type gets its own. What is refused stays in the conversation, and would end it.
 pub(crate) fn within<'a>(messages: &'a [Message], most: &Pictures) -> Cow<'a, [Message]> {
     let blocks = || messages.iter().flat_map(Message::content);
-    let many = blocks().filter(|block| is_picture(block)).count() > most.many;
-    let side = if many { most.side_of_many } else { most.side };
-    let instead = |block: &Content| {
-        let Media { source: MediaSource::Data(data), mime_type, .. } = media(block)? else { return None };
-        let left_out = |why: String| Some(Content::text(format!("[{} left out: {why}]", label(block))));
-        // What it is stands at the beginning; the rest need not be read for it.
-        let head = || STANDARD.decode(data.get(..data.len().min(1 << 19) / 4 * 4)?).ok();
-        if !is_picture(block) {
-            let is_pdf = |head: Vec<u8>| head.windows(5).take(1024).any(|start| start == b"%PDF-");
-            let wrong = mime_type == "application/pdf" && !head().is_none_or(is_pdf);
-            return if wrong { left_out("its data is no PDF".to_owned()) } else { None };
-        }
-        if data.len() > most.letters {
-            let (bytes, most) = (data.len() / 4 * 3, most.letters / 4 * 3);
-            return left_out(format!("it has about {bytes} bytes, and this model takes at most {most}"));
-        }
-        let head = head()?;
-        match (image_type(&head), image_size(&head)) {
-            (None, _) if COMMON.contains(&&**mime_type) => left_out("its data is no picture".to_owned()),
-            (Some(_), Some((width, height))) if width.max(height) > side => left_out(format!(
-                "it has {width} by {height} pixels, and this model takes at most {side} a side here"
-            )),
-            (Some(real), _) if real != mime_type => {
-                Some(Content::Image(Media { mime_type: real.to_owned(), ..media(block)?.clone() }))
-            }
-            _ => None,
-        }
-    };
-    match blocks().any(|block| instead(block).is_some()) {
-        true => replaced(messages, instead).into(),
-        false => messages.into(),
+    let pictures: Vec<&Content> = blocks().filter(|block| is_picture(block)).collect();
+    let (mut old, side) = most.room_for(&pictures);
+    if old == 0 && !blocks().any(|block| instead(block, most, side).is_some()) {
+        return messages.into();
     }
+    let shown = |block: &Content| {
+        if old > 0 && is_picture(block) {
+            old -= 1;
+            return Some(left_out(block, &format!("{} later pictures are shown", most.many)));
+        }
+        instead(block, most, side)
+    };
+    replaced(messages, shown).into()
+}
+
+impl Pictures {
+    /// How many of the first pictures have to go, and how large the others may be. A large picture among the latest is
+    /// worth more than old ones; a large one that is old is not.
+    fn room_for(&self, pictures: &[&Content]) -> (usize, u32) {
+        let Some(old) = pictures.len().checked_sub(self.many).filter(|old| *old > 0) else {
+            return (0, self.side);
+        };
+        let is_large = |picture: &&Content| {
+            longest_side(picture).is_some_and(|side| side > self.side_of_many && side <= self.side)
+        };
+        match pictures.iter().skip(old).any(is_large) {
+            true => (old, self.side),
+            false => (0, self.side_of_many),
+        }
+    }
+}
+
+fn longest_side(picture: &Content) -> Option<u32> {
+    let MediaSource::Data(data) = &media(picture)?.source else { return None };
+    image_size(&head(data)?).map(|(width, height)| width.max(height))
+}
+
+/// The first bytes: what a file is stands there, and the rest need not be read for it.
+fn head(data: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(data.get(..data.len().min(1 << 19) / 4 * 4)?).ok()
+}
+
+/// What is sent in place of a block that would be refused, or that goes by a wrong type.
+fn instead(block: &Content, most: &Pictures, side: u32) -> Option<Content> {
+    let Media { source: MediaSource::Data(data), mime_type, .. } = media(block)? else { return None };
+    if !is_picture(block) {
+        let is_pdf = |head: Vec<u8>| head.windows(5).take(1024).any(|start| start == b"%PDF-");
+        let wrong = mime_type == "application/pdf" && !head(data).is_none_or(is_pdf);
+        return wrong.then(|| left_out(block, "its data is no PDF"));
+    }
+    if data.len() > most.letters {
+        let (bytes, most) = (data.len() / 4 * 3, most.letters / 4 * 3);
+        let why = format!("it has about {bytes} bytes, and this model takes at most {most}");
+        return Some(left_out(block, &why));
+    }
+    let head = head(data)?;
+    match (image_type(&head), image_size(&head)) {
+        (None, _) if COMMON.contains(&&**mime_type) => Some(left_out(block, "its data is no picture")),
+        (Some(_), Some((width, height))) if width.max(height) > side => {
+            let why =
+                format!("it has {width} by {height} pixels, and this model takes at most {side} a side here");
+            Some(left_out(block, &why))
+        }
+        (Some(real), _) if real != mime_type => {
+            Some(Content::Image(Media { mime_type: real.to_owned(), ..media(block)?.clone() }))
+        }
+        _ => None,
+    }
+}
+
+fn left_out(block: &Content, why: &str) -> Content {
+    Content::text(format!("[{} left out: {why}]", label(block)))
 }
 
 fn is_picture(block: &Content) -> bool {
@@ -335,7 +375,7 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// The messages, with something else in place of those blocks for which there is something.
-fn replaced(messages: &[Message], instead: impl Fn(&Content) -> Option<Content>) -> Vec<Message> {
+fn replaced(messages: &[Message], mut instead: impl FnMut(&Content) -> Option<Content>) -> Vec<Message> {
     let mut messages = messages.to_vec();
     for message in &mut messages {
         let blocks = match message {
@@ -373,8 +413,9 @@ pub fn reference() -> String {
          - **described**: the API has no place for it, so the result says what it was.\n\n\
          Media of a type that an API does not take is described too, or given as its address. So is what would make a\n\
          vendor refuse the conversation: data that is no picture or no PDF, and for Anthropic and Bedrock pictures over 8000\n\
-         pixels a side, over 2000 among more than 20, or over 7.5 MB (Bedrock: 3.75 MB). This page is generated from the\n\
-         table that the encoders use.\n",
+         pixels a side or over 7.5 MB (Bedrock: 3.75 MB). Claude takes more than 20 pictures only when none has more than 2000\n\
+         pixels a side: when one of the latest 20 has, the older ones are described, and else those that have. This page is\n\
+         generated from the table that the encoders use.\n",
     );
     for wire in Wire::ALL {
         let _ = write!(page, "\n## {}\n\n| content | place | as |\n| --- | --- | --- |\n", wire.title());
@@ -433,8 +474,15 @@ mod tests {
 
         let mut many = vec![png(2000, 2000); 20];
         many.push(png(2001, 10));
-        assert_eq!(shown("anthropic", many.clone())[..20], many[..20]);
-        assert!(shown("anthropic", many.clone())[20].as_text().unwrap().contains("at most 2000 a side"));
+        let old = Content::text("[image (image/png) left out: 20 later pictures are shown]");
+        assert_eq!(shown("anthropic", many.clone())[1..], many[1..], "the latest can be seen");
+        assert_eq!(shown("anthropic", many.clone())[0], old);
+        let screens = shown("anthropic", vec![png(1280, 5000); 50]);
+        assert_eq!((&screens[..30], &screens[30..]), (&*vec![old; 30], &*vec![png(1280, 5000); 20]));
+        let mut later = vec![png(2001, 10)];
+        later.extend(vec![png(10, 10); 20]);
+        assert!(shown("anthropic", later.clone())[0].as_text().unwrap().contains("at most 2000 a side"));
+        assert_eq!(shown("anthropic", later.clone())[1..], later[1..]);
         many.pop();
         many[0] = png(2001, 10);
         assert_eq!(shown("anthropic", many.clone()), many, "twenty are not many");
