@@ -157,7 +157,7 @@ impl VendorModel {
 
     /// The messages as the model may see them.
     fn shown<'a>(&self, messages: &'a [Message]) -> Cow<'a, [Message]> {
-        let most = &self.vendor.quirks.pictures;
+        let most = &self.vendor.pictures(&self.model);
         match self.blind {
             true => content::within(&content::without_images(messages), most).into_owned().into(),
             false => content::within(messages, most),

@@ -134,6 +134,18 @@ impl Pictures {
         Pictures { letters: usize::MAX, side: u32::MAX, many: usize::MAX, side_of_many: u32::MAX };
 }
 
+impl Vendor {
+    /// The pictures that it takes for this model. How many large ones is a rule of Claude; which model an
+    /// ARN of Bedrock means, it need not say.
+    pub(crate) fn pictures(&self, model: &str) -> Pictures {
+        let may_be_claude = ["claude", "arn:"].iter().any(|name| model.contains(name));
+        match self.wire == Wire::BedrockConverse && !may_be_claude {
+            true => Pictures { many: usize::MAX, ..self.quirks.pictures },
+            false => self.quirks.pictures,
+        }
+    }
+}
+
 /// What Claude was seen to take. A picture stays in the conversation, so one that is refused would be refused each time.
 pub(crate) const CLAUDE: Pictures = Pictures { letters: 10 << 20, side: 8000, many: 20, side_of_many: 2000 };
 

@@ -456,7 +456,8 @@ mod tests {
     }
 
     fn shown(vendor: &str, pictures: Vec<Content>) -> Vec<Content> {
-        let most = crate::vendor::find(vendor).unwrap().quirks.pictures;
+        let (vendor, model) = vendor.split_once('/').unwrap_or((vendor, "claude"));
+        let most = crate::vendor::find(vendor).unwrap().pictures(model);
         let mut result = ToolResult::text(&ToolCall::new("1", "look", serde_json::json!({})), "seen");
         result.content = pictures;
         let messages = [Message::user("go"), Message::Tool(result)];
@@ -479,6 +480,14 @@ mod tests {
         assert_eq!(shown("anthropic", many.clone())[0], old);
         let screens = shown("anthropic", vec![png(1280, 5000); 50]);
         assert_eq!((&screens[..30], &screens[30..]), (&*vec![old; 30], &*vec![png(1280, 5000); 20]));
+        let profile = "bedrock/arn:aws:bedrock:us-east-1:1:application-inference-profile/x";
+        for (model, all) in [
+            ("bedrock/us.anthropic.claude-x", false),
+            (profile, false),
+            ("bedrock/amazon.nova-pro-v1:0", true),
+        ] {
+            assert_eq!(shown(model, many.clone()) == many, all, "{model}");
+        }
         let mut later = vec![png(2001, 10)];
         later.extend(vec![png(10, 10); 20]);
         assert!(shown("anthropic", later.clone())[0].as_text().unwrap().contains("at most 2000 a side"));
