@@ -421,7 +421,8 @@ impl<'a> Record<'a> {
 
 impl Record<'_> {
     /// How long somebody thought about the call, and about those inside it; questions that were open at the same time count
-    /// once. The calls around it did not work meanwhile either.
+    /// once. The calls around it are taken to wait meanwhile: one that makes several at the same time can come out shorter than
+    /// a call inside it that worked on.
     fn waited(&self) -> Duration {
         let own = self.asked.map(|(from, to)| to.duration_since(from)).unwrap_or_default();
         let mut all = self.run.events.asked_inside(self.span);
