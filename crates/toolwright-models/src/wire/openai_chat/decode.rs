@@ -17,8 +17,6 @@ pub(crate) struct Decoder {
     calls: Vec<(Option<u64>, usize)>,
     /// Reasoning so far, under the names of its fields.
     reasoning: Map<String, Value>,
-    /// Reasoning that came as a part of the content.
-    thinking: Map<String, Value>,
     refused: bool,
     /// It ended with a word that nobody knows.
     unknown: bool,
@@ -32,7 +30,6 @@ impl Decoder {
             assembly,
             calls: Vec::new(),
             reasoning: Map::new(),
-            thinking: Map::new(),
             refused: false,
             unknown: false,
             complete: false,
@@ -108,13 +105,15 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds to the text. A message of this format has one, whatever comes between its pieces.
+    /// Adds to the text. A message of this format has one, whatever comes between its pieces; only thoughts part it.
     fn text(&mut self, more: &str, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         if more.is_empty() {
             return Ok(());
         }
         sink(ModelDelta::Text(more));
-        let known = self.assembly.pieces.iter_mut().find_map(|piece| match piece {
+        let mut since =
+            self.assembly.pieces.iter_mut().rev().take_while(|piece| !matches!(piece, Piece::Own { .. }));
+        let known = since.find_map(|piece| match piece {
             Piece::Text { text, .. } => Some(text),
             _ => None,
         });
@@ -125,32 +124,32 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds to the part that is reasoning: the texts of a stream join, everything else is kept as it came.
+    /// Adds to the part that is reasoning: the texts of a stream join, everything else is kept as it came. What follows
+    /// words, calls or a signature is a part of its own.
     fn think(&mut self, part: &Map<String, Value>, sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        let last = self.assembly.pieces.last_mut().and_then(thought);
+        if !last.is_some_and(|(_, chunk)| goes_on(chunk, part)) {
+            // Nothing between two pieces of a text does not part them.
+            if part.get("thinking") == Some(&json!([])) && !part.contains_key("signature") {
+                return Ok(());
+            }
+            let opaque = Map::from_iter([("chunk".to_owned(), json!({}))]);
+            self.assembly.add(Piece::Own { text: String::new(), opaque })?;
+        }
+        let Some((text, chunk)) = self.assembly.pieces.last_mut().and_then(thought) else { return Ok(()) };
         for (key, value) in part {
-            let more = match value {
-                Value::Array(more) if key == "thinking" => more,
-                Value::Null => continue,
-                _ => {
-                    self.thinking.insert(key.clone(), value.clone());
-                    continue;
+            match value {
+                Value::Null => {}
+                Value::Array(more) if key == "thinking" => {
+                    join(chunk, more)?;
+                    let texts = more.iter().filter_map(|thought| thought.get("text")?.as_str());
+                    for more in texts.filter(|text| !text.is_empty()) {
+                        sink(ModelDelta::Reasoning(more));
+                        text.push_str(more);
+                    }
                 }
-            };
-            let known = self.thinking.entry("thinking").or_insert_with(|| Value::Array(Vec::new()));
-            let Some(known) = known.as_array_mut() else { continue };
-            if known.len() + more.len() > MAX_PIECES {
-                return Err(too_many());
+                _ => drop(chunk.insert(key.clone(), value.clone())),
             }
-            for (at, thought) in more.iter().enumerate() {
-                let text = thought.get("text").and_then(Value::as_str);
-                let last = known.last_mut().filter(|_| at == 0).and_then(|last| last.get_mut("text"));
-                match (text, last) {
-                    (Some(more), Some(Value::String(last))) => last.push_str(more),
-                    _ => known.push(thought.clone()),
-                }
-            }
-            let texts = more.iter().filter_map(|thought| thought.get("text")?.as_str());
-            texts.for_each(|text| reason(&mut self.reasoning, "", text, sink));
         }
         Ok(())
     }
@@ -288,9 +287,8 @@ impl Decode for Decoder {
         if self.refused {
             self.assembly.stop = Some(StopReason::Refusal);
         }
-        if !self.reasoning.is_empty() || !self.thinking.is_empty() {
-            let mut fields = std::mem::take(&mut self.reasoning);
-            let unnamed = fields.shift_remove("");
+        if !self.reasoning.is_empty() {
+            let fields = std::mem::take(&mut self.reasoning);
             let named = REASONING.iter().find_map(|key| fields.get(*key));
             let detailed = || {
                 let details = fields.get("reasoning_details")?.as_array()?.iter();
@@ -299,18 +297,50 @@ impl Decode for Decoder {
                 };
                 Some(Value::String(details.filter_map(text).collect()))
             };
-            let text = unnamed.or_else(|| named.cloned()).or_else(detailed);
+            let text = named.cloned().or_else(detailed);
             let text = text.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-            let kept = [("fields", fields), ("chunk", std::mem::take(&mut self.thinking))];
-            let kept = kept.into_iter().filter(|(_, kept)| !kept.is_empty());
-            let opaque = kept.map(|(key, kept)| (key.to_owned(), kept.into())).collect();
+            let opaque = Map::from_iter([("fields".to_owned(), fields.into())]);
             self.assembly.pieces.insert(0, Piece::Own { text, opaque });
         }
         Ok(self.assembly.finish())
     }
 }
 
-/// Adds to reasoning under the name of its field; that of a part has none.
+/// A part that is reasoning: its text, and all of it.
+fn thought(piece: &mut Piece) -> Option<(&mut String, &mut Map<String, Value>)> {
+    match piece {
+        Piece::Own { text, opaque } => Some((text, opaque.get_mut("chunk")?.as_object_mut()?)),
+        _ => None,
+    }
+}
+
+/// Whether more of a thought belongs to this one: what has a signature is whole.
+fn goes_on(chunk: &Map<String, Value>, more: &Map<String, Value>) -> bool {
+    match chunk.get("signature").and_then(Value::as_str).unwrap_or_default() {
+        "" => true,
+        signed => more.get("signature").and_then(Value::as_str) == Some(signed),
+    }
+}
+
+/// Adds to the texts of a thought.
+fn join(chunk: &mut Map<String, Value>, more: &[Value]) -> Result<(), ModelError> {
+    let known = chunk.entry("thinking").or_insert_with(|| Value::Array(Vec::new()));
+    let Some(known) = known.as_array_mut() else { return Ok(()) };
+    if known.len() + more.len() > MAX_PIECES {
+        return Err(too_many());
+    }
+    for (at, thought) in more.iter().enumerate() {
+        let text = thought.get("text").and_then(Value::as_str);
+        let last = known.last_mut().filter(|_| at == 0).and_then(|last| last.get_mut("text"));
+        match (text, last) {
+            (Some(more), Some(Value::String(last))) => last.push_str(more),
+            _ => known.push(thought.clone()),
+        }
+    }
+    Ok(())
+}
+
+/// Adds to reasoning under the name of its field.
 fn reason(fields: &mut Map<String, Value>, key: &str, text: &str, sink: DeltaSink<'_>) {
     if !text.is_empty() {
         sink(ModelDelta::Reasoning(text));

@@ -7,7 +7,7 @@ use toolwright_core::{
 
 use super::super::content::{self, Inside};
 use super::super::names::Names;
-use super::super::turns::{Piece, Turn, kept_with, pieces, turns};
+use super::super::turns::{Piece, Turn, drop_last_thoughts, kept_with, pieces, turns};
 use super::super::{Delivery, Target, Wire, arguments, object, tools};
 use crate::vendor::{Any, Results, Vendor};
 
@@ -113,14 +113,14 @@ impl Messages {
 
 fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &Names) -> Option<Value> {
     let mut fields = object(json!({"role": "assistant", "content": null}));
-    let (mut words, mut chunks, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut parts, mut calls) = (Vec::new(), Vec::new());
     for piece in pieces(message, vendor.name) {
         match piece {
-            Piece::Content { block, .. } => words.extend(content::in_words(block)),
+            Piece::Content { block, .. } => parts.extend(content::in_words(block).map(|words| text(&words))),
             Piece::Own { opaque, .. } => {
                 let own = opaque.get("fields").and_then(Value::as_object);
                 fields.extend(own.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
-                chunks.extend(opaque.get("chunk").cloned());
+                parts.extend(opaque.get("chunk").cloned());
             }
             Piece::Call { call, kept } => {
                 let (name, arguments) = (names.to_wire(&call.name), arguments::as_text(&call.arguments));
@@ -133,15 +133,14 @@ fn assistant(message: &AssistantMessage, vendor: &Vendor, names: &Names) -> Opti
             }
         }
     }
-    if words.is_empty() && calls.is_empty() {
+    if calls.is_empty() {
+        drop_last_thoughts(&mut parts, |part| part.get("thinking").is_some());
+    }
+    if parts.is_empty() && calls.is_empty() {
         return None;
     }
-    let said = (!words.is_empty()).then(|| words.join("\n"));
-    if !chunks.is_empty() {
-        chunks.extend(said.map(|said| text(&said)));
-        fields.insert("content".to_owned(), chunks.into());
-    } else if let Some(said) = said {
-        fields.insert("content".to_owned(), said.into());
+    if !parts.is_empty() {
+        fields.insert("content".to_owned(), one_text(parts));
     }
     if !calls.is_empty() {
         fields.insert("tool_calls".to_owned(), calls.into());
