@@ -2,12 +2,15 @@
 //! on the host, something else takes the place of what it covers: an editor that saves a file under its name is enough. The
 //! `process` sandbox puts them on again for every command; here the next command is refused.
 
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use toolwright_core::ToolError;
 
 use crate::launcher::client::unavailable;
+use crate::sys;
 
 /// What is covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,37 +27,78 @@ pub(super) struct Covered(Vec<One>);
 struct One {
     path: PathBuf,
     how: As,
-    /// What was there when the container was started.
-    was: Option<(u64, u64)>,
+    was: Was,
+}
+
+/// What was there when the container was started.
+#[derive(Debug)]
+enum Was {
+    Nothing,
+    /// Held open: the number of a file that is gone would be given to the next one.
+    Here(OwnedFd),
+    /// In a folder that this user cannot enter, such as somebody else's home folder.
+    Closed,
 }
 
 impl Covered {
-    pub(super) fn now(paths: impl Iterator<Item = (PathBuf, As)>) -> Covered {
-        Covered(paths.map(|(path, how)| One { was: found(&path), path, how }).collect())
+    pub(super) fn now(paths: impl Iterator<Item = (PathBuf, As)>) -> Result<Covered, ToolError> {
+        let one = |(path, how): (PathBuf, As)| {
+            let was = Was::at(&path).map_err(|error| unseen(&path, &error))?;
+            Ok(One { path, how, was })
+        };
+        paths.map(one).collect::<Result<_, _>>().map(Covered)
     }
 
     /// An error when something is covered no more.
     pub(super) fn check(&self) -> Result<(), ToolError> {
-        for One { path, how, was } in &self.0 {
-            let now = found(path);
-            // What is gone is not shown either.
-            if now == *was || (*how == As::Masked && now.is_none()) {
-                continue;
-            }
-            let how = if *how == As::Masked { "masked" } else { "protected" };
-            let message = format!(
-                "`{}` was replaced on the host since the container was started, and is not {how} in it any more",
-                path.display()
-            );
-            return Err(unavailable(message).hint("open the sandbox again"));
-        }
-        Ok(())
+        self.0.iter().try_for_each(One::check)
     }
 }
 
-/// What is at a path: its file system and its number there.
-fn found(path: &Path) -> Option<(u64, u64)> {
-    std::fs::symlink_metadata(path).ok().map(|about| (about.dev(), about.ino()))
+impl Was {
+    fn at(path: &Path) -> io::Result<Was> {
+        match sys::open_at(None, &sys::c_path(path)?, libc::O_PATH | libc::O_NOFOLLOW, 0) {
+            Ok(file) => Ok(Was::Here(file)),
+            Err(error) if is_absent(&error) => Ok(Was::Nothing),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(Was::Closed),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl One {
+    fn check(&self) -> Result<(), ToolError> {
+        let same = match (&self.was, std::fs::symlink_metadata(&self.path)) {
+            // What is gone is not shown either.
+            (Was::Nothing, Err(error)) if is_absent(&error) => true,
+            (_, Err(error)) if is_absent(&error) => self.how == As::Masked,
+            (Was::Closed, Err(_)) => true,
+            (_, Err(error)) => return Err(unseen(&self.path, &error)),
+            (Was::Here(file), Ok(now)) => {
+                sys::stat(file.as_fd()).is_ok_and(|was| (was.st_dev, was.st_ino) == (now.dev(), now.ino()))
+            }
+            (Was::Nothing | Was::Closed, Ok(_)) => false,
+        };
+        if same {
+            return Ok(());
+        }
+        let how = if self.how == As::Masked { "masked" } else { "protected" };
+        let message = format!(
+            "`{}` was replaced on the host since the container was started, and is not {how} in it any more",
+            self.path.display()
+        );
+        Err(unavailable(message).hint("open the sandbox again"))
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn unseen(path: &Path, error: &io::Error) -> ToolError {
+    let message =
+        format!("it cannot be seen whether `{}` is still the same on the host: {error}", path.display());
+    unavailable(message).hint("see to it that the folders on the way can be entered")
 }
 
 #[cfg(test)]
@@ -64,12 +108,12 @@ mod tests {
 
     #[test]
     fn what_takes_the_place_of_something_covered_is_noticed() {
-        let folder = std::env::temp_dir().join(format!("tw-covered-{:016x}", crate::sys::random_u64()));
+        let folder = std::env::temp_dir().join(format!("tw-covered-{:016x}", sys::random_u64()));
         fs::create_dir(&folder).unwrap();
         let at = |name: &str| folder.join(name);
         let covered = || {
             let paths = [(at("guard"), As::Protected), (at("mask"), As::Masked), (at("later"), As::Masked)];
-            Covered::now(paths.into_iter())
+            Covered::now(paths.into_iter()).unwrap()
         };
         let replace = |name: &str| {
             fs::write(at("new"), "").unwrap();
@@ -92,5 +136,30 @@ mod tests {
         fs::remove_file(at("guard")).unwrap();
         assert!(third.check().is_err(), "a command could make it");
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// File systems give the number of a file that is gone to the next one.
+    #[test]
+    fn what_is_removed_and_made_again_is_noticed() {
+        let folder = std::env::temp_dir().join(format!("tw-covered-{:016x}", sys::random_u64()));
+        fs::create_dir(&folder).unwrap();
+        for (name, how) in [("guard", As::Protected), ("mask", As::Masked)] {
+            let path = folder.join(name);
+            fs::write(&path, "").unwrap();
+            let covered = Covered::now([(path.clone(), how)].into_iter()).unwrap();
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, "").unwrap();
+            assert!(covered.check().unwrap_err().message().contains("was replaced"), "{name}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_called_replaced() {
+        let one = |was: Was| One { path: format!("/{}", "n".repeat(300)).into(), how: As::Protected, was };
+        let held = Was::at(Path::new("/")).unwrap();
+        let error = one(held).check().unwrap_err();
+        assert!(error.message().starts_with("it cannot be seen whether `/nnn"), "{error}");
+        one(Was::Closed).check().unwrap();
     }
 }

@@ -150,7 +150,7 @@ impl EngineSandbox {
                 .map_err(|reason| unavailable(unprotected(reason)))?;
         let name = format!("toolwright-{:016x}", sys::random_u64());
         let start = arguments::run(engine, &policy, &workspace, &guards.list, &name)?;
-        let covered = Self::covered(&policy, later, &workspace, &guards);
+        let covered = Self::covered(&policy, later, &workspace, &guards)?;
         let (clerk, layers) = Clerk::start(&client, start).await?;
         require(&policy, &layers)?;
         let layers = layers.iter().map(|layer| layer.as_str().to_owned()).collect();
@@ -160,7 +160,12 @@ impl EngineSandbox {
     }
 
     /// What of the host's folders the container masks and protects.
-    fn covered(policy: &Policy, later: Vec<PathBuf>, workspace: &Path, guards: &Guards) -> Covered {
+    fn covered(
+        policy: &Policy,
+        later: Vec<PathBuf>,
+        workspace: &Path,
+        guards: &Guards,
+    ) -> Result<Covered, ToolError> {
         let shown = policy.workspace.iter().chain(&policy.read).chain(&policy.write);
         let shown: Vec<PathBuf> = shown.filter_map(|path| super::shared::exists(path).ok()).collect();
         let is_shown = |path: &PathBuf| shown.iter().any(|folder| path.starts_with(folder));
