@@ -523,7 +523,11 @@ impl Covers {
         if self.guards.iter().all(|guard| is_on(guard).unwrap_or(false)) {
             return Ok(());
         }
-        let guards = Guards::prepare(&self.folders, &self.protect, &self.kept).map_err(|(_, error)| error)?;
+        // From in here not all that asked for them can be seen: the settings of git in a home folder, for one.
+        let known = self.guards.iter().filter(|guard| !guard.pin && !self.kept.contains(&guard.path));
+        let protect: Vec<PathBuf> =
+            self.protect.iter().chain(known.map(|guard| &guard.path)).cloned().collect();
+        let guards = Guards::prepare(&self.folders, &protect, &self.kept).map_err(|(_, error)| error)?;
         for guard in &guards.list {
             if !is_on(guard)? {
                 guard.attach(root.as_fd())?;

@@ -13,6 +13,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::new("SB-06::git_obeys_nothing_of_a_command_in_the_top_folder", repositories),
         Case::new("SB-06::a_repository_above_is_not_disturbed", above),
+        Case::new("SB-06::a_program_of_settings_outside_is_protected_again", saved),
     ]
 }
 
@@ -142,4 +143,33 @@ async fn above() -> Result<(), String> {
     toolwright_sandbox::sandboxes_ended().await;
     let _ = std::fs::remove_dir_all(root);
     equal(told?.as_str(), "first\n")
+}
+
+/// Somebody works on a program that is named by settings which no command can see, as those of a home folder.
+async fn saved() -> Result<(), String> {
+    if git(Path::new("/"), &["--version"]).is_err() {
+        println!("skipped: there is no git here");
+        return Ok(());
+    }
+    let root = folder("saved");
+    let (work, wrong) = (root.join("work"), |error: std::io::Error| error.to_string());
+    std::fs::create_dir_all(work.join("tools")).map_err(wrong)?;
+    std::fs::write(root.join("settings"), "[alias]\n\tdo = !./tools/do\n\tnew = !./tools/new\n")
+        .map_err(wrong)?;
+    std::fs::write(work.join("tools/do"), "first").map_err(wrong)?;
+    git(&work, &["init", "-q"])?;
+    git(&work, &["config", "include.path", "../../settings"])?;
+    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    let script = "cd tools; for f in do new; do (echo evil > $f) 2>/dev/null && echo wrote $f; \
+                  mv $f away 2>/dev/null && echo moved $f; done; echo done";
+    let attack = || sandbox.exec(ExecRequest::new(["sh", "-c", script]));
+    equal(attack().await.map_err(text)?.stdout.as_str(), "done\n")?;
+    std::fs::write(work.join("saved"), "second").map_err(wrong)?;
+    std::fs::rename(work.join("saved"), work.join("tools/do")).map_err(wrong)?;
+    equal(attack().await.map_err(text)?.stdout.as_str(), "done\n")?;
+    std::fs::remove_file(work.join("tools/do")).map_err(wrong)?;
+    equal(attack().await.map_err(text)?.stdout.as_str(), "done\n")?;
+    drop(sandbox);
+    toolwright_sandbox::sandboxes_ended().await;
+    std::fs::remove_dir_all(root).map_err(wrong)
 }
