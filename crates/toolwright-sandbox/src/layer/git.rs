@@ -5,6 +5,7 @@
 //! Submodules are those of the index, which git itself goes by and which lies in the repository, where commands cannot
 //! change it; what `.gitmodules` says, they could.
 
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
@@ -16,12 +17,14 @@ use crate::sys;
 /// The most submodules, and the most they are nested.
 const MOST_MODULES: usize = 1000;
 const MOST_DEPTH: usize = 16;
+/// The most files that settings name.
+const MOST_NAMED: usize = 1000;
 /// The most bytes of an index, and of any other file of git that is read.
 const MOST_INDEX: u64 = 512 << 20;
 const MOST_BYTES: u64 = 1 << 20;
 
 /// A path that git obeys, and whether it is a folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Obeyed {
     pub(super) path: PathBuf,
     pub(super) folder: bool,
@@ -29,12 +32,13 @@ pub(super) struct Obeyed {
 
 /// What is obeyed for the sake of the repository in a folder, of which `protect` says what is protected: `.git/` or parts of
 /// it.
-pub(super) fn obeyed(folder: &Path, protect: &[&Path]) -> io::Result<Vec<Obeyed>> {
+pub(super) fn obeyed(folder: &Path, protect: &[&Path]) -> io::Result<BTreeSet<Obeyed>> {
     let parts = protect.iter().filter_map(|path| {
         let folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         Some((path.strip_prefix(".git").ok()?, folder))
     });
-    let mut look = Look { parts: parts.collect(), found: Vec::new(), modules: 0 };
+    let mut look =
+        Look { parts: parts.collect(), home: home(), found: BTreeSet::new(), modules: 0, named: 0 };
     if !look.parts.is_empty() {
         look.at(folder, 0)?;
     }
@@ -44,8 +48,11 @@ pub(super) fn obeyed(folder: &Path, protect: &[&Path]) -> io::Result<Vec<Obeyed>
 struct Look<'a> {
     /// Relative to a repository, and whether it is a folder.
     parts: Vec<(&'a Path, bool)>,
-    found: Vec<Obeyed>,
+    home: Option<PathBuf>,
+    found: BTreeSet<Obeyed>,
+    /// How many there are of each.
     modules: usize,
+    named: usize,
 }
 
 impl Look<'_> {
@@ -66,10 +73,11 @@ impl Look<'_> {
         let mut files = vec![common.join("config"), repository.join("config.worktree")];
         files.push(PathBuf::from("/etc/gitconfig"));
         files.extend(
-            home().iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]),
+            self.home.iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]),
         );
+        let mut seen = HashSet::new();
         for file in files {
-            self.settings(tree, &file, 0);
+            self.settings(tree, &file, &mut seen)?;
         }
         let modules = modules(&repository)?;
         self.modules += modules.len();
@@ -93,12 +101,18 @@ impl Look<'_> {
     }
 
     /// Hooks that are kept elsewhere, programs, and other settings that one file of settings names.
-    fn settings(&mut self, tree: &Path, file: &Path, depth: usize) {
-        let Some(text) = read(file, MOST_BYTES).filter(|_| depth < 10) else { return };
+    fn settings(&mut self, tree: &Path, file: &Path, seen: &mut HashSet<PathBuf>) -> io::Result<()> {
+        if !seen.insert(file.to_owned()) {
+            return Ok(());
+        }
+        if seen.len() > MOST_NAMED {
+            return Err(io::Error::other("its settings include too many files"));
+        }
+        let Some(text) = read(file, MOST_BYTES) else { return Ok(()) };
         for (section, key, value) in settings(&String::from_utf8_lossy(&text)) {
             match (section.as_str(), key.as_str()) {
                 ("core", "hookspath") if self.protects("hooks") => {
-                    let mut hooks = plain(&tree.join(in_home(&value)));
+                    let mut hooks = plain(&tree.join(self.in_home(&value)));
                     // Husky keeps its own part there; that runs what lies beside it.
                     if hooks.file_name() == Some(OsStr::new("_")) {
                         hooks.pop();
@@ -106,15 +120,40 @@ impl Look<'_> {
                     self.add(hooks, true);
                 }
                 ("include" | "includeif", "path") if self.protects("config") => {
-                    let more = plain(&file.parent().unwrap_or(tree).join(in_home(&value)));
+                    let more = plain(&file.parent().unwrap_or(tree).join(self.in_home(&value)));
                     self.add(more.clone(), false);
-                    self.settings(tree, &more, depth + 1);
+                    self.settings(tree, &more, seen)?;
                 }
                 (section, key) if is_program(section, key, &value) && self.protects("config") => {
-                    named(tree, &value).for_each(|program| self.add(program, false));
+                    self.named(tree, &value)?;
                 }
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// The files that the words of a command name, as it is run at the top of a folder. Of those that are not there only the
+    /// ones that are certainly meant as files.
+    fn named(&mut self, tree: &Path, command: &str) -> io::Result<()> {
+        let apart = |one: char| one.is_whitespace() || "\"'`;|&()<>{}$=!,".contains(one);
+        for word in command.split(apart).filter(|word| !word.is_empty()) {
+            let path = plain(&tree.join(self.in_home(word)));
+            if path.is_file() || word.starts_with("./") {
+                self.add(path, false);
+                self.named += 1;
+            }
+            if self.named > MOST_NAMED {
+                return Err(io::Error::other("its settings name too many files"));
+            }
+        }
+        Ok(())
+    }
+
+    fn in_home(&self, value: &str) -> PathBuf {
+        match (value.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(value),
         }
     }
 
@@ -126,10 +165,7 @@ impl Look<'_> {
     fn add(&mut self, path: PathBuf, folder: bool) {
         let real = fs::canonicalize(&path).ok().filter(|real| *real != path);
         for path in [Some(path), real].into_iter().flatten() {
-            let one = Obeyed { path, folder };
-            if !self.found.contains(&one) {
-                self.found.push(one);
-            }
+            self.found.insert(Obeyed { path, folder });
         }
     }
 }
@@ -151,17 +187,6 @@ fn is_program(section: &str, key: &str, value: &str) -> bool {
         (_, "program" | "defaultkeycommand" | "helper" | "editor" | "difffilter" | "packobjectshook") => true,
         (_, key) => key.ends_with("cmd") || (section == "trailer" && key == "command"),
     }
-}
-
-/// The files that the words of a command name, as it is run at the top of a folder. Of those that are not there only the ones
-/// that are certainly meant as files.
-fn named<'a>(tree: &'a Path, command: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-    let apart = |one: char| one.is_whitespace() || "\"'`;|&()<>{}$=!,".contains(one);
-    let words = command.split(apart).filter(|word| !word.is_empty());
-    words.filter_map(move |word| {
-        let path = plain(&tree.join(in_home(word)));
-        (path.is_file() || word.starts_with("./")).then_some(path)
-    })
 }
 
 /// A file of at most so many bytes. What cannot be read is not obeyed by a git of the same user.
@@ -202,13 +227,6 @@ fn home() -> Option<PathBuf> {
     let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let user = users.find(|user| user.get(2) == Some(&own.as_str()))?;
     user.get(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
-}
-
-fn in_home(value: &str) -> PathBuf {
-    match (value.strip_prefix("~/"), home()) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(value),
-    }
 }
 
 /// Sections and keys in lower case, with their values.
@@ -332,6 +350,20 @@ mod tests {
         let want = [("core", "hookspath", "a b"), ("include", "path", "~/x"), ("includeif", "path", "c/d")];
         let got = settings(text);
         assert!(got.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).eq(want), "{got:?}");
+    }
+
+    #[test]
+    fn settings_without_end_are_refused() {
+        let tree = std::env::temp_dir().join(format!("toolwright-git-{:x}", sys::random_u64()));
+        fs::create_dir_all(tree.join(".git")).unwrap();
+        let config = |text: String| fs::write(tree.join(".git/config"), text).unwrap();
+        config("[include]\n".to_owned() + &"path = config\n".repeat(10_000));
+        assert_eq!(obeyed(&tree, &[Path::new(".git/")]).unwrap().len(), 1, "itself");
+        let words: String = (0..=MOST_NAMED).map(|at| format!(" ./{at}")).collect();
+        config(format!("[alias]\n\tmany = !ls{words}\n"));
+        let error = obeyed(&tree, &[Path::new(".git/")]).unwrap_err();
+        assert_eq!(error.to_string(), "its settings name too many files");
+        fs::remove_dir_all(tree).unwrap();
     }
 
     #[test]
