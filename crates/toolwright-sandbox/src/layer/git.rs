@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use super::git_settings::{is_program, settings};
 use crate::sys;
 
 /// The most submodules, and the most they are nested.
@@ -170,25 +171,6 @@ impl Look<'_> {
     }
 }
 
-/// Whether git runs what a setting says.
-fn is_program(section: &str, key: &str, value: &str) -> bool {
-    match (section, key) {
-        // Without the mark, these are words of git itself.
-        ("alias", _) | ("submodule", "update") => value.starts_with('!'),
-        ("core", key) => matches!(
-            key,
-            "fsmonitor" | "sshcommand" | "editor" | "pager" | "askpass" | "gitproxy" | "alternaterefscommand"
-        ),
-        ("diff" | "merge" | "filter", key) => {
-            matches!(key, "external" | "command" | "textconv" | "driver" | "clean" | "smudge" | "process")
-        }
-        ("remote", key) => matches!(key, "uploadpack" | "receivepack"),
-        ("pager", _) => true,
-        (_, "program" | "defaultkeycommand" | "helper" | "editor" | "difffilter" | "packobjectshook") => true,
-        (_, key) => key.ends_with("cmd") || (section == "trailer" && key == "command"),
-    }
-}
-
 /// A file of at most so many bytes. What cannot be read is not obeyed by a git of the same user.
 fn read(file: &Path, most: u64) -> Option<Vec<u8>> {
     let about = fs::metadata(file).ok()?;
@@ -227,37 +209,6 @@ fn home() -> Option<PathBuf> {
     let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let user = users.find(|user| user.get(2) == Some(&own.as_str()))?;
     user.get(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
-}
-
-/// Sections and keys in lower case, with their values.
-fn settings(text: &str) -> Vec<(String, String, String)> {
-    let (mut found, mut section) = (Vec::new(), String::new());
-    let text = text.replace("\\\r\n", "").replace("\\\n", "");
-    for line in text.lines() {
-        let mut line = line.trim();
-        if let Some(head) = line.strip_prefix('[') {
-            let Some((name, rest)) = head.split_once(']') else { continue };
-            section = name.split([' ', '\t', '"']).next().unwrap_or_default().to_lowercase();
-            line = rest.trim();
-        }
-        if let Some((key, value)) = line.split_once('=').filter(|_| !line.starts_with(['#', ';'])) {
-            found.push((section.clone(), key.trim().to_lowercase(), unquoted(value.trim())));
-        }
-    }
-    found
-}
-
-fn unquoted(value: &str) -> String {
-    let (mut out, mut quoted, mut letters) = (String::new(), false, value.chars());
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' => quoted = !quoted,
-            '\\' => out.extend(letters.next()),
-            '#' | ';' if !quoted => break,
-            other => out.push(other),
-        }
-    }
-    out.trim_end().to_owned()
 }
 
 /// The submodules of a repository, as its index has them.
@@ -343,14 +294,6 @@ fn entries_with(index: &[u8], hash: usize) -> Option<Entries> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn settings_are_read_as_git_reads_them() {
-        let text = "[core] hooksPath = \"a b\" # said\n[Include]\n\tpath=~/x ; y\n; path = no\n[includeIf \"gitdir:~/w/\"]\n  PATH = c\\\n/d\n";
-        let want = [("core", "hookspath", "a b"), ("include", "path", "~/x"), ("includeif", "path", "c/d")];
-        let got = settings(text);
-        assert!(got.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).eq(want), "{got:?}");
-    }
 
     #[test]
     fn settings_without_end_are_refused() {
