@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use super::git_command;
 use super::git_settings::{is_program, settings};
 use crate::sys;
 
@@ -134,16 +135,11 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The files that the words of a command name, as it is run at the top of a folder. Of those that are not there only the
-    /// ones that are certainly meant as files.
+    /// The files that a command runs at the top of a folder.
     fn named(&mut self, tree: &Path, command: &str) -> io::Result<()> {
-        let apart = |one: char| one.is_whitespace() || "\"'`;|&()<>{}$=!,".contains(one);
-        for word in command.split(apart).filter(|word| !word.is_empty()) {
-            let path = plain(&tree.join(self.in_home(word)));
-            if path.is_file() || word.starts_with("./") {
-                self.add(path, false);
-                self.named += 1;
-            }
+        for path in git_command::files(command, |word| plain(&tree.join(self.in_home(word)))) {
+            self.add(path, false);
+            self.named += 1;
             if self.named > MOST_NAMED {
                 return Err(io::Error::other("its settings name too many files"));
             }
@@ -302,8 +298,8 @@ mod tests {
         let config = |text: String| fs::write(tree.join(".git/config"), text).unwrap();
         config("[include]\n".to_owned() + &"path = config\n".repeat(10_000));
         assert_eq!(obeyed(&tree, &[Path::new(".git/")]).unwrap().len(), 1, "itself");
-        let words: String = (0..=MOST_NAMED).map(|at| format!(" ./{at}")).collect();
-        config(format!("[alias]\n\tmany = !ls{words}\n"));
+        let words: String = (0..=MOST_NAMED).map(|at| format!(" ./{at} &")).collect();
+        config(format!("[alias]\n\tmany = !{words}\n"));
         let error = obeyed(&tree, &[Path::new(".git/")]).unwrap_err();
         assert_eq!(error.to_string(), "its settings name too many files");
         fs::remove_dir_all(tree).unwrap();

@@ -2,6 +2,7 @@
 
 pub(crate) mod cgroup;
 mod git;
+mod git_command;
 mod git_settings;
 pub(crate) mod guard;
 pub(crate) mod home;

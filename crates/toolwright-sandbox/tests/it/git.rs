@@ -32,7 +32,7 @@ fn git(folder: &Path, words: &[&str]) -> Result<String, String> {
 }
 
 /// How a repository is made, and what a command does to it: the plain way, and a way round where that is closed.
-const KINDS: [(&str, &str, &str); 9] = [
+const KINDS: [(&str, &str, &str); 10] = [
     (
         "a repository elsewhere",
         "git init -q --separate-git-dir=store .",
@@ -80,6 +80,12 @@ const KINDS: [(&str, &str, &str); 9] = [
         "a program that settings name",
         "git init -q .; mkdir tools; echo false > tools/watch; chmod +x tools/watch; git config core.fsmonitor tools/watch",
         "echo 'touch $mark' > t; chmod +x t; cp t tools/watch || { mv tools x; mkdir tools; cp t tools/watch; }",
+    ),
+    (
+        "a filter without a dot, and an alias that names no program",
+        "git init -q .; echo '* filter=f' > .gitattributes; git config filter.f.clean 'tools/clean %f'; \
+         git config alias.all '!cd ./ && rm -rf ./dist ./*.o && git diff mine'",
+        "mkdir dist; echo 'touch $mark; cat' > t; chmod +x t; mkdir tools; cp t tools/clean; rmdir dist || rm mine",
     ),
     (
         "a filter that is not there yet",

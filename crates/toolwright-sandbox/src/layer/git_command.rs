@@ -1,0 +1,186 @@
+//! Which words of a command are files that it runs, as far as that can be told without running it.
+//!
+//! A file that is there counts when the word has a slash, when it can be executed, or when an interpreter is given it. One
+//! that is not there counts only where a program or a script must be: what is protected before it exists gets a placeholder,
+//! and that would be in the way of work.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// What is followed by a program.
+const BEFORE: [&str; 18] = [
+    "if", "then", "else", "elif", "do", "while", "until", "time", "exec", "env", "sudo", "doas", "nice",
+    "nohup", "command", "eval", "xargs", "timeout",
+];
+
+/// What is followed by a script.
+const INTERPRETERS: [&str; 16] = [
+    "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "python", "pypy", "perl", "ruby", "node", "deno",
+    "bun", "php", "lua",
+];
+
+/// The files that a command runs; `at` says where a word is.
+pub(super) fn files(command: &str, at: impl Fn(&str) -> PathBuf) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut reader = Reader { first: true, ..Reader::default() };
+    for (index, piece) in command.trim_start_matches('!').split(['"', '\'']).enumerate() {
+        // In quotes a path may have blanks; without them, it may be all there is.
+        if piece.contains(' ') && piece.contains('/') && at(piece).is_file() {
+            found.push(at(piece));
+            reader.first = false;
+            continue;
+        }
+        reader.quoted = index % 2 == 1;
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let end = rest.find(is_apart).unwrap_or(rest.len());
+            let (word, more) = rest.split_at(end);
+            if !word.is_empty() {
+                let path = at(word);
+                found.extend(reader.runs(word, &path).then_some(path));
+                reader.pass(word);
+            }
+            let mut letters = more.chars();
+            if let Some(letter) = letters.next() {
+                reader.separate(letter, letters.as_str());
+            }
+            rest = letters.as_str();
+        }
+    }
+    found
+}
+
+fn is_apart(letter: char) -> bool {
+    letter.is_whitespace() || "`;|&()<>{}$=!,".contains(letter)
+}
+
+/// What is known where a command has been read to.
+#[derive(Default)]
+struct Reader {
+    quoted: bool,
+    /// A program is next, or what an interpreter reads.
+    first: bool,
+    /// An interpreter was named.
+    script: bool,
+    /// And options of it.
+    options: bool,
+    /// The last word may be the name of a variable that is set, and what follows its value.
+    name: bool,
+    value: bool,
+    /// The next word begins with the name of a variable.
+    variable: bool,
+    /// Between backticks.
+    ticked: bool,
+}
+
+impl Reader {
+    fn runs(&self, word: &str, path: &Path) -> bool {
+        if path.is_file() {
+            return word.contains('/') || self.script || is_executable(path);
+        }
+        let near = word.starts_with("./") || word.starts_with("../");
+        let certain = near || (word.contains('/') && !self.options && !word.contains("://"));
+        let odd = word.contains(['*', '?', '[', '%']) || word.ends_with('/');
+        self.first && certain && !odd && !self.variable && !self.value && !path.is_dir()
+    }
+
+    fn pass(&mut self, word: &str) {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        let name = name.trim_end_matches(|one: char| one == '.' || one.is_ascii_digit());
+        self.name = self.first;
+        self.variable = false;
+        if !self.first || BEFORE.contains(&name) {
+            return;
+        }
+        if word.starts_with('-') {
+            self.options = true;
+        } else if [".", "source"].contains(&word) || INTERPRETERS.contains(&name) {
+            (self.script, self.options) = (true, false);
+        } else {
+            self.first = self.value;
+        }
+    }
+
+    fn separate(&mut self, letter: char, rest: &str) {
+        let open = rest.starts_with(char::is_whitespace);
+        match letter {
+            ';' | '|' | '&' | '(' | '\n' => self.begin(),
+            '{' | '!' if open => self.begin(),
+            '`' => {
+                self.ticked = !self.ticked;
+                if self.ticked {
+                    self.begin();
+                }
+            }
+            '$' => self.variable = true,
+            '=' if self.name => (self.first, self.value) = (true, true),
+            letter if letter.is_whitespace() => (self.name, self.value) = (false, false),
+            _ => {}
+        }
+    }
+
+    /// A command begins. In quotes that is so only for what an interpreter is given.
+    fn begin(&mut self) {
+        if !self.quoted || self.script {
+            *self =
+                Reader { quoted: self.quoted, script: self.quoted, ticked: self.ticked, ..Reader::default() };
+            self.first = true;
+        }
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|about| about.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn files_that_a_command_runs_are_told_from_other_words() {
+        let tree = std::env::temp_dir().join(format!("toolwright-words-{:x}", crate::sys::random_u64()));
+        fs::create_dir_all(tree.join("tools")).unwrap();
+        fs::create_dir_all(tree.join("my tools")).unwrap();
+        for name in ["tools/do", "my tools/do", "package.json", "clean.sh"] {
+            fs::write(tree.join(name), "").unwrap();
+        }
+        let own = format!("\"{}/my tools/do\" -m x", tree.display());
+        for (command, want) in [
+            ("tools/do", vec!["tools/do"]),
+            ("tools/new %f", vec!["tools/new"]),
+            ("!./tools/new", vec!["./tools/new"]),
+            ("!cd ./ && make", vec![]),
+            ("!cd ./ && A=b/c ./x && B=$(./y)", vec!["./x", "./y"]),
+            ("!find ./ -name a/b", vec![]),
+            ("!rm -rf ./node_modules ./dist && npm ci", vec![]),
+            ("!rm -rf ./tools", vec![]),
+            ("!git add ./*", vec![]),
+            ("./*", vec![]),
+            ("!git diff package.json", vec![]),
+            ("!git diff ':!a/b' src/{c/d,e} origin/main", vec![]),
+            ("!git log --format='%h (a/b); c/d'", vec![]),
+            ("!f() { ./x \"$@\"; }; f", vec!["./x"]),
+            ("$HOME/bin/x", vec![]),
+            ("${HOME}/bin/x", vec![]),
+            ("https://a/b", vec![]),
+            ("sh clean.sh", vec!["clean.sh"]),
+            ("sh tools/new", vec!["tools/new"]),
+            ("bash -c 'true; ./tools/new %f | tools/other'", vec!["./tools/new", "tools/other"]),
+            ("python3.12 -u ./new.py", vec!["./new.py"]),
+            ("perl -pe s/a/b/", vec![]),
+            ("ruby -I lib clean.sh", vec!["clean.sh"]),
+            ("if true\nthen ./x\nfi", vec!["./x"]),
+            ("my tools/do", vec!["my tools/do"]),
+            (&own, vec!["my tools/do"]),
+        ] {
+            let got = files(command, |word| tree.join(word));
+            let want: Vec<PathBuf> = want.iter().map(|path| tree.join(path)).collect();
+            assert_eq!(got, want, "{command}");
+        }
+        fs::set_permissions(tree.join("clean.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(files("!git x clean.sh", |word| tree.join(word)), [tree.join("clean.sh")]);
+        fs::remove_dir_all(tree).unwrap();
+    }
+}
