@@ -19,8 +19,9 @@ use crate::sys;
 /// The most submodules, and the most they are nested.
 const MOST_MODULES: usize = 1000;
 const MOST_DEPTH: usize = 16;
-/// The most files that settings name.
+/// The most files that settings name, and the most links on the way to one.
 const MOST_NAMED: usize = 1000;
+const MOST_LINKS: usize = 40;
 /// The most bytes of an index, and of any other file of git that is read.
 const MOST_INDEX: u64 = 512 << 20;
 const MOST_BYTES: u64 = 1 << 20;
@@ -138,13 +139,23 @@ impl Look<'_> {
     /// The files that a command runs at the top of a folder.
     fn named(&mut self, tree: &Path, command: &str) -> io::Result<()> {
         for path in git_command::files(command, |word| plain(&tree.join(self.in_home(word)))) {
-            self.add(path, false);
+            self.program(path);
             self.named += 1;
             if self.named > MOST_NAMED {
                 return Err(io::Error::other("its settings name too many files"));
             }
         }
         Ok(())
+    }
+
+    /// A link cannot be protected, so the folder that holds it is, and what it leads to.
+    fn program(&mut self, mut path: PathBuf) {
+        for _ in 0..MOST_LINKS {
+            let Some((folder, to)) = first_link(&path) else { break };
+            self.found.insert(Obeyed { path: folder, folder: true });
+            path = to;
+        }
+        self.found.insert(Obeyed { path, folder: false });
     }
 
     fn in_home(&self, value: &str) -> PathBuf {
@@ -196,6 +207,20 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// The folder of the first link on the way to a path, and the path without that link.
+fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let mut so_far = PathBuf::new();
+    for part in path.components() {
+        let folder = so_far.clone();
+        so_far.push(part);
+        if let Ok(to) = fs::read_link(&so_far) {
+            let rest = path.strip_prefix(&so_far).ok()?;
+            return Some((folder.clone(), plain(&folder.join(to).join(rest))));
+        }
+    }
+    None
 }
 
 /// The home folder of this user. The environment of a launcher is empty.
@@ -290,6 +315,28 @@ fn entries_with(index: &[u8], hash: usize) -> Option<Entries> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folders_of_links_to_a_program_are_found() {
+        let tree = std::env::temp_dir().join(format!("toolwright-git-{:x}", sys::random_u64()));
+        for folder in [".git", "venv/bin", "lib/run"] {
+            fs::create_dir_all(tree.join(folder)).unwrap();
+        }
+        for (at, to) in
+            [("venv/bin/python", "python3"), ("venv/bin/python3", "../../lib/now/x"), ("lib/now", "run")]
+        {
+            std::os::unix::fs::symlink(to, tree.join(at)).unwrap();
+        }
+        fs::write(tree.join("lib/run/x"), "").unwrap();
+        fs::write(tree.join(".git/config"), "[filter.f]\nclean = \"\\\"venv/bin/python\\\" -m x\"\n")
+            .unwrap();
+        let found = obeyed(&tree, &[Path::new(".git/")]).unwrap();
+        let want = [("lib", true), ("lib/run/x", false), ("venv/bin", true)];
+        let want = want.map(|(path, folder)| Obeyed { path: tree.join(path), folder });
+        let inside: Vec<Obeyed> = found.into_iter().filter(|one| one.path.starts_with(&tree)).collect();
+        assert_eq!(inside, want);
+        fs::remove_dir_all(tree).unwrap();
+    }
 
     #[test]
     fn settings_without_end_are_refused() {

@@ -32,7 +32,7 @@ fn git(folder: &Path, words: &[&str]) -> Result<String, String> {
 }
 
 /// How a repository is made, and what a command does to it: the plain way, and a way round where that is closed.
-const KINDS: [(&str, &str, &str); 10] = [
+const KINDS: [(&str, &str, &str); 11] = [
     (
         "a repository elsewhere",
         "git init -q --separate-git-dir=store .",
@@ -80,6 +80,13 @@ const KINDS: [(&str, &str, &str); 10] = [
         "a program that settings name",
         "git init -q .; mkdir tools; echo false > tools/watch; chmod +x tools/watch; git config core.fsmonitor tools/watch",
         "echo 'touch $mark' > t; chmod +x t; cp t tools/watch || { mv tools x; mkdir tools; cp t tools/watch; }",
+    ),
+    (
+        "a program that is a link",
+        "git init -q .; mkdir -p v/bin lib; echo false > lib/x; chmod +x lib/x; ln -s ../../lib/x v/bin/x; \
+         git config core.fsmonitor v/bin/x",
+        "echo 'touch $mark' > t; chmod +x t; cp t lib/x; cp -f --remove-destination t v/bin/x || mv v/bin y || mv v y; \
+         mkdir -p v/bin; cp t v/bin/x",
     ),
     (
         "a filter without a dot, and an alias that names no program",
