@@ -87,6 +87,9 @@ fn reports(opened: &Result<ProcessSandbox, ToolError>) -> Vec<LayerReport> {
     Layer::ALL.iter().map(report).collect()
 }
 
+/// What an error of a launcher begins with.
+pub(crate) const SETUP_FAILED: &str = "the sandbox cannot be set up: ";
+
 /// Settings with which the kernel refuses user namespaces, their values then, those that allow it, and whether root is
 /// refused too.
 const IN_THE_WAY: [(&str, &str, &str, bool); 3] = [
@@ -101,10 +104,19 @@ const CONTAINERS: [(&str, &str); 2] = [
     ("run/.containerenv", "podman run --security-opt seccomp=unconfined --security-opt unmask=ALL"),
 ];
 
-/// The command that lets sandboxes be made here, when it is known what keeps them from it: a setting of the kernel, or the
-/// container this program runs in.
-pub fn remedy() -> Option<String> {
-    remedy_in(Path::new("/"), sys::effective_ids().0 == 0)
+/// The command that lets sandboxes be made here, when the reason why one was not is that namespaces are refused, and it is
+/// known what refuses them: a setting of the kernel, or the container this program runs in.
+pub fn remedy(reason: &str) -> Option<String> {
+    are_refused(reason).then(|| remedy_in(Path::new("/"), sys::effective_ids().0 == 0)).flatten()
+}
+
+/// What the launcher could not do is said first, also in an error made of that.
+fn are_refused(reason: &str) -> bool {
+    let step = reason.split_once(SETUP_FAILED).map_or(reason, |(_, step)| step);
+    let own = ["namespaces:", "user_namespace:", "mount_namespace: private mounts:"];
+    let not_permitted = format!("(os error {})", libc::EPERM);
+    own.iter().any(|own| step.starts_with(own))
+        || (step.starts_with("mount_namespace:") && step.contains(&not_permitted))
 }
 
 fn remedy_in(root: &Path, is_root: bool) -> Option<String> {
@@ -121,6 +133,27 @@ fn remedy_in(root: &Path, is_root: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_refused_namespaces_have_a_remedy() {
+        for reason in [
+            "namespaces: Operation not permitted (os error 1) (are user namespaces allowed for this user?)",
+            "user_namespace: Operation not permitted (os error 1)",
+            "mount_namespace: private mounts: Permission denied (os error 13)",
+            "the sandbox cannot be set up: mount_namespace: /proc: Operation not permitted (os error 1)",
+        ] {
+            assert!(are_refused(reason), "{reason}");
+        }
+        for reason in [
+            "mount_namespace: /data: No such file or directory (os error 2)",
+            "mount_namespace: /data: Permission denied (os error 13)",
+            "the sandbox cannot be set up: cannot protect `namespaces:`: Operation not permitted (os error 1)",
+            "the kernel has no Landlock",
+        ] {
+            assert!(!are_refused(reason), "{reason}");
+            assert_eq!(remedy(reason), None);
+        }
+    }
 
     #[test]
     fn what_is_in_the_way_is_named_with_the_command_that_helps() {

@@ -71,13 +71,13 @@ async fn sandbox() -> Finding {
         let reason = report.reason.as_deref().unwrap_or("the kernel does not give it");
         format!("{}: {reason}", report.layer)
     });
-    let fix = match (needed, toolwright::sandbox::remedy()) {
-        (Some(why), Some(command)) => {
+    let fix = needed.map(|why| match toolwright::sandbox::remedy(&why) {
+        Some(command) => {
             found.push_str(&format!("; {why}"));
-            Some(command)
+            command
         }
-        (why, _) => why,
-    };
+        None => why,
+    });
     Finding { what: "sandbox", works: fix.is_none(), found, fix }
 }
 

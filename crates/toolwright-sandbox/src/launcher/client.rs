@@ -17,7 +17,7 @@ use toolwright_core::{ErrorKind, ToolError};
 use super::wire::{self, Event, Job, MAX_SETUP, Setup, SetupReply};
 use crate::backend::spare;
 use crate::policy::Layer;
-use crate::probe::remedy;
+use crate::probe::{SETUP_FAILED, remedy};
 use crate::sys::{self, socket};
 
 /// How long a launcher may take to build its sandbox.
@@ -113,11 +113,8 @@ impl Session {
                 Ok(session)
             }
             Ok((SetupReply::Failed { message }, _)) => {
-                let about_namespaces = ["namespaces:", "user_namespace:", "mount_namespace:"]
-                    .iter()
-                    .any(|step| message.starts_with(step));
-                let error = unavailable(format!("the sandbox cannot be set up: {message}"));
-                Err(match remedy().filter(|_| about_namespaces) {
+                let error = unavailable(format!("{SETUP_FAILED}{message}"));
+                Err(match remedy(&message) {
                     Some(command) => error.hint(format!("this may help: {command}")),
                     None => error,
                 })
