@@ -213,7 +213,7 @@ impl Session {
     /// Types Ctrl-C. When more is typed than the program has read, the key is not looked at; then a signal tells the program,
     /// and the key what comes to read after it.
     async fn interrupt(&mut self) -> Result<(), ToolError> {
-        if let Ok(Ok(1..)) = timeout(QUIET, self.keyboard.write(CTRL_C)).await {
+        if is_taken(&mut self.keyboard, CTRL_C).await {
             return Ok(());
         }
         self.handle.signal(SIGINT).await?;
@@ -256,6 +256,11 @@ impl Session {
         let text = if lost > 0 { format!("[{lost} bytes before this were not kept]\n{text}") } else { text };
         (text, printed.ended)
     }
+}
+
+/// Whether a key is taken at once. One that nobody can take any more counts: the end of the shell is told with the output.
+async fn is_taken(keyboard: &mut (dyn AsyncWrite + Send + Unpin), key: &[u8]) -> bool {
+    timeout(QUIET, keyboard.write(key)).await.is_ok()
 }
 
 /// How many of the keys were taken before nothing went on for a while. The end of the shell takes all of them; it is told
@@ -358,6 +363,15 @@ mod tests {
         assert_eq!(type_keys(&mut keyboard, b"abc").await, 1, "nobody reads any more");
         slow.await.unwrap();
         assert_eq!(type_keys(&mut keyboard, b"abc").await, 3, "the end is told elsewhere");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_for_a_shell_that_has_ended_is_no_mistake() {
+        let (mut keyboard, reader) = tokio::io::duplex(1);
+        assert!(is_taken(&mut keyboard, CTRL_C).await);
+        assert!(!is_taken(&mut keyboard, CTRL_C).await, "the first is not read");
+        drop(reader);
+        assert!(is_taken(&mut keyboard, CTRL_C).await, "the end is told elsewhere");
     }
 
     #[test]
