@@ -125,7 +125,8 @@ pub const MASKED: [&str; 82] = [
 ///
 /// Of a repository that is everything: beside its hooks and settings, git obeys `commondir`, `config.worktree` and the
 /// settings of submodules and worktrees. With it go the repository that a `.git` file leads to, the `.git` of submodules, hooks
-/// that `core.hooksPath` names and settings that are included, where these are in a folder that can be written.
+/// that `core.hooksPath` names, settings that are included and programs that settings name, where these are in a folder that
+/// can be written.
 ///
 /// A folder without a repository in `.git` is taken for one itself, and its `config` obeyed, once there are `HEAD`, `objects`
 /// and `refs` in it. `HEAD` stands for the one of them that is guarded in such folders: `refs`, if it is not there.
