@@ -36,8 +36,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-20::a_command_cannot_keep_a_socket_from_being_found", buried),
         Case::new("SB-05::a_workspace_can_be_read_only", read_only),
         Case::new("SB-27::a_private_workspace_is_bounded_and_nowhere_else", private),
-        Case::new("SB-27::a_private_folder_goes_whatever_is_in_it", private_folder),
-        Case::new("SB-27::a_private_folder_that_stays_is_told", private_folder_left),
+        Case::new("SB-27::a_private_folder_goes_whatever_is_in_it", private_folder).apart(),
+        Case::new("SB-27::a_private_folder_that_stays_is_told", private_folder_left).apart(),
         Case::new("SB-05::the_folder_of_a_command_cannot_leave", folders),
     ]
 }

@@ -26,7 +26,7 @@ mod support;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use support::{Case, as_nobody, block_on};
+use support::{Case, alone, as_nobody, block_on};
 
 fn main() -> ExitCode {
     toolwright_sandbox::launcher::main_if_launcher();
@@ -62,10 +62,14 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for case in cases() {
-        let Case { name, run, as_users, as_root } = case;
+        let Case { name, run, as_users, as_root, apart } = case;
         let nobody_name = name.clone();
         if as_root || !support::is_root() {
-            trials.push(Trial::test(name, move || block_on(run()).map_err(Failed::from)));
+            let inner = name.clone();
+            trials.push(Trial::test(name, move || {
+                let done = if apart { block_on(alone("run-case", &inner)) } else { block_on(run()) };
+                done.map_err(Failed::from)
+            }));
         }
         if as_users && support::is_root() {
             let inner = nobody_name.clone();

@@ -6,12 +6,13 @@ use std::pin::Pin;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-/// What a case is called, what it does, and whether it is also run as an ordinary user.
+/// What a case is called, what it does, whether it is also run as an ordinary user, and whether in a process of its own.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) run: Body,
     pub(crate) as_users: bool,
     pub(crate) as_root: bool,
+    pub(crate) apart: bool,
 }
 
 pub(crate) type Future = Pin<Box<dyn std::future::Future<Output = Result<(), String>> + Send>>;
@@ -22,12 +23,24 @@ impl Case {
     where
         F: std::future::Future<Output = Result<(), String>> + Send + 'static,
     {
-        Case { name: name.into(), run: Arc::new(move || Box::pin(run())), as_users: true, as_root: true }
+        Case {
+            name: name.into(),
+            run: Arc::new(move || Box::pin(run())),
+            as_users: true,
+            as_root: true,
+            apart: false,
+        }
     }
 
     /// Never as root: on the host itself it would do harm.
     pub(crate) fn harmless(mut self) -> Self {
         self.as_root = false;
+        self
+    }
+
+    /// In a process of its own: what it asks for is told once in each.
+    pub(crate) fn apart(mut self) -> Self {
+        self.apart = true;
         self
     }
 
