@@ -78,7 +78,6 @@ struct Placeholder {
     parent: OwnedFd,
     name: CString,
     file: OwnedFd,
-    folder: bool,
 }
 
 impl Guards {
@@ -294,7 +293,7 @@ impl Placeholder {
                 if !is_placeholder(&about) {
                     mark(file.as_fd())?;
                 }
-                return Ok(Placeholder { parent, name, file, folder });
+                return Ok(Placeholder { parent, name, file });
             }
         }
         Err(io::Error::from_raw_os_error(libc::EBUSY))
@@ -303,23 +302,41 @@ impl Placeholder {
 
 impl Drop for Placeholder {
     fn drop(&mut self) {
-        // Somebody may have put a file of their own in its place since, or taken it away and a command has made another.
-        let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let Ok(there) = sys::open_at(Some(self.parent.as_fd()), &self.name, flags, 0) else { return };
-        let (Ok(about), Ok(held)) = (sys::stat(there.as_fd()), sys::stat(self.file.as_fd())) else { return };
-        if !is_placeholder(&about) {
-            return;
-        }
-        let same = (about.st_dev, about.st_ino) == (held.st_dev, held.st_ino);
-        let file = if same { &self.file } else { &there };
-        // SAFETY: takes numbers only.
-        let alone = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;
-        if alone {
-            let flags = if self.folder { libc::AT_REMOVEDIR } else { 0 };
-            // SAFETY: the name is NUL-terminated. A folder that is no longer empty stays.
-            unsafe { libc::unlinkat(self.parent.as_raw_fd(), self.name.as_ptr(), flags) };
+        // The end of a sandbox is no place to fail.
+        let _ = remove(self.parent.as_fd(), &self.name, Some(&self.file));
+    }
+}
+
+impl Drop for Guards {
+    /// A command makes a placeholder of its own where something was taken away on the host since. These go too.
+    fn drop(&mut self) {
+        self.placeholders.clear();
+        let Ok(root) = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0) else { return };
+        for guard in self.list.iter().rev() {
+            let (Some(folder), Some(name)) = (guard.path.parent(), guard.path.file_name()) else { continue };
+            let parent = beneath(root.as_fd(), folder);
+            let _ = parent.and_then(|parent| remove(parent.as_fd(), &sys::c_path(Path::new(name))?, None));
         }
     }
+}
+
+/// Removes what is there if it is a placeholder that nobody else holds. Somebody may have put a file of their own in the place
+/// of the one that is held, or taken it away and a command has made another.
+fn remove(parent: BorrowedFd<'_>, name: &CString, held: Option<&OwnedFd>) -> io::Result<()> {
+    let there = sys::open_at(Some(parent), name, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK, 0)?;
+    let about = sys::stat(there.as_fd())?;
+    if !is_placeholder(&about) {
+        return Ok(());
+    }
+    let is_there = |held: &libc::stat| (about.st_dev, about.st_ino) == (held.st_dev, held.st_ino);
+    let same = held.filter(|held| sys::stat(held.as_fd()).is_ok_and(|held| is_there(&held)));
+    // SAFETY: takes numbers only.
+    let locked = unsafe { libc::flock(same.unwrap_or(&there).as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    sys::check(locked.into())?;
+    let folder = about.st_mode & libc::S_IFMT == libc::S_IFDIR;
+    let flags = if folder { libc::AT_REMOVEDIR } else { 0 };
+    // SAFETY: the name is NUL-terminated. A folder that is no longer empty stays.
+    sys::check(unsafe { libc::unlinkat(parent.as_raw_fd(), name.as_ptr(), flags) }.into()).map(drop)
 }
 
 fn make(parent: BorrowedFd<'_>, name: &CString, folder: bool) -> io::Result<()> {
@@ -396,7 +413,7 @@ mod tests {
         fs::write(dir.join("b.yaml"), "").unwrap();
         // Taken away, and made again as a command would.
         fs::remove_file(dir.join("c.yaml")).unwrap();
-        std::mem::forget(prepare(&dir, &["c.yaml".into()]).unwrap().list);
+        mark(fs::File::create(dir.join("c.yaml")).unwrap().as_fd()).unwrap();
         fs::remove_file(dir.join("d.yaml")).unwrap();
         drop(guards);
         assert_eq!(fs::read_to_string(dir.join(".mcp.json")).unwrap(), "{}");

@@ -180,9 +180,11 @@ async fn saved() -> Result<(), String> {
     std::fs::write(work.join("saved"), "second").map_err(wrong)?;
     std::fs::rename(work.join("saved"), work.join("tools/do")).map_err(wrong)?;
     equal(attack().await.map_err(text)?.stdout.as_str(), "done\n")?;
-    std::fs::remove_file(work.join("tools/do")).map_err(wrong)?;
-    equal(attack().await.map_err(text)?.stdout.as_str(), "done\n")?;
+    std::fs::remove_dir_all(work.join("tools")).map_err(wrong)?;
+    let none = sandbox.exec(ExecRequest::new(["sh", "-c", "mkdir -p tools; touch tools/do || echo done"]));
+    equal(none.await.map_err(text)?.stdout.as_str(), "done\n")?;
     drop(sandbox);
     toolwright_sandbox::sandboxes_ended().await;
+    check("a placeholder is left", !work.join("tools").exists())?;
     std::fs::remove_dir_all(root).map_err(wrong)
 }
