@@ -78,10 +78,7 @@ impl Look<'_> {
         files.extend(
             self.home.iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]),
         );
-        let mut seen = HashSet::new();
-        for file in files {
-            self.settings(tree, &file, &mut seen)?;
-        }
+        self.settings(tree, files)?;
         let modules = modules(&repository)?;
         self.modules += modules.len();
         if self.modules > MOST_MODULES || (depth == MOST_DEPTH && !modules.is_empty()) {
@@ -103,37 +100,42 @@ impl Look<'_> {
         }
     }
 
-    /// Hooks that are kept elsewhere, programs, and other settings that one file of settings names.
-    fn settings(&mut self, tree: &Path, file: &Path, seen: &mut HashSet<PathBuf>) -> io::Result<()> {
-        if !seen.insert(file.to_owned()) {
-            return Ok(());
-        }
-        if seen.len() > MOST_NAMED {
-            return Err(io::Error::other("its settings include too many files"));
-        }
-        let Some(text) = read(file, MOST_BYTES) else { return Ok(()) };
-        for (section, key, value) in settings(&String::from_utf8_lossy(&text)) {
-            match (section.as_str(), key.as_str()) {
-                ("core", "hookspath") if self.protects("hooks") => {
-                    let mut hooks = plain(&tree.join(self.in_home(&value)));
-                    // Husky keeps its own part there; that runs what lies beside it.
-                    if hooks.file_name() == Some(OsStr::new("_")) {
-                        hooks.pop();
+    /// Hooks that are kept elsewhere, programs, and other settings that files of settings name.
+    fn settings(&mut self, tree: &Path, mut files: Vec<PathBuf>) -> io::Result<()> {
+        let mut seen = HashSet::new();
+        while let Some(file) = files.pop() {
+            if !seen.insert(file.clone()) {
+                continue;
+            }
+            if seen.len() > MOST_NAMED {
+                return Err(io::Error::other("its settings include too many files"));
+            }
+            let Some(text) = read(&file, MOST_BYTES) else { continue };
+            for (section, key, value) in settings(&String::from_utf8_lossy(&text)) {
+                match (section.as_str(), key.as_str()) {
+                    ("core", "hookspath") if self.protects("hooks") => self.hooks(tree, &value),
+                    ("include" | "includeif", "path") if self.protects("config") => {
+                        let more = plain(&file.parent().unwrap_or(tree).join(self.in_home(&value)));
+                        self.add(more.clone(), false);
+                        files.push(more);
                     }
-                    self.add(hooks, true);
+                    (section, key) if is_program(section, key, &value) && self.protects("config") => {
+                        self.named(tree, &value)?;
+                    }
+                    _ => {}
                 }
-                ("include" | "includeif", "path") if self.protects("config") => {
-                    let more = plain(&file.parent().unwrap_or(tree).join(self.in_home(&value)));
-                    self.add(more.clone(), false);
-                    self.settings(tree, &more, seen)?;
-                }
-                (section, key) if is_program(section, key, &value) && self.protects("config") => {
-                    self.named(tree, &value)?;
-                }
-                _ => {}
             }
         }
         Ok(())
+    }
+
+    fn hooks(&mut self, tree: &Path, value: &str) {
+        let mut hooks = plain(&tree.join(self.in_home(value)));
+        // Husky keeps its own part there; that runs what lies beside it.
+        if hooks.file_name() == Some(OsStr::new("_")) {
+            hooks.pop();
+        }
+        self.add(hooks, true);
     }
 
     /// The files that a command runs at the top of a folder.
