@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use crate::lines::Line;
+use crate::lines::{Line, Style, wrapped};
 
 /// Where a conversation is shown.
 pub struct Screen {
@@ -47,6 +47,17 @@ impl Screen {
                 out.push_str(row.ansi(self.colours).trim_end());
                 out.push_str(self.end_of_line());
             }
+        }
+        self.write(&out);
+    }
+
+    /// Prints a finished text above the live rows, broken between words alone: one that is wider than the screen, such as an
+    /// address, is left to the terminal, which copies it whole.
+    pub fn commit_whole(&mut self, style: Style, text: &str) {
+        let mut out = self.erased();
+        for row in wrapped(text, self.width, 0).lines() {
+            out.push_str(Line::new(style, row).ansi(self.colours).trim_end());
+            out.push_str(self.end_of_line());
         }
         self.write(&out);
     }

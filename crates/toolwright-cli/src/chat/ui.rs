@@ -130,7 +130,7 @@ impl Ui {
 
     /// Something that happened beside the conversation, above what is being written.
     pub fn tell(&mut self, text: &str) {
-        text.lines().for_each(|line| self.say(YELLOW, line));
+        self.screen.commit_whole(YELLOW, text);
     }
 
     pub fn say_markdown(&mut self, text: &str) {

@@ -67,16 +67,17 @@ async fn sandbox() -> Finding {
         [] => format!("all {on} layers"),
         names => format!("{on} of {} layers; without {}", reports.len(), names.join(", ")),
     };
-    let needed = missing.iter().find(|report| required(&report.layer)).map(|report| {
+    let needed = missing.iter().find(|report| required(&report.layer));
+    let fix = needed.map(|report| {
         let reason = report.reason.as_deref().unwrap_or("the kernel does not give it");
-        format!("{}: {reason}", report.layer)
-    });
-    let fix = needed.map(|why| match toolwright::sandbox::remedy(&why) {
-        Some(command) => {
-            found.push_str(&format!("; {why}"));
-            command
+        let why = format!("{}: {reason}", report.layer);
+        match toolwright::sandbox::remedy(reason) {
+            Some(command) => {
+                found.push_str(&format!("; {why}"));
+                command
+            }
+            None => why,
         }
-        None => why,
     });
     Finding { what: "sandbox", works: fix.is_none(), found, fix }
 }

@@ -30,8 +30,8 @@ const TIMES: std::ops::Range<u64> = 1_577_836_800_000_000..4_102_444_800_000_000
 /// The longest that anything takes: a year, in microseconds.
 const LONGEST: u64 = 366 * 24 * 3600 * 1_000_000;
 
-/// By how much clocks may differ, in microseconds, between a record and the system.
-const CLOCKS: u64 = 60 * 1_000_000;
+/// How exactly the system tells when a process began, in microseconds.
+const CLOCKS: u64 = 2_000_000;
 
 /// What stands where in a transcript.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -379,8 +379,8 @@ impl Index {
         // The second part of an id is the process, in hexadecimal.
         let process = self.run_id.split('-').nth(1).and_then(|text| u32::from_str_radix(text, 16).ok());
         let alive = process.and_then(process::began).is_some_and(|began| {
-            // A later one has got its number.
-            self.started.is_none_or(|started| began <= started.saturating_add(CLOCKS))
+            // One that began after the last event has only got its number.
+            self.last.is_none_or(|last| began <= last.saturating_add(CLOCKS))
         });
         if alive { "running" } else { "cut off" }
     }

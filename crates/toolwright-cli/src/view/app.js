@@ -84,6 +84,7 @@ async function openRun(id) {
   // Another one may have been asked for meanwhile.
   if (opening !== id) return;
   run = opened;
+  detail++;
   [shown, rows, selected] = [null, new Map(), -1];
   $('detail').hidden = true;
   for (const item of $('runs').children) item.setAttribute('aria-current', String(item.dataset.id === id));
@@ -112,11 +113,20 @@ async function refresh(id) {
   rows = new Map();
   drawFacts();
   await narrow();
+  if (run.run !== id) return;
   if (atEnd) { box.scrollTop = box.scrollHeight; await draw(); }
-  if (run.run !== id || run.status === 'running' || !stream) return;
+  if (run.status === 'running' || !stream) return;
   stream.close();
   stream = null;
   await listRuns(true);
+}
+
+// Sees whether a run that goes on has ended.
+async function look() {
+  if (document.hidden || !run || run.status !== 'running') return;
+  const id = run.run;
+  const now = await get('run/' + encodeURIComponent(id));
+  if (run.run === id && now.status !== run.status) await refresh(id);
 }
 
 function drawFacts() {
@@ -198,22 +208,23 @@ function drawCharts() {
 
 // ---- the timeline: only what is seen is there
 
-let narrowing = 0;
+let [asked, answered] = [0, 0];  // how often the timeline was narrowed, and which of that is shown
 
 async function narrow() {
-  const ticket = ++narrowing;
+  const [ticket, id] = [++asked, run && run.run];
   const [text, tool, failed] = [$('search').value.trim(), $('tool').value, $('failed').checked];
   if (text || tool || failed) {
     const query = new URLSearchParams({ q: text, tool, failed: failed ? '1' : '' });
     const answer = await get('run/' + encodeURIComponent(run.run) + '/filter?' + query);
-    // A later one is on its way, or another run is shown.
-    if (ticket !== narrowing) return;
+    // A later answer was faster, or another run is shown.
+    if (ticket < answered || run.run !== id) return;
     shown = answer.items;
     $('found').textContent = count(shown.length) + (answer.more ? '+' : '') + ' found';
   } else {
     shown = null;
     $('found').textContent = '';
   }
+  answered = ticket;
   rows = new Map();
   await draw();
 }
@@ -295,8 +306,12 @@ async function select(place) {
 
 // ---- details of one item
 
+let detail = 0;        // which detail was asked for last
+
 async function showDetail(number) {
+  const ticket = ++detail;
   const whole = await get('run/' + encodeURIComponent(run.run) + '/item/' + number);
+  if (ticket !== detail) return;
   const side = $('detail');
   side.replaceChildren();
   side.hidden = false;
@@ -422,5 +437,5 @@ $('theme').addEventListener('click', () => {
   else fail(new Error('No run is recorded yet: try `toolwright ask`.'));
   setInterval(() => { if (!document.hidden && !$('filter').value && offset <= 50) listRuns(true).catch(() => {}); }, 4000);
   // One whose process was killed writes nothing more, so there is no news of it.
-  setInterval(() => { if (!document.hidden && run && run.status === 'running') refresh(run.run).catch(() => {}); }, 4000);
+  setInterval(() => look().catch(() => {}), 4000);
 })().catch(fail);

@@ -25,6 +25,8 @@ const MOST_LINKS: usize = 40;
 /// The most bytes of an index, and of any other file of git that is read.
 const MOST_INDEX: u64 = 512 << 20;
 const MOST_BYTES: u64 = 1 << 20;
+/// The most bytes of settings, with all they include.
+const MOST_SETTINGS: usize = 4 << 20;
 
 /// A path that git obeys, and whether it is a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,19 +105,24 @@ impl Look<'_> {
     /// Hooks that are kept elsewhere, programs, and other settings that files of settings name.
     fn settings(&mut self, tree: &Path, mut files: Vec<PathBuf>) -> io::Result<()> {
         let mut seen = HashSet::new();
+        let mut bytes = 0;
         while let Some(file) = files.pop() {
-            if !seen.insert(file.clone()) {
-                continue;
-            }
-            if seen.len() > MOST_NAMED {
-                return Err(io::Error::other("its settings include too many files"));
-            }
             let Some(text) = read(&file, MOST_BYTES) else { continue };
+            bytes += text.len();
+            if bytes > MOST_SETTINGS {
+                return Err(io::Error::other("its settings are too long"));
+            }
             for (section, key, value) in settings(&String::from_utf8_lossy(&text)) {
                 match (section.as_str(), key.as_str()) {
                     ("core", "hookspath") if self.protects("hooks") => self.hooks(tree, &value),
                     ("include" | "includeif", "path") if self.protects("config") => {
                         let more = plain(&file.parent().unwrap_or(tree).join(self.in_home(&value)));
+                        if !seen.insert(more.clone()) {
+                            continue;
+                        }
+                        if seen.len() > MOST_NAMED {
+                            return Err(io::Error::other("its settings include too many files"));
+                        }
                         self.add(more.clone(), false);
                         files.push(more);
                     }
@@ -217,9 +224,14 @@ fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
     for part in path.components() {
         let folder = so_far.clone();
         so_far.push(part);
-        if let Ok(to) = fs::read_link(&so_far) {
-            let rest = path.strip_prefix(&so_far).ok()?;
-            return Some((folder.clone(), plain(&folder.join(to).join(rest))));
+        match fs::read_link(&so_far) {
+            Ok(to) => {
+                let rest = path.strip_prefix(&so_far).ok()?;
+                return Some((folder.clone(), plain(&folder.join(to).join(rest))));
+            }
+            // It is there, and is no link.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+            Err(_) => return None,
         }
     }
     None

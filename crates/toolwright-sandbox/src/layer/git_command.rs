@@ -1,8 +1,8 @@
 //! Which words of a command are files that it runs, as far as that can be told without running it.
 //!
-//! A file that is there counts when the word has a slash, when it can be executed, or when an interpreter is given it. One
-//! that is not there counts only where a program or a script must be: what is protected before it exists gets a placeholder,
-//! and that would be in the way of work.
+//! A file that is there counts, and so does a word that begins with `./`, unless the command is known to run nothing it is
+//! given; then only what has a slash or can be executed. One that is not there counts otherwise only where a program or a
+//! script must be: what is protected before it exists gets a placeholder, and that would be in the way of work.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,12 @@ const BEFORE: [&str; 18] = [
 const INTERPRETERS: [&str; 16] = [
     "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "python", "pypy", "perl", "ruby", "node", "deno",
     "bun", "php", "lua",
+];
+
+/// What runs none of the files it is given; behind others every file may be a program, or what an interpreter reads.
+const TAME: [&str; 27] = [
+    "[", "cat", "cd", "cp", "diff", "echo", "find", "git", "grep", "head", "less", "ls", "make", "mkdir",
+    "mv", "nano", "npm", "open", "printf", "rm", "rmdir", "tail", "test", "touch", "vi", "vim", "wc",
 ];
 
 /// The files that a command runs; `at` says where a word is.
@@ -71,17 +77,24 @@ struct Reader {
     variable: bool,
     /// Between backticks.
     ticked: bool,
+    /// The program runs nothing that it is given.
+    tame: bool,
 }
 
 impl Reader {
     fn runs(&self, word: &str, path: &Path) -> bool {
         if path.is_file() {
-            return word.contains('/') || self.script || is_executable(path);
+            return word.contains('/') || self.script || !self.tame || is_executable(path);
         }
         let near = word.starts_with("./") || word.starts_with("../");
         let certain = near || (word.contains('/') && !self.options && !word.contains("://"));
         let odd = word.contains(['*', '?', '[', '%']) || word.ends_with('/');
-        self.first && certain && !odd && !self.variable && !self.value && !path.is_dir()
+        (self.first || (near && !self.tame))
+            && certain
+            && !odd
+            && !self.variable
+            && !self.value
+            && !path.is_dir()
     }
 
     fn pass(&mut self, word: &str) {
@@ -98,6 +111,7 @@ impl Reader {
             (self.script, self.options) = (true, false);
         } else {
             self.first = self.value;
+            self.tame = !self.first && TAME.contains(&word);
         }
     }
 
@@ -108,10 +122,13 @@ impl Reader {
             '{' | '!' if open => self.begin(),
             '`' => {
                 self.ticked = !self.ticked;
+                self.tame = false;
                 if self.ticked {
                     self.begin();
                 }
             }
+            // Whose arguments follow is not known any more.
+            ')' => self.tame = false,
             '$' => self.variable = true,
             '=' if self.name => (self.first, self.value) = (true, true),
             letter if letter.is_whitespace() => (self.name, self.value) = (false, false),
@@ -172,6 +189,21 @@ mod tests {
             ("perl -pe s/a/b/", vec![]),
             ("ruby -I lib clean.sh", vec!["clean.sh"]),
             ("if true\nthen ./x\nfi", vec!["./x"]),
+            ("timeout 30 ./new %f", vec!["./new"]),
+            ("timeout 10 python3 clean.sh", vec!["clean.sh"]),
+            ("nice -n 10 ./new", vec!["./new"]),
+            ("sudo -u me ./new", vec!["./new"]),
+            ("setsid ./new", vec!["./new"]),
+            ("stdbuf -oL ./new", vec!["./new"]),
+            ("flock f ./new", vec!["./new"]),
+            ("A=\"b c\" ./new", vec!["./new"]),
+            ("ssh -o ProxyCommand=./new", vec!["./new"]),
+            ("poetry run python clean.sh", vec!["clean.sh"]),
+            ("uv run clean.sh", vec!["clean.sh"]),
+            ("java -jar package.json", vec!["package.json"]),
+            ("awk -f clean.sh", vec!["clean.sh"]),
+            ("tools/do $(cat a) clean.sh", vec!["tools/do", "clean.sh"]),
+            ("!cd ./new && make ./new", vec![]),
             ("my tools/do", vec!["my tools/do"]),
             (&own, vec!["my tools/do"]),
         ] {

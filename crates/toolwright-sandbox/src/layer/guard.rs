@@ -96,7 +96,7 @@ impl Guards {
         kept: &[PathBuf],
     ) -> Result<Guards, (PathBuf, io::Error)> {
         let mut guards = Guards::default();
-        for Needed { within, path, folder } in needed(folders, protect)? {
+        for Needed { within, path, folder, .. } in needed(folders, protect)? {
             let added = within.open().and_then(|root| guards.add(root, &within.shown, &path, folder));
             added.map_err(|error| (within.shown.join(path), error))?;
         }
@@ -194,6 +194,16 @@ pub(crate) struct Needed<'a> {
     /// Relative to that folder.
     pub(crate) path: PathBuf,
     folder: bool,
+    /// Git obeys it; the policy does not name it.
+    obeyed: bool,
+}
+
+impl Needed<'_> {
+    /// As a policy names it, if it is there for the sake of git alone.
+    pub(crate) fn obeyed(&self) -> Option<PathBuf> {
+        let whole = self.within.shown.join(&self.path);
+        self.obeyed.then(|| if self.folder { whole.join("") } else { whole })
+    }
 }
 
 /// What needs protection in folders that can be written: what `protect` names in each of them, and what git obeys because of
@@ -214,7 +224,7 @@ pub(crate) fn needed<'a>(
                 }
                 path => Some(path),
             };
-            found.extend(path.map(|path| Needed { within, path: path.to_owned(), folder }));
+            found.extend(path.map(|path| Needed { within, path: path.to_owned(), folder, obeyed: false }));
         }
     }
     let of_git: Vec<&Path> =
@@ -224,7 +234,7 @@ pub(crate) fn needed<'a>(
         for one in git::obeyed(&folder.at, &of_git).map_err(failed)? {
             let inside = |within: &'a Writable| {
                 let path = one.path.strip_prefix(&within.at).ok()?.to_owned();
-                Some(Needed { within, path, folder: one.folder })
+                Some(Needed { within, path, folder: one.folder, obeyed: true })
             };
             let inside = folders.iter().find_map(inside);
             if inside.as_ref().is_some_and(|needed| needed.path == Path::new("")) {

@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use toolwright_core::{ErrorKind, ToolError};
 
-use super::guard::{Guard, Guards, Writable, needed, unprotected};
+use super::guard::{Guard, Guards, Needed, Writable, needed, unprotected};
 use super::identity::{HOME, INSIDE, Identity, NAME};
 use super::landlock::Allow;
 use super::mounts::Mounts;
@@ -85,6 +85,8 @@ pub(crate) struct Plan {
     /// As the view shows them.
     pub(crate) mask: Vec<PathBuf>,
     protect: Vec<PathBuf>,
+    /// What of that git obeys, as a policy would name it.
+    obeyed: Vec<PathBuf>,
     /// The private folders, each with its mode.
     scratch: Vec<(&'static str, u32)>,
     limits: Limits,
@@ -159,12 +161,13 @@ impl Plan {
         );
         let mounted = binds.iter().map(|bind| mounts.others_below(&bind.source)).collect();
         let limits = policy.limits.clone();
-        let protect = Vec::new();
-        let mut plan = Plan { links, system, binds, mask, protect, scratch, limits, mounted };
+        let (protect, obeyed) = (Vec::new(), Vec::new());
+        let mut plan = Plan { links, system, binds, mask, protect, obeyed, scratch, limits, mounted };
         let folders = plan.writable();
         let protect = needed(&folders, &policy.protect)
             .map_err(|why| ToolError::of(ErrorKind::SandboxUnavailable, unprotected(why)))?;
         plan.protect = protect.iter().map(|one| one.within.shown.join(&one.path)).collect();
+        plan.obeyed = protect.iter().filter_map(Needed::obeyed).collect();
         Ok(plan)
     }
 
@@ -497,7 +500,7 @@ pub(crate) struct Covers {
     mask: Vec<PathBuf>,
     kept: Vec<PathBuf>,
     guards: Vec<Guard>,
-    /// Relative to each of the folders.
+    /// Relative to each of the folders, or a place in one of them.
     protect: Vec<PathBuf>,
     /// Those that can be written, as the view shows them.
     folders: Vec<Writable>,
@@ -508,7 +511,9 @@ impl Covers {
     pub(crate) fn new(plan: &Plan, guards: &[Guard], protect: &[PathBuf], later: &[PathBuf]) -> Covers {
         let folders = plan.writable().iter().map(|folder| Writable::here(&folder.shown)).collect();
         let mask = plan.mask.iter().chain(later).cloned().collect();
-        Covers { mask, kept: plan.kept(), guards: guards.to_vec(), protect: protect.to_vec(), folders }
+        // From inside the view not all that git obeys can be found again: its settings in a home folder are not there.
+        let protect = protect.iter().chain(&plan.obeyed).cloned().collect();
+        Covers { mask, kept: plan.kept(), guards: guards.to_vec(), protect, folders }
     }
 
     /// Puts on again what has come off. A mount goes away when, on the host, something else takes the place of what it
@@ -523,11 +528,7 @@ impl Covers {
         if self.guards.iter().all(|guard| is_on(guard).unwrap_or(false)) {
             return Ok(());
         }
-        // From in here not all that asked for them can be seen: the settings of git in a home folder, for one.
-        let known = self.guards.iter().filter(|guard| !guard.pin && !self.kept.contains(&guard.path));
-        let protect: Vec<PathBuf> =
-            self.protect.iter().chain(known.map(|guard| &guard.path)).cloned().collect();
-        let guards = Guards::prepare(&self.folders, &protect, &self.kept).map_err(|(_, error)| error)?;
+        let guards = Guards::prepare(&self.folders, &self.protect, &self.kept).map_err(|(_, error)| error)?;
         for guard in &guards.list {
             if !is_on(guard)? {
                 guard.attach(root.as_fd())?;
