@@ -26,6 +26,11 @@ pub fn run() -> Result<()> {
 /// The same without a C library, for any Linux of this processor: an archive.
 pub fn run_static() -> Result<()> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let compiler = Command::new("musl-gcc").arg("--version").stdout(Stdio::null()).status();
+    ensure!(
+        compiler.is_ok_and(|status| status.success()),
+        "there is no C compiler for musl (`musl-gcc`); on Debian: apt install musl-tools"
+    );
     check(Command::new("rustup").args(["target", "add", &target]))?;
     cargo(&[BUILD, &["--target", &target]].concat())?;
     let release = crate::target().join(&target).join("release");
