@@ -225,13 +225,19 @@ fn a_model_of_a_found_file_is_not_reached_elsewhere_unasked() {
     assert!(shown.contains(ANSWER) && shown.ends_with("--- exit 0\n"), "{shown}");
 }
 
-/// The keys of a chat are the chat's: what needs the person's word is refused there, and nothing waits for a line.
-#[test]
-fn in_a_chat_a_model_of_a_found_file_is_refused_and_the_chat_goes_on() {
+/// A folder with a file that is found, and that names a model elsewhere beside one that answers.
+fn with_a_far_model() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = "models:\n  default: scripted/r.yaml\n  far: {model: openai-compatible/m, base_url: 'http://127.0.0.1:9/v1'}\n";
     std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
     std::fs::write(folder.path().join("r.yaml"), "- text: Still here.\n").unwrap();
+    folder
+}
+
+/// The keys of a chat are the chat's: what needs the person's word is refused there, and nothing waits for a line.
+#[test]
+fn in_a_chat_a_model_of_a_found_file_is_refused_and_the_chat_goes_on() {
+    let folder = with_a_far_model();
     for (term, named) in [("xterm-256color", false), ("dumb", false), ("xterm-256color", true)] {
         let args = ["chat", "--no-record", "toolwright.yaml"];
         let args = if named { &args[..] } else { &args[..2] };
@@ -254,10 +260,7 @@ fn in_a_chat_a_model_of_a_found_file_is_refused_and_the_chat_goes_on() {
 /// The lines are the chat's also where only its answers go elsewhere: what is typed next is no answer to a question.
 #[test]
 fn in_a_chat_whose_answers_go_to_a_file_nobody_is_asked_either() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = "models:\n  default: scripted/r.yaml\n  far: {model: openai-compatible/m, base_url: 'http://127.0.0.1:9/v1'}\n";
-    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
-    std::fs::write(folder.path().join("r.yaml"), "- text: Still here.\n").unwrap();
+    let folder = with_a_far_model();
     let mut terminal = Terminal::start_in_shell_into(folder.path(), &["chat", "--no-record"], "answers.txt");
     terminal.send("/model far\r");
     terminal.wait("in the middle of a chat nobody is asked whether it may");
