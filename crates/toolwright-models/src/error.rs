@@ -22,6 +22,11 @@ pub(crate) fn unavailable(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Unavailable, message)
 }
 
+/// Whoever asks cannot show who they are.
+pub(crate) fn auth(message: impl Into<String>) -> ModelError {
+    ModelError::new(ModelErrorKind::Auth, message)
+}
+
 /// What an HTTP status means.
 pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> ModelError {
     let kind = match status {

@@ -65,8 +65,8 @@ pub(crate) struct Http {
     client: Client,
     headers: HeaderMap,
     pub(crate) route: Route,
-    /// Everything that must not appear in an error.
-    pub(crate) secrets: Vec<Secret>,
+    /// What must not appear in an error, beside the keys of the signer.
+    fixed: Vec<Secret>,
 }
 
 impl Http {
@@ -90,16 +90,17 @@ impl Http {
         // A bearer header is the key with a word before it; the key alone must not leak either.
         let bare = headers.iter().filter_map(|(_, value)| value.expose().strip_prefix("Bearer "));
         let secrets = secrets.chain(bare.map(Secret::new));
-        let signed = route.signer.iter().flat_map(|signer| {
-            let credentials = &signer.credentials;
-            std::iter::once(&credentials.secret_key).chain(&credentials.session_token).cloned()
-        });
         let secrets = secrets
-            .chain(signed)
             .chain(route.proxies.passwords().map(Secret::new))
             .filter(|secret| secret.expose().len() >= 4)
             .collect();
-        Ok(Http { client, headers: map, route, secrets })
+        Ok(Http { client, headers: map, route, fixed: secrets })
+    }
+
+    /// Everything that must not appear in an error.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let signed = self.route.signer.iter().flat_map(|signer| signer.keys.secrets());
+        self.fixed.iter().cloned().chain(signed.filter(|secret| secret.expose().len() >= 4)).collect()
     }
 
     /// Sends `body` until it succeeds, fails for good, or the patience is used up.
@@ -130,9 +131,11 @@ impl Http {
         }
         let mut headers = self.headers.clone();
         // Signed for each try, because a signature holds for some minutes only.
-        for (name, value) in self.route.signer.iter().flat_map(|signer| signer.headers(url, JSON, body)) {
-            let (name, value) = header(name, &value).map_err(Failure::Final)?;
-            headers.insert(name, value);
+        if let Some(signer) = &self.route.signer {
+            for (name, value) in signer.headers(url, JSON, body).await? {
+                let (name, value) = header(name, &value).map_err(Failure::Final)?;
+                headers.insert(name, value);
+            }
         }
         let request = self.client.post(url.clone()).headers(headers).body(body.to_vec());
         let response = request.send().await.map_err(|cause| {
@@ -159,7 +162,7 @@ impl Http {
             let text = format!(
                 "the server answered {} and points to {}; redirects are not followed",
                 status.as_u16(),
-                host.as_deref().map_or("nowhere".to_owned(), |host| error::shown(host, &self.secrets)),
+                host.as_deref().map_or("nowhere".to_owned(), |host| error::shown(host, &self.secrets())),
             );
             return Err(Failure::Final(error::request(text)));
         }
@@ -167,7 +170,7 @@ impl Http {
         let verdict = verdict(status.as_u16(), header, self.route.longest_after, SystemTime::now());
         answer.left = ERROR_BODY;
         let body = answer.head().await;
-        let failed = error::from_status(status.as_u16(), &body, &self.secrets);
+        let failed = error::from_status(status.as_u16(), &body, &self.secrets());
         let after = verdict.after.or_else(|| asked_in(&body));
         // Some servers answer 500, or 429, to what would be wrong the next time too.
         let hopeless = match failed.kind() {
@@ -205,6 +208,16 @@ fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Model
 enum Failure {
     Final(ModelError),
     Passing(ModelError, Option<f64>),
+}
+
+/// No keys to sign with.
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        match error.kind() {
+            ModelErrorKind::Unavailable => Failure::Passing(error, None),
+            _ => Failure::Final(error),
+        }
+    }
 }
 
 /// The error of a server that asks for more patience than there is.

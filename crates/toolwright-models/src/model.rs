@@ -74,7 +74,7 @@ impl VendorModel {
         let reply = tokio::time::timeout(limit, posting).await;
         let reply =
             reply.unwrap_or_else(|_| Err(error::unavailable(format!("the answer took more than {limit:?}"))));
-        reply.map_err(|failed| error::scrub(failed, &self.http.secrets))
+        reply.map_err(|failed| error::scrub(failed, &self.http.secrets()))
     }
 
     async fn ask(
@@ -87,7 +87,7 @@ impl VendorModel {
         let answer = tokio::time::timeout(limit, self.ask_once(request, delivery, sink)).await;
         let answer = answer
             .unwrap_or_else(|_| Err(error::unavailable(format!("the answer took more than {limit:?}"))));
-        answer.map_err(|failed| error::scrub(failed, &self.http.secrets))
+        answer.map_err(|failed| error::scrub(failed, &self.http.secrets()))
     }
 
     /// Asks until an answer is whole. One that breaks off after something of it was told is an error: what was told

@@ -7,8 +7,8 @@ use toolwright_core::{ModelError, ModelOptions, Secret, nearest};
 use toolwright_net::{Proxies, ProxyError};
 
 use crate::aws::Signer;
-use crate::aws::profile::{Keys, Profile};
-use crate::aws::sigv4::Credentials;
+use crate::aws::profile::{Keys, Profile, is_region};
+use crate::aws::source::Keeper;
 use crate::http::{Http, HttpLimits, Route};
 use crate::model::VendorModel;
 use crate::pace::{Bucket, Pace};
@@ -173,15 +173,14 @@ pub fn connect(
     let base = base.or_else(|| vendor.base_url.map(str::to_owned));
     let mut base = base.ok_or(ConnectError::NoBaseUrl { vendor })?;
     let key = settings.key.or_else(|| look_up(vendor.key_variables).map(Secret::new));
-    let mut signer = None;
+    let mut signing = None;
     if let Auth::Aws { service } = vendor.auth {
         let profile = Profile::find(&environment);
         if key.is_none() || base.contains("{region}") {
             let region = region(settings.region.or_else(|| profile.region.clone()), vendor)?;
             base = base.replace("{region}", &region);
             if key.is_none() {
-                let credentials = signing_keys(profile)?;
-                signer = credentials.map(|credentials| Signer { credentials, region, service });
+                signing = signing_keys(profile)?.map(|keys| (keys, region, service));
             }
         }
     }
@@ -189,7 +188,7 @@ pub fn connect(
     if vendor.wire == Wire::Gemini {
         base = with_version(base, version, || look_up(&[GEMINI_VERSION_VARIABLE]))?;
     }
-    if key.is_none() && signer.is_none() && vendor.key == Key::Required {
+    if key.is_none() && signing.is_none() && vendor.key == Key::Required {
         return Err(ConnectError::NoKey { name: name.to_owned(), vendor });
     }
     let mut headers: Vec<(String, Secret)> = Vec::new();
@@ -210,6 +209,11 @@ pub fn connect(
         None if is_here(&base) => Proxies::none(),
         None => Proxies::from_environment(&environment).map_err(ConnectError::Proxy)?,
     };
+    let signer = signing.map(|(keys, region, service)| Signer {
+        keys: Keeper::new(keys, proxies.clone()),
+        region,
+        service,
+    });
     let route = Route {
         limits: settings.limits,
         retry: settings.retry,
@@ -224,7 +228,7 @@ pub fn connect(
 }
 
 /// True for a server on this machine.
-fn is_here(base: &Url) -> bool {
+pub(crate) fn is_here(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -282,12 +286,13 @@ fn with_version(
     Ok(base)
 }
 
-/// The keys that sign requests; `None` when nothing speaks of any.
-fn signing_keys(profile: Profile) -> Result<Option<Credentials>, ConnectError> {
+/// The keys that sign requests, or where they can be had; `None` when nothing speaks of any.
+fn signing_keys(profile: Profile) -> Result<Option<Keys>, ConnectError> {
     let Profile { name: profile, keys, .. } = profile;
     match keys {
-        Keys::Given(credentials) => Ok(Some(credentials)),
+        Keys::Given(_) | Keys::Fetched(_) => Ok(Some(keys)),
         Keys::None => Ok(None),
+        Keys::Wrong(problem) => Err(ConnectError::BadProfile { profile, problem }),
         Keys::Elsewhere(elsewhere) => Err(ConnectError::KeysElsewhere { profile, elsewhere }),
         Keys::Half(there, missing) => Err(ConnectError::HalfAKey { there, missing }),
         Keys::NoProfile => Err(ConnectError::NoProfile { profile }),
@@ -297,11 +302,7 @@ fn signing_keys(profile: Profile) -> Result<Option<Credentials>, ConnectError> {
 /// A region that may become part of a host's name.
 fn region(region: Option<String>, vendor: &'static Vendor) -> Result<String, ConnectError> {
     let region = region.ok_or(ConnectError::NoRegion { vendor })?;
-    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if (1..=32).contains(&region.len()) && region.bytes().all(good) {
-        return Ok(region);
-    }
-    Err(ConnectError::BadRegion { region })
+    if is_region(&region) { Ok(region) } else { Err(ConnectError::BadRegion { region }) }
 }
 
 fn base_url(text: &str, vendor: &'static Vendor) -> Result<Url, ConnectError> {
@@ -359,8 +360,10 @@ pub enum ConnectError {
     NoRegion { vendor: &'static Vendor },
     /// That is no name of a region.
     BadRegion { region: String },
-    /// The profile says where keys can be had, and holds none.
+    /// The profile says where keys can be had, in a way that is not followed.
     KeysElsewhere { profile: String, elsewhere: &'static str },
+    /// The profile says where keys can be had, and that cannot be right.
+    BadProfile { profile: String, problem: String },
     /// There is an access key, and the secret one that belongs to it is missing.
     HalfAKey { there: &'static str, missing: &'static str },
     /// The environment names a profile that is in no file.
@@ -392,8 +395,8 @@ impl ConnectError {
             ConnectError::NoModel { vendor } => Some(format!("write `{vendor}/` and the model's name")),
             ConnectError::NoKey { vendor: Vendor { auth: Auth::Aws { .. }, key_variables, .. }, .. } => {
                 Some(format!(
-                    "put a bearer token into {}, or keys into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or into a profile \
-                 of ~/.aws/credentials",
+                    "put a bearer token into {}, keys into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile with keys, a \
+                     role or single sign-on into ~/.aws",
                     list(key_variables)
                 ))
             }
@@ -407,7 +410,9 @@ impl ConnectError {
             ConnectError::NoRegion { .. } => {
                 Some("put it into the environment variable AWS_REGION, for example us-east-1".to_owned())
             }
-            ConnectError::NoVariable { .. } | ConnectError::HalfAKey { .. } => None,
+            ConnectError::NoVariable { .. }
+            | ConnectError::HalfAKey { .. }
+            | ConnectError::BadProfile { .. } => None,
             ConnectError::NoVersion { .. } => Some("put the version into `base_url`, or a header".to_owned()),
             ConnectError::BadPrice { .. } => Some(format!(
                 "write dollars for a million tokens read and written, for example {PRICE_VARIABLE}=3,15"
@@ -459,6 +464,9 @@ impl std::fmt::Display for ConnectError {
             ConnectError::BadRegion { region } => write!(f, "{region:?} is no region"),
             ConnectError::KeysElsewhere { profile, elsewhere } => {
                 write!(f, "the profile `{profile}` holds no keys but {elsewhere}, which is not supported")
+            }
+            ConnectError::BadProfile { profile, problem } => {
+                write!(f, "the profile `{profile}` of Amazon's files cannot be used: {problem}")
             }
             ConnectError::HalfAKey { there, missing } => {
                 write!(f, "{there} has an access key of Amazon's but no `{missing}`")
