@@ -6,8 +6,7 @@ pub(super) fn settings(text: &str) -> Vec<(String, String, String)> {
     let text = text.replace("\\\r\n", "").replace("\\\n", "");
     for line in text.lines() {
         let mut line = line.trim();
-        if let Some(head) = line.strip_prefix('[') {
-            let Some((name, rest)) = head.split_once(']') else { continue };
+        while let Some((name, rest)) = line.strip_prefix('[').and_then(section_of) {
             section = name.split([' ', '\t', '"', '.']).next().unwrap_or_default().to_lowercase();
             line = rest.trim();
         }
@@ -16,6 +15,18 @@ pub(super) fn settings(text: &str) -> Vec<(String, String, String)> {
         }
     }
     found
+}
+
+/// What a section is called, and what stands behind it on its line. In quotes, a bracket is part of the name.
+fn section_of(head: &str) -> Option<(&str, &str)> {
+    let (mut quoted, mut escaped) = (false, false);
+    let end = head.find(|letter| {
+        let plain = !escaped;
+        escaped = plain && letter == '\\';
+        quoted ^= plain && letter == '"';
+        letter == ']' && !quoted
+    })?;
+    Some((head.get(..end)?, head.get(end + 1..)?))
 }
 
 fn unquoted(value: &str) -> String {
@@ -59,12 +70,13 @@ mod tests {
 
     #[test]
     fn settings_are_read_as_git_reads_them() {
-        let text = "[core] hooksPath = \"a b\" # said\n[Include]\n\tpath=~/x ; y\n; path = no\n[includeIf \"gitdir:~/w/\"]\n  PATH = c\\\n/d\n[Filter.f]\nclean = \"a\\n\\tb\"\n";
+        let text = "[core] hooksPath = \"a b\" # said\n[Include]\n\tpath=~/x ; y\n; path = no\n[includeIf \"gitdir:~/w/\"]\n  PATH = c\\\n/d\n[Filter.f]\nclean = \"a\\n\\tb\"\n[x][diff \"a]\\\"]\"] textconv = x\n";
         let want = [
             ("core", "hookspath", "a b"),
             ("include", "path", "~/x"),
             ("includeif", "path", "c/d"),
             ("filter", "clean", "a\n\tb"),
+            ("diff", "textconv", "x"),
         ];
         let got = settings(text);
         assert!(got.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).eq(want), "{got:?}");
