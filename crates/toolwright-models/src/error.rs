@@ -208,14 +208,35 @@ pub(crate) fn shown(said: &str, secrets: &[Secret]) -> String {
     text::clip(&said, SHOWN)
 }
 
-/// The same error without keys, should any have found their way into its text.
+/// The same error without keys, should any have found their way into its text, also one whose end was clipped away.
 pub(crate) fn scrub(error: ModelError, secrets: &[Secret]) -> ModelError {
     let text = error.to_string();
-    let leaks = |secret: &&Secret| !secret.expose().is_empty() && text.contains(secret.expose());
-    match secrets.iter().find(leaks) {
-        None => error,
-        Some(_) => ModelError::new(error.kind(), shown(&text, secrets)),
+    let scrubbed = secrets.iter().fold(text.clone(), |text, secret| without(text, secret.expose()));
+    if scrubbed == text { error } else { ModelError::new(error.kind(), shown(&scrubbed, &[])) }
+}
+
+/// The shortest beginning of a key that tells something.
+const TELLING: usize = 8;
+
+fn without(mut text: String, secret: &str) -> String {
+    if secret.is_empty() {
+        return text;
     }
+    text = text.replace(secret, "[secret]");
+    let Some(start) = secret.get(..TELLING) else { return text };
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| rest.find(start)).map(|at| at + from) {
+        let rest = text.get(at..).unwrap_or_default();
+        let same = rest.chars().zip(secret.chars()).take_while(|(one, other)| one == other);
+        let end = at + same.map(|(letter, _)| letter.len_utf8()).sum::<usize>();
+        // Clipped texts end so; what goes on differently is something else.
+        let cut = matches!(text.get(end..).and_then(|rest| rest.chars().next()), None | Some('…' | '"'));
+        if cut {
+            text.replace_range(at..end, "[secret]");
+        }
+        from = if cut { at } else { end };
+    }
+    text
 }
 
 #[cfg(test)]
@@ -229,6 +250,23 @@ mod tests {
         let error = from_status(401, body, &[key]);
         assert_eq!(error.kind(), ModelErrorKind::Auth);
         assert_eq!(error.to_string(), "the server answered 401: bad key [secret] (authentication_error)");
+    }
+
+    #[test]
+    fn a_key_that_was_clipped_is_not_shown_either() {
+        let key = "sk-0123456789abcdefghij";
+        for kept in 0..=key.len() {
+            let before = "x".repeat(SHOWN - kept);
+            let error = from_event(&serde_json::json!({"message": format!("{before}{key} and more")}));
+            let text = scrub(error, &[Secret::new(key)]).to_string();
+            let shown = text.len() - text.trim_end_matches('…').trim_end_matches("[secret]").len();
+            assert!(!text.contains("sk-01234"), "{kept}: {text}");
+            assert!(kept < TELLING || shown > 0, "{kept}: {text}");
+        }
+        let other =
+            ModelError::new(ModelErrorKind::Request, "keys begin with sk-01234, not sk-0123456789abcdefghik");
+        let text = other.to_string();
+        assert_eq!(scrub(other, &[Secret::new(key)]).to_string(), text);
     }
 
     #[test]

@@ -239,13 +239,16 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// True when the body is a stream of events: its type says so, or it has none and begins like one.
+    /// True when the body is a stream of events: its type says so, or is not that of a document and it begins like one.
     pub(crate) async fn is_stream(&mut self) -> Result<bool, ModelError> {
         let streams = ["text/event-stream", "application/vnd.amazon.eventstream"];
         let kind = self.response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
         if let Some(kind) = kind {
             let kind = kind.trim_start().to_ascii_lowercase();
-            return Ok(streams.iter().any(|stream| kind.starts_with(stream)));
+            let stream = streams.iter().any(|stream| kind.starts_with(stream));
+            if stream || kind.starts_with(JSON) {
+                return Ok(stream);
+            }
         }
         let first = loop {
             match self.ahead.iter().find(|byte| !byte.is_ascii_whitespace()) {

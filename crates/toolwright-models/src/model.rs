@@ -20,6 +20,9 @@ use crate::wire::{Delivery, Target, content};
 /// How long a connection may take to end after the reply is complete.
 const LINGER: Duration = Duration::from_millis(100);
 
+/// How long an answer that is whole is waited for to say what it cost.
+const TRAILING: Duration = Duration::from_secs(5);
+
 /// A model behind a vendor's API, made by [`connect`](crate::connect).
 #[derive(Debug)]
 pub struct VendorModel {
@@ -141,7 +144,15 @@ impl VendorModel {
             return Ok(decoder.finish()?);
         }
         let mut reader = wire.reader(self.http.route.limits.event);
-        while let Some(chunk) = answer.chunk().await? {
+        loop {
+            let next = match decoder.is_complete() {
+                false => answer.chunk().await?,
+                // Nothing of it is lost when the connection ends badly, or not at all.
+                true => {
+                    tokio::time::timeout(TRAILING, answer.chunk()).await.ok().and_then(Result::ok).flatten()
+                }
+            };
+            let Some(chunk) = next else { break };
             for event in reader.push(&chunk)? {
                 decoder.event(&event, sink)?;
             }

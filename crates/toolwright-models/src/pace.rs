@@ -58,7 +58,9 @@ impl Bucket {
     pub(crate) async fn take(&self) {
         let time = self.wait(Instant::now());
         if !time.is_zero() {
+            let turn = Turn(self);
             toolwright_core::wait(time).await;
+            std::mem::forget(turn);
         }
     }
 
@@ -72,9 +74,29 @@ impl Bucket {
     }
 }
 
+/// A request that waits. One that is given up leaves its place to others.
+struct Turn<'a>(&'a Bucket);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.level.lock().unwrap_or_else(PoisonError::into_inner).0 += 1.0;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_leaves_its_place() {
+        let bucket = Bucket::new(Pace::per_second(0.01));
+        bucket.take().await;
+        for _ in 0..3 {
+            tokio::time::timeout(Duration::ZERO, bucket.take()).await.unwrap_err();
+        }
+        let next = bucket.wait(Instant::now()).as_secs();
+        assert!((90..=100).contains(&next), "{next}");
+    }
 
     #[test]
     fn a_bucket_lets_through_what_fills_it() {

@@ -175,6 +175,9 @@ pub(crate) fn end(run: &Run, stop: &CancelToken, goes_on: bool) -> Option<RunEnd
 /// How often in a row a model is asked to mend a call that the vendor could not read.
 const UNREAD: usize = 3;
 
+/// How often in a row a model may pause without having said anything.
+const PAUSES: usize = 3;
+
 /// What it is told then.
 const MEND: &str = "Your last answer was meant to call a tool, and the call could not be read, so nothing was called. Make \
      the call again, with arguments that fit the tool's parameters, or answer without a tool.";
@@ -200,12 +203,20 @@ impl Talk<'_> {
     async fn go(&mut self) -> Result<bool, RunError> {
         // Calls that an earlier answer left are made first: this is how another process goes on.
         let mut calls = unanswered(&self.said.messages);
+        // The last request was too long, and is made again without its middle.
+        let mut again = false;
+        let mut pauses = 0;
         loop {
             if self.stopped() {
                 return Ok(false);
             }
             if calls.is_empty() {
-                if let Err(limit) = self.run.limits().admit_turn(self.said.messages.len()) {
+                let limits = self.run.limits();
+                let admitted = match std::mem::take(&mut again) {
+                    true => limits.check(),
+                    false => limits.admit_turn(self.said.messages.len()),
+                };
+                if let Err(limit) = admitted {
                     self.limit_reached(limit)?;
                     return Ok(false);
                 }
@@ -213,9 +224,11 @@ impl Talk<'_> {
                 let cost = self.model.cost(&reply.usage).unwrap_or(0.0);
                 let spent = self.run.limits().spend(reply.usage, cost);
                 if reply.stop == StopReason::ContextLength && spent.is_ok() && self.leave_out_more()? {
+                    again = true;
                     continue;
                 }
                 calls = reply.message.tool_calls.clone();
+                pauses = if reply.message.content.is_empty() && calls.is_empty() { pauses + 1 } else { 0 };
                 self.said.stop = Some(reply.stop);
                 self.add(Message::Assistant(reply.message))?;
                 if let Err(limit) = spent {
@@ -236,7 +249,7 @@ impl Talk<'_> {
                 self.unread = 0;
                 if calls.is_empty() {
                     // What was interrupted goes on once the model has its own words back.
-                    if reply.stop == StopReason::Paused {
+                    if reply.stop == StopReason::Paused && pauses < PAUSES {
                         continue;
                     }
                     return Ok(false);

@@ -226,6 +226,11 @@ impl Decoder {
             self.format.ended();
             return Ok(());
         }
+        // A sign of life.
+        if event.data.trim().is_empty() {
+            return Ok(());
+        }
+        check_shape(event.data.as_bytes())?;
         let data: Value = serde_json::from_str(&event.data).map_err(|cause| {
             error::reply("the stream holds something that is not JSON").with_source(cause)
         })?;
@@ -234,11 +239,17 @@ impl Decoder {
 
     /// Takes a whole reply.
     pub fn body(&mut self, body: &[u8], sink: DeltaSink<'_>) -> Result<(), ModelError> {
+        check_shape(body)?;
         let body: Value = serde_json::from_slice(body).map_err(|cause| {
             let start = error::shown(&String::from_utf8_lossy(body.get(..80).unwrap_or(body)), &[]);
             error::reply(format!("the reply is not JSON; it starts with {start:?}")).with_source(cause)
         })?;
         self.format.whole(body, sink)
+    }
+
+    /// True when the reply is whole; what may still come says what it cost.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.format.is_complete()
     }
 
     /// True when the stream has said that nothing more will come, even if the connection stays open.
@@ -275,12 +286,47 @@ trait Decode: Send {
     fn whole(&mut self, body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError>;
     /// The stream said that it is over.
     fn ended(&mut self) {}
+    /// True when the reply has said why it ended.
+    fn is_complete(&self) -> bool;
     /// True when nothing more will come.
     fn is_over(&self) -> bool {
         false
     }
     /// The reply, if it is complete.
     fn finish(self: Box<Self>) -> Result<ModelReply, ModelError>;
+}
+
+/// The most values in one document. Each takes many times the byte that it may be written with.
+const MOST_VALUES: usize = 500_000;
+
+fn check_shape(document: &[u8]) -> Result<(), ModelError> {
+    // Those in texts are counted first, which is enough for nearly all; they are few in what a model says.
+    let marks = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
+    if document.iter().filter(marks).count() <= MOST_VALUES || values(document) <= MOST_VALUES {
+        return Ok(());
+    }
+    Err(error::reply(format!("the reply has more than {MOST_VALUES} values")))
+}
+
+/// How many values a document has, by the brackets and commas outside of texts.
+fn values(document: &[u8]) -> usize {
+    let (mut count, mut bytes) = (1, document.iter());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b',' | b'[' | b'{' => count += 1,
+            b'"' => {
+                let mut escaped = false;
+                // To the end of the text.
+                bytes.find(|byte| {
+                    let plain = !escaped;
+                    escaped = plain && **byte == b'\\';
+                    plain && **byte == b'"'
+                });
+            }
+            _ => {}
+        }
+    }
+    count
 }
 
 /// The error of a stream that ended too soon.

@@ -337,12 +337,14 @@ async fn a_server_that_asks_for_too_much_patience_is_reported_at_once() {
 
 #[tokio::test]
 async fn a_stream_is_one_however_its_type_is_written_or_when_it_has_none() {
-    for kind in ["content-type: Text/Event-Stream; charset=utf-8\r\n", ""] {
+    let kinds = ["content-type: Text/Event-Stream; charset=utf-8\r\n", "content-type: text/plain\r\n", ""];
+    for kind in kinds {
         let server = Server::new(move |_, stream| {
             let _ = write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n{kind}\r\n\n");
             let chunk =
                 r#"{"choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}"#;
-            let _ = write!(stream, "data: {chunk}\n\ndata: [DONE]\n\n");
+            // A sign of life is no part of the answer.
+            let _ = write!(stream, "data:\n\ndata: {chunk}\n\ndata: [DONE]\n\n");
         });
         let (reply, told) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
         assert_eq!((reply.unwrap().message.text().as_str(), told.as_str()), ("fine", "fine"), "{kind}");
@@ -408,6 +410,26 @@ async fn a_key_repeated_inside_a_stream_is_not_repeated_by_us() {
     });
     let error = ask_streaming(&server.model("anthropic", RetryPolicy::NEVER)).await.0.unwrap_err();
     check(&error, ModelErrorKind::Unavailable, "key [secret] is bad");
+    // Nor where a long text is clipped inside of it, or the text is the body of something that is no reply.
+    for (vendor, before) in [("anthropic", 460), ("openai-chat", 480), ("google", 490), ("bedrock", 450)] {
+        let server = Server::new(move |_, stream| {
+            let said = format!("{}{KEY} and more", "x".repeat(before));
+            respond(stream, "400 Bad", "", &format!(r#"{{"error": {{"message": "{said}"}}}}"#));
+        });
+        check(
+            &ask(&server.model(vendor, RetryPolicy::NEVER)).await.unwrap_err(),
+            ModelErrorKind::Request,
+            "xxx",
+        );
+    }
+    for before in 40..80 {
+        let server = Server::new(move |_, stream| {
+            respond(stream, "200 OK", "", &format!("{}{KEY} and more", "y".repeat(before)));
+        });
+        let error = ask(&server.model("openai-chat", RetryPolicy::NEVER)).await.unwrap_err();
+        let shown = error.to_string();
+        assert!(!shown.contains(KEY.get(..8).unwrap()), "{shown}");
+    }
 }
 
 #[tokio::test]
@@ -473,6 +495,60 @@ async fn a_connection_that_stays_open_after_the_end_is_not_waited_for() {
         let (reply, _) = ask_streaming(&server.model(vendor, RetryPolicy::NEVER)).await;
         assert!(reply.is_ok(), "{vendor}: {reply:?}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_whole_is_not_lost_when_the_connection_ends_badly() {
+    let done = r#"{"choices": [{"delta": {"content": "fine"}, "finish_reason": "stop"}]}"#;
+    let end = r#"{"candidates": [{"content": {"parts": [{"text": "fine"}]}, "finishReason": "STOP"}]}"#;
+    for (vendor, event) in [("openai-chat", done), ("google", end)] {
+        for stays in [false, true] {
+            let server = Server::new(move |_, connection| {
+                let _ = write!(
+                    connection,
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+                );
+                let event = format!("data: {event}\n\n");
+                let _ = write!(connection, "{:x}\r\n{event}\r\n", event.len());
+                if stays {
+                    std::thread::sleep(Duration::from_secs(30));
+                }
+            });
+            let model = server.model(vendor, RetryPolicy::NEVER);
+            let (reply, _) = ask_streaming(&model).await;
+            assert_eq!(reply.unwrap().message.text(), "fine", "{vendor} {stays}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_say_why_it_ended_may_be_cut_off() {
+    let half = r#"{"choices": [{"delta": {"content": "half an ans"}}]}"#;
+    let server = Server::new(move |_, connection| {
+        stream_head(connection);
+        let _ = write!(connection, "data: {half}\n\ndata: [DONE]\n\n");
+    });
+    let (reply, _) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
+    assert_eq!(reply.unwrap().stop, toolwright_core::StopReason::Other);
+}
+
+#[tokio::test]
+async fn a_document_of_very_many_values_is_refused_before_it_is_built() {
+    let many = format!(r#"{{"choices": [], "x": [{}0]}}"#, "0,".repeat(600_000));
+    let quoted = format!(
+        r#"{{"choices": [{{"message": {{"content": "{}\"["}}, "finish_reason": "stop"}}]}}"#,
+        "a,".repeat(600_000)
+    );
+    let server = Server::new(move |number, stream| {
+        let body = if number == 0 { &quoted } else { &many };
+        respond(stream, "200 OK", "content-type: application/json\r\n", body);
+    });
+    let settings = ModelSettings::new().base_url(&server.url).retry(RetryPolicy::NEVER);
+    let model = connect("ollama/m", settings, |_| None).unwrap();
+    // Commas and brackets in a text are none.
+    assert!(ask(&model).await.unwrap().message.text().ends_with("a,\"["));
+    let error = ask(&model).await.unwrap_err();
+    check(&error, ModelErrorKind::Reply, "the reply has more than 500000 values");
 }
 
 #[tokio::test]

@@ -60,6 +60,13 @@ async fn what_the_vendor_interrupted_goes_on_within_the_limits() {
     let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::Turns));
     assert_eq!(run.spent().turns, 3);
+
+    // One that never says anything does not go on for ever.
+    let run = Run::builder(tools([add()])).build().unwrap();
+    let silent = Reply { stop: Some(StopReason::Paused), text: String::new(), ..paused() };
+    let model = ScriptedModel::repeating([silent]);
+    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    assert_eq!((outcome.end, run.spent().turns), (Some(RunEnd::Done), 3));
 }
 
 #[tokio::test]
@@ -377,6 +384,8 @@ async fn a_run_through_a_failed_request_is_recorded_heard_and_played_again() {
     let ((first, heard), (second, again)) = (run(), run());
     let outcome = first.generate_loop(&recorder, go(), &Loop::default()).await.unwrap();
     assert_eq!((outcome.completion().as_str(), heard.lock().unwrap().as_str()), ("done", "done"));
+    // A request that was too long is no turn: nothing was answered.
+    assert_eq!(first.spent().turns, 4);
     let file = tempfile::NamedTempFile::new().unwrap();
     recorder.save(file.path()).unwrap();
     let player = Player::load(file.path()).unwrap();

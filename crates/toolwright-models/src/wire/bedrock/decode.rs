@@ -95,9 +95,10 @@ impl Decoder {
         }
         for key in ["signature", "redactedContent"] {
             let Some(more) = word(key) else { continue };
-            let known = opaque.get(key).and_then(Value::as_str).unwrap_or_default();
-            let joined = format!("{known}{more}");
-            opaque.insert(key.to_owned(), joined.into());
+            match opaque.get_mut(key) {
+                Some(Value::String(known)) => known.push_str(more),
+                _ => drop(opaque.insert(key.to_owned(), more.into())),
+            }
         }
         Ok(())
     }
@@ -171,6 +172,10 @@ impl Decode for Decoder {
         self.stopped(body.get("stopReason"));
         self.count(body.get("usage").unwrap_or(&Value::Null));
         Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete
     }
 
     fn is_over(&self) -> bool {

@@ -146,6 +146,10 @@ impl Decode for Decoder {
         Ok(())
     }
 
+    fn is_complete(&self) -> bool {
+        self.complete
+    }
+
     fn finish(self: Box<Self>) -> Result<ModelReply, ModelError> {
         if self.complete { Ok(self.assembly.finish()) } else { Err(broken()) }
     }

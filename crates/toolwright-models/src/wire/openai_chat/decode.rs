@@ -269,7 +269,16 @@ impl Decode for Decoder {
     }
 
     fn ended(&mut self) {
+        if !self.complete {
+            // It does not say why, so it may have been cut off.
+            self.assembly.stop = Some(StopReason::Other);
+            self.unknown = true;
+        }
         (self.complete, self.over) = (true, true);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete
     }
 
     fn is_over(&self) -> bool {

@@ -175,6 +175,10 @@ impl Decode for Decoder {
         Ok(())
     }
 
+    fn is_complete(&self) -> bool {
+        self.complete
+    }
+
     fn is_over(&self) -> bool {
         self.complete
     }
