@@ -37,6 +37,7 @@ mod preparation;
 mod sandbox;
 pub mod schema;
 mod secret;
+mod shape;
 mod store;
 pub mod text;
 pub mod time;
@@ -66,6 +67,7 @@ pub use sandbox::{
     PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
 };
 pub use secret::Secret;
+pub use shape::JsonShape;
 pub use store::{Store, StoreState, Stored};
 pub use tool::{
     Annotations, BoxFuture, CallView, CallWords, Canonical, Fingerprint, ModelInput, Reader, Tool,

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolwright_core::JsonShape;
 
 /// The longest message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
@@ -132,36 +133,13 @@ fn lossy_integer(line: &[u8]) -> Option<String> {
     Some(toolwright_core::text::clip(toolwright_core::schema::lossy_integer(text)?, 100))
 }
 
-/// Counts brackets and commas outside texts, so that nothing is built from a message that is too deep or too rich.
+/// Nothing is built from a message that is too deep or too rich.
 fn check_shape(line: &[u8]) -> Result<(), String> {
-    let (mut depth, mut values) = (0_usize, 1_usize);
-    let mut bytes = line.iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => {
-                while let Some(inside) = bytes.next() {
-                    match inside {
-                        b'\\' => {
-                            bytes.next();
-                        }
-                        b'"' => break,
-                        _ => {}
-                    }
-                }
-            }
-            b'{' | b'[' => {
-                depth += 1;
-                values += 1;
-                if depth > MAX_MESSAGE_DEPTH {
-                    return Err(format!("nested more than {MAX_MESSAGE_DEPTH} deep"));
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' => values += 1,
-            _ => {}
-        }
+    let shape = JsonShape::of(line);
+    if shape.depth > MAX_MESSAGE_DEPTH {
+        return Err(format!("nested more than {MAX_MESSAGE_DEPTH} deep"));
     }
-    if values > MAX_MESSAGE_VALUES {
+    if shape.values > MAX_MESSAGE_VALUES {
         return Err(format!("more than {MAX_MESSAGE_VALUES} values"));
     }
     Ok(())

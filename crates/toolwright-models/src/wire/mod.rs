@@ -22,7 +22,7 @@ pub use tools::{Definition, define};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
-use toolwright_core::{DeltaSink, ModelError, ModelReply, ModelRequest};
+use toolwright_core::{DeltaSink, JsonShape, ModelError, ModelReply, ModelRequest};
 use toolwright_net::{SseEvent, SseReader};
 
 use crate::aws::event_stream::{EventStreamReader, Frame};
@@ -296,37 +296,15 @@ trait Decode: Send {
     fn finish(self: Box<Self>) -> Result<ModelReply, ModelError>;
 }
 
-/// The most values in one document. Each takes many times the byte that it may be written with.
+/// The most values in one document.
 const MOST_VALUES: usize = 500_000;
 
+/// Nothing is built from a document that would take far more memory than it is long.
 fn check_shape(document: &[u8]) -> Result<(), ModelError> {
-    // Those in texts are counted first, which is enough for nearly all; they are few in what a model says.
-    let marks = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
-    if document.iter().filter(marks).count() <= MOST_VALUES || values(document) <= MOST_VALUES {
+    if document.len() <= MOST_VALUES || JsonShape::of(document).values <= MOST_VALUES {
         return Ok(());
     }
     Err(error::reply(format!("the reply has more than {MOST_VALUES} values")))
-}
-
-/// How many values a document has, by the brackets and commas outside of texts.
-fn values(document: &[u8]) -> usize {
-    let (mut count, mut bytes) = (1, document.iter());
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b',' | b'[' | b'{' => count += 1,
-            b'"' => {
-                let mut escaped = false;
-                // To the end of the text.
-                bytes.find(|byte| {
-                    let plain = !escaped;
-                    escaped = plain && **byte == b'\\';
-                    plain && **byte == b'"'
-                });
-            }
-            _ => {}
-        }
-    }
-    count
 }
 
 /// The error of a stream that ended too soon.
