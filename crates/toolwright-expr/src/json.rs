@@ -12,6 +12,11 @@ use crate::ops::DICT_ENTRY;
 use crate::ops::sequence::ITEM;
 use crate::value::{Dict, DictMap, Key, ObjectData, Value};
 
+/// The largest document that is made of any value.
+const LOSSY_BYTES: u64 = 128 << 20;
+/// The most values in it.
+const LOSSY_STEPS: u64 = 2_000_000;
+
 /// Deepest nesting of JSON that is read or written.
 const MAX_DEPTH: u32 = 200;
 
@@ -39,7 +44,18 @@ impl Value {
     /// keys that are not text, or more than 200 levels.
     pub fn to_json(&self) -> Result<Json, Error> {
         let limits = Limits { depth: MAX_DEPTH, ..Limits::default() };
-        to_json(self, &mut Fuel::new(&limits))
+        to_json(self, Rest::Refused, &mut Fuel::new(&limits))
+    }
+
+    /// The value as a JSON document, in which iterators are lists, and what JSON lacks is text, as is what is over 200 levels
+    /// deep: only that, and nothing around it.
+    ///
+    /// # Errors
+    /// When an iterator fails, or the document is over 128 MiB or has over 2,000,000 values. A list that holds another many times is small, and its
+    /// document is not.
+    pub fn to_lossy_json(&self) -> Result<Json, Error> {
+        let limits = Limits { depth: MAX_DEPTH, steps: LOSSY_STEPS, bytes: LOSSY_BYTES, ..Limits::default() };
+        to_json(self, Rest::AsText, &mut Fuel::new(&limits))
     }
 
     /// Reads JSON as `parse_json` of the language does: integers have any size, and numbers beyond the floats are infinite.
@@ -93,7 +109,14 @@ fn from_number(number: &JsonNumber) -> Value {
     }
 }
 
-fn to_json(value: &Value, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
+/// What becomes of that which JSON lacks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Refused,
+    AsText,
+}
+
+fn to_json(value: &Value, rest: Rest, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
     fuel.spend(1)?;
     Ok(match value {
         Value::None => Json::Null,
@@ -101,48 +124,51 @@ fn to_json(value: &Value, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
         Value::Int(number) => Json::Number(JsonNumber::from(*number)),
         Value::Big(number) => match number.to_u64() {
             Some(number) => Json::Number(JsonNumber::from(number)),
-            None => {
-                return Err(Error::overflow("an integer beyond 64 bits does not fit JSON")
-                    .with_hint("send it as text: str(n)"));
-            }
+            None => rest.of(value, fuel, || {
+                Error::overflow("an integer beyond 64 bits does not fit JSON")
+                    .with_hint("send it as text: str(n)")
+            })?,
         },
         Value::Float(number) => match JsonNumber::from_f64(*number) {
             Some(number) => Json::Number(number),
-            None => {
-                return Err(Error::value(format!("JSON has no number for {}", crate::repr::float(*number)))
-                    .with_hint("send it as text: str(x)"));
-            }
+            None => rest.of(value, fuel, || {
+                Error::value(format!("JSON has no number for {}", crate::repr::float(*number)))
+                    .with_hint("send it as text: str(x)")
+            })?,
         },
         Value::Str(text) => {
             fuel.allocate(text.len())?;
             Json::String(text.as_str().to_owned())
         }
-        Value::List(list) => array(&list.snapshot(), fuel)?,
-        Value::Tuple(items) => array(items, fuel)?,
-        Value::Set(set) => array(&crate::iter::set_order(&set.snapshot()), fuel)?,
+        Value::List(list) => array(&list.snapshot(), rest, fuel)?,
+        Value::Tuple(items) => array(items, rest, fuel)?,
+        Value::Set(set) => array(&crate::iter::set_order(&set.snapshot()), rest, fuel)?,
         Value::Dict(dict) => {
             let map = dict.snapshot();
             fuel.allocate_many(map.len(), DICT_ENTRY)?;
             let mut fields = serde_json::Map::with_capacity(map.len());
-            deeper(fuel, |fuel| {
+            deeper(rest, fuel, |fuel| {
                 for (key, value) in map.iter() {
-                    fields.insert(key_text(&key.value, fuel)?, to_json(value, fuel)?);
+                    let key = match key_text(&key.value, fuel) {
+                        Err(error) if rest == Rest::Refused || error.limit().is_some() => return Err(error),
+                        Err(_) => crate::repr::text(&key.value, fuel)?,
+                        Ok(key) => key,
+                    };
+                    fields.insert(key, to_json(value, rest, fuel)?);
                 }
-                Ok(())
-            })?;
-            Json::Object(fields)
+                Ok(Json::Object(fields))
+            })?
         }
         Value::Object(object) => match object.data() {
             ObjectData::Struct(all) => {
                 let mut fields = serde_json::Map::new();
-                deeper(fuel, |fuel| {
+                deeper(rest, fuel, |fuel| {
                     for (name, value) in all {
                         fuel.allocate(DICT_ENTRY)?;
-                        fields.insert(name.to_string(), to_json(value, fuel)?);
+                        fields.insert(name.to_string(), to_json(value, rest, fuel)?);
                     }
-                    Ok(())
-                })?;
-                Json::Object(fields)
+                    Ok(Json::Object(fields))
+                })?
             }
             ObjectData::View(kind, dict) => {
                 let entries = dict.entries();
@@ -154,10 +180,13 @@ fn to_json(value: &Value, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
                         crate::value::ViewKind::Items => Value::tuple(vec![key, value]),
                     })
                     .collect();
-                array(&items, fuel)?
+                array(&items, rest, fuel)?
             }
             ObjectData::Yaml(..) => Json::String(crate::repr::text(value, fuel)?),
-            _ => return Err(not_json(value)),
+            ObjectData::Iter(..) | ObjectData::Generator(_) if rest == Rest::AsText => {
+                to_json(&crate::program::listed(value)?, rest, fuel)?
+            }
+            _ => rest.of(value, fuel, || not_json(value))?,
         },
         Value::Range(range) => {
             let count = range.count();
@@ -165,24 +194,40 @@ fn to_json(value: &Value, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
             Json::Array((0..count).map(|at| Json::Number(JsonNumber::from(range.at(at)))).collect())
         }
         Value::Bytes(_) | Value::Ellipsis | Value::Type(_) | Value::Builtin(_) | Value::Unbound => {
-            return Err(not_json(value));
+            rest.of(value, fuel, || not_json(value))?
         }
     })
 }
 
-fn array(items: &[Value], fuel: &mut Fuel<'_>) -> Result<Json, Error> {
+impl Rest {
+    fn of(self, value: &Value, fuel: &mut Fuel<'_>, problem: impl FnOnce() -> Error) -> Result<Json, Error> {
+        match self {
+            Rest::Refused => Err(problem()),
+            Rest::AsText => crate::repr::text(value, fuel).map(Json::String),
+        }
+    }
+}
+
+fn array(items: &[Value], rest: Rest, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
     fuel.allocate_many(items.len(), size_of::<Json>())?;
-    deeper(fuel, |fuel| {
+    deeper(rest, fuel, |fuel| {
         let mut all = Vec::with_capacity(items.len());
         for item in items {
-            all.push(to_json(item, fuel)?);
+            all.push(to_json(item, rest, fuel)?);
         }
         Ok(Json::Array(all))
     })
 }
 
-fn deeper<T>(fuel: &mut Fuel<'_>, work: impl FnOnce(&mut Fuel<'_>) -> Result<T, Error>) -> Result<T, Error> {
-    fuel.enter()?;
+fn deeper(
+    rest: Rest,
+    fuel: &mut Fuel<'_>,
+    work: impl FnOnce(&mut Fuel<'_>) -> Result<Json, Error>,
+) -> Result<Json, Error> {
+    match fuel.enter() {
+        Err(_) if rest == Rest::AsText => return Ok(Json::String("...".to_owned())),
+        entered => entered?,
+    }
     let result = work(fuel)?;
     fuel.leave();
     Ok(result)
@@ -294,7 +339,7 @@ impl Printer<'_, '_> {
     /// What is none of JSON's kinds.
     fn as_text(&mut self, value: &Value) -> Result<(), Error> {
         if self.style == Style::Strict {
-            let json = to_json(value, self.fuel)?;
+            let json = to_json(value, Rest::Refused, self.fuel)?;
             return self.push(&json.to_string());
         }
         let text = crate::repr::text(value, self.fuel)?;
@@ -655,6 +700,34 @@ mod tests {
         {
             assert!(value.to_json().is_err(), "{value:?}");
         }
+    }
+
+    #[test]
+    fn only_what_json_lacks_becomes_text() {
+        let lossy = |source: &str| {
+            let program = crate::Program::compile(source).unwrap();
+            program.evaluate(&(), &Limits::default()).unwrap().to_lossy_json()
+        };
+        let fits = "'s': struct(a=1), 'r': range(2), 'k': {'x': 1}.keys(), True: 1, 't': {3, 1}";
+        let fit = serde_json::json!({"s": {"a": 1}, "r": [0, 1], "k": ["x"], "true": 1, "t": [1, 3]});
+        assert_eq!(lossy(&format!("{{{fits}}}")).unwrap(), fit);
+        for (more, want) in [
+            ("float('inf')", serde_json::json!("inf")),
+            ("10 ** 30", serde_json::json!("1000000000000000000000000000000")),
+            ("b'x'", serde_json::json!("b'x'")),
+            ("{(1, 2): [3]}", serde_json::json!({"(1, 2)": [3]})),
+            ("map(str.upper, ['a'])", serde_json::json!(["A"])),
+            ("[zip([1], [2]), enumerate('a')]", serde_json::json!([[[1, 2]], [[0, "a"]]])),
+            ("(n * n for n in filter(None, [0, 2]))", serde_json::json!([4])),
+        ] {
+            let mut all = fit.clone();
+            all["more"] = want;
+            assert_eq!(lossy(&format!("{{{fits}, 'more': {more}}}")).unwrap(), all, "{more}");
+        }
+        assert_eq!(lossy("(1 // n for n in [0])").unwrap_err().python_class(), "ZeroDivisionError");
+        // Small here, and a hundred million numbers as a document.
+        let error = lossy("[[[[0] * 100] * 100] * 100] * 100").unwrap_err();
+        assert_eq!(error.limit(), Some(LimitKind::Steps));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a host works with: compiled programs and scripts, evaluated as often as needed.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::ast::{Argument, Body, Code, Kind, SlotKind, Stmt, StmtKind, Target};
 use crate::error::{Error, Span};
 use crate::eval::Eval;
 use crate::fuel::Limits;
-use crate::host::Scope;
+use crate::host::{Scope, Variables};
 use crate::lexer::Dialect;
 use crate::parser::Parser;
 use crate::resolve;
@@ -208,6 +208,15 @@ pub(crate) fn check_output(eval: &Eval<'_>, value: &Value) -> Result<(), Error> 
         Value::Str(text) => eval.fuel.output(text.len()),
         _ => Ok(()),
     }
+}
+
+/// What an iterator has left, as a list. It has with it all that it needs.
+pub(crate) fn listed(iterator: &Value) -> Result<Value, Error> {
+    static LIST: OnceLock<Option<Program>> = OnceLock::new();
+    let program = LIST.get_or_init(|| Program::compile("list(iterator)").ok());
+    let program = program.as_ref().ok_or_else(|| Error::runtime("`list` does not compile"))?;
+    let scope: Variables = [("iterator", iterator.clone())].into_iter().collect();
+    program.evaluate(&scope, &Limits::default())
 }
 
 pub(crate) fn references(code: &Code) -> impl Iterator<Item = &str> {

@@ -217,9 +217,8 @@ impl Beside {
         }
     }
 
-    /// The output of a flow that returns this value, and has so many statements left.
-    pub(crate) fn output(&self, value: &Value, left: u64) -> ToolOutput {
-        let json = crate::json::from_value(value);
+    /// The output of a flow that returns this value, which is this document, and has so many statements left.
+    pub(crate) fn output(&self, value: &Value, json: Json, left: u64) -> ToolOutput {
         let beside =
             self.0.get().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner).of(value, left));
         match beside {
@@ -342,9 +341,9 @@ mod tests {
             let picture = Content::image("image/png", b"png");
             beside.keep(value, &mut ToolOutput::block(picture).with_structured(json!({"a": 1})), 0);
         }
-        assert_eq!(beside.output(values.last().unwrap(), 0).content.len(), 2);
-        assert_eq!(beside.output(&values[0], 0).content.len(), 1);
-        let all = beside.output(&Value::list(values), 0).content;
+        assert_eq!(beside.output(values.last().unwrap(), json!({}), 0).content.len(), 2);
+        assert_eq!(beside.output(&values[0], json!({}), 0).content.len(), 1);
+        let all = beside.output(&Value::list(values), json!([]), 0).content;
         assert_eq!(all.len(), 1 + MAX_CALLS + 1);
         assert!(all.last().unwrap().as_text().unwrap().contains("2 earlier calls"));
     }

@@ -328,7 +328,8 @@ impl Checker<'_> {
                 }
                 continue;
             };
-            if let Some(problem) = misfit(entry, name, own, json::from_value(&value)) {
+            let Ok(value) = json::from_value(&value) else { continue };
+            if let Some(problem) = misfit(entry, name, own, value) {
                 self.add(
                     Severity::Error,
                     *place,

@@ -104,11 +104,11 @@ impl Cli {
         Value::from_json(input).to_string()
     }
 
-    fn write(&self, value: &Value) -> String {
+    fn write(&self, value: &Value, json: &Json) -> String {
         match self.output {
             CliOutput::Text => value.to_string(),
-            CliOutput::Json => write_json(&crate::json::from_value(value), None),
-            CliOutput::PrettyJson => write_json(&crate::json::from_value(value), Some(0)),
+            CliOutput::Json => write_json(json, None),
+            CliOutput::PrettyJson => write_json(json, Some(0)),
         }
     }
 }
@@ -162,8 +162,9 @@ impl Tool for CliTool {
             let value = value.map_err(|error| failed(context, error))?;
             *lock() = frame.variables;
             // The text a person reads travels in the structured value: a record bounds content, not the program.
-            let text = self.cli.write(&value);
-            let made = json!({"text": &text, "value": crate::json::from_value(&value)});
+            let json = crate::json::from_value(&value)?;
+            let text = self.cli.write(&value, &json);
+            let made = json!({"text": &text, "value": json});
             Ok(ToolOutput::text(text).with_structured(made))
         })
     }

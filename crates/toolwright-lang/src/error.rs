@@ -157,6 +157,18 @@ pub(crate) fn script(error: toolwright_expr::Error, place: String) -> ToolError 
     failed(error, message, None, place)
 }
 
+/// A value that cannot become a document.
+pub(crate) fn no_document(error: toolwright_expr::Error) -> ToolError {
+    let class = error.python_class().to_owned();
+    let words = match error.limit() {
+        Some(_) => "it has more than 2,000,000 values, or more than 128 MiB".to_owned(),
+        None => words(&error),
+    };
+    let raised = Raised { cause: Some(class), ..Raised::new("ToolException", None) };
+    let message = format!("a value cannot leave the flow: {words}");
+    ToolError::of(kind_of(&error), message).with_source(raised)
+}
+
 /// What an error says, with its class where that says nothing alone: Python's KeyError is only the key.
 fn words(error: &toolwright_expr::Error) -> String {
     match (error.python_class(), error.message()) {
@@ -172,12 +184,7 @@ fn failed(
     wrapped: Option<(&'static str, String)>,
     place: String,
 ) -> ToolError {
-    let kind = match error.kind() {
-        ExprKind::Limit => ErrorKind::Limit,
-        ExprKind::Cancelled if error.python_class() == "TimeoutError" => ErrorKind::Timeout,
-        ExprKind::Cancelled => ErrorKind::Cancelled,
-        _ => ErrorKind::Unknown,
-    };
+    let kind = kind_of(&error);
     let (class, cause) = match wrapped {
         Some((class, cause)) => (Cow::Borrowed(class), Some(cause)),
         None => (Cow::Owned(error.python_class().to_owned()), None),
@@ -189,6 +196,15 @@ fn failed(
         (None, Some(LimitKind::Steps)) => failed.hint("`limits: {steps: ...}` in the file allows more"),
         (None, Some(LimitKind::Bytes)) => failed.hint("`limits: {memory: ...}` in the file allows more"),
         _ => failed,
+    }
+}
+
+fn kind_of(error: &toolwright_expr::Error) -> ErrorKind {
+    match error.kind() {
+        ExprKind::Limit => ErrorKind::Limit,
+        ExprKind::Cancelled if error.python_class() == "TimeoutError" => ErrorKind::Timeout,
+        ExprKind::Cancelled => ErrorKind::Cancelled,
+        _ => ErrorKind::Unknown,
     }
 }
 

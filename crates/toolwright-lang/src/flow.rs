@@ -7,7 +7,6 @@ use toolwright_core::schema::Schema;
 use toolwright_core::{
     BoxFuture, CallNote, CallWords, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
 };
-use toolwright_expr::Value;
 
 use crate::error;
 use crate::exec::{Flow, FlowLimits, Frame, Globals, Lent, Locals, Outcome};
@@ -99,7 +98,11 @@ impl FlowTool {
     /// What the flow gives to its caller.
     fn left(&self, flow: &Flow<'_>, outcome: Outcome) -> Result<ToolOutput, ToolError> {
         match outcome {
-            Ok(value) => self.promised(&value).map(|()| flow.beside.output(&value, flow.statements_left())),
+            Ok(value) => {
+                let json = json::from_value(&value)?;
+                self.promised(&json)?;
+                Ok(flow.beside.output(&value, json, flow.statements_left()))
+            }
             Err(error) => Err(failed(flow.context, error::leaving(error, &self.spec.name))),
         }
     }
@@ -107,9 +110,9 @@ impl FlowTool {
 
 impl FlowTool {
     /// An error when a result is not what the file says it is.
-    fn promised(&self, value: &Value) -> Result<(), ToolError> {
+    fn promised(&self, json: &Json) -> Result<(), ToolError> {
         let Some(schema) = &self.output else { return Ok(()) };
-        let problems = schema.problems(&json::from_value(value));
+        let problems = schema.problems(json);
         if problems.is_empty() {
             return Ok(());
         }

@@ -1,65 +1,53 @@
 //! Values on their way out of a flow. Tools speak JSON; what JSON lacks leaves as text, as llm-workers prints it.
 
-use serde_json::{Map, Number, Value as Json};
+use serde_json::Value as Json;
+use toolwright_core::ToolError;
 use toolwright_expr::Value;
 
-/// How deep a value may be before the rest is left out.
-const MAX_DEPTH: usize = 90;
+use crate::error;
 
-/// The value as JSON. Tuples and sets become lists, structs objects; NaN, bytes, functions and large integers text.
-pub(crate) fn from_value(value: &Value) -> Json {
-    match value {
+/// The value as JSON. Tuples, sets and iterators become lists, structs objects; NaN, bytes, functions and large integers text.
+/// An iterator is used up by it.
+pub(crate) fn from_value(value: &Value) -> Result<Json, ToolError> {
+    Ok(match value {
         Value::None => Json::Null,
         Value::Bool(flag) => Json::Bool(*flag),
         Value::Int(number) => (*number).into(),
         Value::Str(text) => Json::String(text.to_string()),
-        other => other.to_json().unwrap_or_else(|_| lossy(other, 0)),
-    }
-}
-
-fn lossy(value: &Value, depth: usize) -> Json {
-    if depth > MAX_DEPTH {
-        return Json::String("...".to_owned());
-    }
-    let list = |items: &[Value]| Json::Array(items.iter().map(|item| lossy(item, depth + 1)).collect());
-    match value {
-        Value::None => Json::Null,
-        Value::Bool(flag) => Json::Bool(*flag),
-        Value::Int(number) => (*number).into(),
-        Value::Float(number) => {
-            Number::from_f64(*number).map_or_else(|| Json::String(value.to_string()), Json::Number)
-        }
-        Value::List(items) => list(&items.snapshot()),
-        Value::Tuple(items) => list(items),
-        Value::Set(set) => list(&set.members()),
-        Value::Dict(dict) => {
-            let entries = dict.entries();
-            Json::Object(
-                entries
-                    .iter()
-                    .map(|(key, value)| (key.to_string(), lossy(value, depth + 1)))
-                    .collect::<Map<_, _>>(),
-            )
-        }
-        other => Json::String(other.to_string()),
-    }
+        other => other.to_lossy_json().map_err(error::no_document)?,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+    use toolwright_core::ErrorKind;
     use toolwright_expr::{Limits, Program};
+
+    fn json_of(source: &str) -> Result<Json, ToolError> {
+        from_value(&Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap())
+    }
 
     #[test]
     fn what_json_lacks_leaves_as_text() {
         let source =
             "{'a': (1, {2}), 'n': float('nan'), 'b': b'x', 'big': 10 ** 30, 's': struct(q=1), 1: None}";
-        let value = Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap();
         assert_eq!(
-            from_value(&value),
+            json_of(source).unwrap(),
             json!({"a": [1, [2]], "n": "nan", "b": "b'x'", "big": "1000000000000000000000000000000",
-                "s": "struct(q=1)", "1": null})
+                "s": {"q": 1}, "1": null})
+        );
+    }
+
+    #[test]
+    fn what_is_too_large_or_fails_on_its_way_is_an_error() {
+        let error = json_of("[[[[0] * 100] * 100] * 100] * 100").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        let error = json_of("(1 // n for n in [0])").unwrap_err();
+        assert_eq!(
+            (crate::class_of(&error), error.message()),
+            ("ToolException", "a value cannot leave the flow: integer division or modulo by zero")
         );
     }
 }

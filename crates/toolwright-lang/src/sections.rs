@@ -122,8 +122,8 @@ fn server(
 ) -> Option<Server> {
     let sandbox = node.get("sandbox").filter(|node| !matches!(node.data, Data::Null)).map(|node| {
         let document = Document::compile(problems, node);
-        match document.evaluate(globals, limits) {
-            Ok(value) => json::from_value(&value),
+        match document.evaluate(globals, limits).and_then(|value| json::from_value(&value)) {
+            Ok(json) => json,
             Err(error) => {
                 let hint = error.hint_text().map(str::to_owned);
                 problems.add(Severity::Error, node.place, error.message().to_owned(), hint);

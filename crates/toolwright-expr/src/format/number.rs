@@ -81,7 +81,7 @@ fn format_character(number: Number<'_>, spec: &Spec, fuel: &mut Fuel<'_>) -> Res
         _ => None,
     };
     match c {
-        Some(c) => spec.pad("", c.encode_utf8(&mut [0; 4]), '<', fuel),
+        Some(c) => spec.pad("", c.encode_utf8(&mut [0; 4]), '>', fuel),
         None => Err(Error::overflow("%c arg not in range(0x110000)")),
     }
 }
@@ -162,6 +162,7 @@ pub(super) fn format_complex(re: f64, im: f64, spec: &Spec, fuel: &mut Fuel<'_>)
     let shown = |x: f64, sign: Option<char>, fuel: &mut Fuel<'_>| {
         let text = format_float(x, &part(sign), fuel)?;
         Ok::<_, Error>(match spec.kind {
+            None if spec.alternate => text.strip_suffix(".0").map_or(text.clone(), |text| format!("{text}.")),
             None => text.strip_suffix(".0").map_or(text.clone(), str::to_owned),
             Some(_) => text,
         })

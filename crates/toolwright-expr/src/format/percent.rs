@@ -42,6 +42,9 @@ pub(crate) fn percent(template: &str, values: &Value, fuel: &mut Fuel<'_>) -> Re
                 }
                 key.push(c);
             }
+            if !matches!(supply.values, Value::Dict(_)) {
+                return Err(Error::type_("format requires a mapping"));
+            }
             if depth > 0 {
                 return Err(Error::value("incomplete format key"));
             }

@@ -96,6 +96,12 @@ impl Drop for Raise {
     }
 }
 
+/// An error as a script sees it.
+fn raised(error: ToolError) -> HostError {
+    let (class, message) = (error::class_of(&error).to_owned(), error.message().to_owned());
+    HostError::new(class, message).with_source(error)
+}
+
 /// A tool as a function of named arguments. `lent` is what it may see of the flow's variables, as they were when the
 /// script began.
 fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan) -> Value {
@@ -105,15 +111,13 @@ fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan) -> Value {
             let message = format!("{} takes its arguments by name", callee.name);
             return Err(HostError::new("TypeError", message));
         }
-        let arguments: Map<String, Json> =
-            arguments.named.iter().map(|(name, value)| (name.to_string(), json::from_value(value))).collect();
+        let named = arguments.named.iter();
+        let arguments = named.map(|(name, value)| Ok((name.to_string(), json::from_value(value)?)));
+        let arguments = arguments.collect::<Result<Map<String, Json>, ToolError>>().map_err(raised)?;
         let manner = Manner { hint: None, lent: lent.clone() };
         let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner);
         let outcome = tokio::runtime::Handle::current().block_on(call);
-        let output = outcome.map_err(|error| {
-            let (class, message) = (error::class_of(&error).to_owned(), error.message().to_owned());
-            HostError::new(class, message).with_source(error)
-        })?;
+        let output = outcome.map_err(raised)?;
         Ok(callee.value(output, |value, output| beside.keep(value, output, None)))
     }))
 }

@@ -33,6 +33,42 @@ tools:
 }
 
 #[tokio::test]
+async fn iterators_leave_a_flow_as_lists_and_enter_a_tool_as_such() {
+    let file = r#"
+tools:
+  - name: pairs
+    input: [{name: n, type: int}, {name: all, type: list}]
+    do: {eval: "${zip([n], all)}"}
+  - name: t
+    do:
+      - call: pairs
+        params: {n: 1, all: "${(x * 2 for x in [1, 2])}"}
+      - eval: "${[list(_), map(str.upper, 'ab'), {'inf': float('inf'), 'of': struct(a=filter(None, [0, 1]))}]}"
+"#;
+    let want = json!([[[1, 2]], ["A", "B"], {"inf": "inf", "of": {"a": [1]}}]);
+    assert_eq!(run(file, json!({})).await.unwrap(), want);
+    let fails = "tools: [{name: t, do: {eval: '${(1 // x for x in [0])}'}}]";
+    assert!(run(fails, json!({})).await.unwrap_err().contains("division"));
+}
+
+#[tokio::test]
+async fn a_small_value_that_would_be_a_huge_document_is_refused() {
+    let file = r#"
+tools:
+  - {name: take, input: [{name: x, type: any}], do: {eval: 1}}
+  - {name: t, do: {eval: "${[[[[0] * 100] * 100] * 100] * 100}"}}
+  - {name: u, do: {call: take, params: {x: "${[[[[0] * 100] * 100] * 100] * 100}"}}}
+  - name: v
+    do: {starlark: "def run():\n  return take(x=[[[[0] * 100] * 100] * 100] * 100)"}
+"#;
+    let loaded = loaded(file);
+    for tool in ["t", "u", "v"] {
+        let error = call(&loaded, tool, json!({})).await.unwrap_err();
+        assert!(error.contains("a value cannot leave the flow"), "{tool}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn the_groups_of_a_pattern_are_variables_of_its_way_alone() {
     let file = r#"
 tools:
