@@ -78,16 +78,16 @@ fn run(args: Args) -> anyhow::Result<()> {
     let outcome = runtime.block_on(async {
         match args.command {
             Command::Call(what) => commands::call::run(what, args.json).await,
-            Command::Step(what) => interruptible(commands::step::run(what)).await,
+            Command::Step(what) => commands::step::run(what).await,
             Command::Ask(what) => commands::ask::run(what, args.json).await,
             Command::Serve(what) => commands::serve::run(what, args.json).await,
-            Command::Mcp(what) => interruptible(commands::mcp::run(what, args.json)).await,
+            Command::Mcp(what) => commands::interruptible(commands::mcp::run(what, args.json)).await,
             Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
             Command::Doctor => commands::doctor::run(args.json).await,
             Command::Run(what) => commands::run::run(what, args.json).await,
             Command::Chat(what) => chat::run(what).await,
             Command::View(what) => commands::view::run(what, args.json).await,
-            Command::Replay(what) => interruptible(commands::replay::run(what, args.json)).await,
+            Command::Replay(what) => commands::interruptible(commands::replay::run(what, args.json)).await,
             // They may have to start the servers a file imports tools from.
             Command::Tools(what) => commands::tools::run(&what, args.json),
             Command::Models(what) => commands::models::run(what, args.json),
@@ -112,14 +112,4 @@ fn run(args: Args) -> anyhow::Result<()> {
     // Work that was abandoned on a time-out or a Ctrl-C must not keep the program alive.
     runtime.shutdown_background();
     outcome
-}
-
-/// Does something until it is done or told to stop. What it started is ended either way.
-async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    tokio::select! {
-        // Listened for before anything is started.
-        biased;
-        by = commands::told_to_stop() => anyhow::bail!("stopped by {by}"),
-        outcome = work => outcome,
-    }
 }

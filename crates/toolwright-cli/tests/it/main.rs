@@ -27,6 +27,7 @@ mod sandboxed;
 mod served;
 mod servers;
 mod steps;
+mod stopped;
 mod terminal;
 mod view;
 mod written;
