@@ -14,7 +14,7 @@ use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget};
 use crate::commands::{call, mcp_install};
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Failed, Usage};
-use crate::sandboxes;
+use crate::{sandboxes, toolbox};
 
 pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
     match what {
@@ -159,7 +159,7 @@ fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
             .hint("an address begins with https:// or http://; a command stands after `--`")
             .into());
     }
-    let mut address = HttpTarget::new(url);
+    let mut address = HttpTarget::new(url).proxies(toolbox::proxies());
     for header in &target.header {
         let (name, value) = header
             .split_once('=')

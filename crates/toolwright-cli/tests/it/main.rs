@@ -22,6 +22,7 @@ mod mistakes;
 mod pages;
 mod passed_on;
 mod pictures;
+mod proxies;
 mod recorded;
 mod sandboxed;
 mod served;
