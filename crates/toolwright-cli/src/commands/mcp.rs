@@ -10,7 +10,7 @@ use toolwright::mcp::{
 };
 use toolwright::{ErrorInfo, ErrorKind, Event, ExecRequest, Run, Secret, ToolCall, ToolSource as _, Toolset};
 
-use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget};
+use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget, SandboxArgs};
 use crate::commands::{call, mcp_install};
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Failed, Usage};
@@ -133,6 +133,7 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
 }
 
 async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
+    nothing_in_vain(target)?;
     let builder = match &target.url {
         Some(url) => McpServer::builder(url.as_str(), address(url, target)?),
         None => process(target).await?,
@@ -149,6 +150,39 @@ async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
         true => builder.on_log(|line| eprintln!("{}", printable(line))),
         false => builder,
     })
+}
+
+/// An error for options that would do nothing: a server that somebody believes contained must not run free.
+fn nothing_in_vain(target: &McpTarget) -> Result<(), Usage> {
+    let SandboxArgs { sandbox, read, write, allow_net, section: _, named: _ } = &target.sandbox;
+    let started = [("--env", !target.env.is_empty()), ("--cwd", target.cwd.is_some())];
+    let contained = [
+        ("--sandbox", sandbox.is_some()),
+        ("--read", !read.is_empty()),
+        ("--write", !write.is_empty()),
+        ("--allow-net", !allow_net.is_empty()),
+    ];
+    let first =
+        |options: &[(&'static str, bool)]| options.iter().find(|(_, given)| *given).map(|(name, _)| *name);
+    if target.url.is_some()
+        && let Some(option) = first(&started).or_else(|| first(&contained))
+    {
+        let problem = Usage::new(format!(
+            "{option} is for a server that is started here; one with an address runs already"
+        ));
+        return Err(problem.hint(format!(
+            "leave out {option}, or give the command that starts the server after `--` in place of --url"
+        )));
+    }
+    match first(&contained) {
+        Some(option) if !target.sandboxed => {
+            let problem = Usage::new(format!(
+                "{option} is for a server that runs in a sandbox, and this one would not"
+            ));
+            Err(problem.hint(format!("add --sandboxed, or leave out {option}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A server with an address.

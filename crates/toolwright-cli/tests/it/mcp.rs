@@ -112,6 +112,38 @@ fn mistakes_with_servers_say_what_to_do() {
             2,
         ),
         (&["mcp", "install", "--client", "cursor", "--url", "nonsense"], "`nonsense` is not the address", 2),
+        (
+            &["mcp", "list", "--url", "http://127.0.0.1:1/mcp", "--env", "A=B"],
+            "hint: leave out --env, or give the command",
+            2,
+        ),
+        (
+            &["mcp", "list", "--cwd", "/tmp", "--url", "http://127.0.0.1:1/mcp"],
+            "--cwd is for a server that is started here",
+            2,
+        ),
+        (
+            &["mcp", "list", "--url", "http://127.0.0.1:1/mcp", "--read", "/tmp"],
+            "--read is for a server that is started here",
+            2,
+        ),
+        // A server that somebody believes contained is not started.
+        (
+            &["mcp", "list", "--read", "/nonexistent", "--", "touch", "started"],
+            "hint: add --sandboxed, or leave out --read",
+            2,
+        ),
+        (&["mcp", "call", "x", "--allow-net", "a.example", "--", "touch", "started"], "add --sandboxed", 2),
+        (
+            &["mcp", "lock", "--name", "a", "--sandbox", "local", "--", "touch", "started"],
+            "add --sandboxed",
+            2,
+        ),
+        (
+            &["serve", "--oauth", "https://as.example.com", "--audience", "https://x.example.com"],
+            "--http <ADDR>",
+            2,
+        ),
         (&["serve", "--http", "nonsense"], "such as 127.0.0.1:3000", 2),
         (
             &["serve", "--http", "127.0.0.1:0", "--token-env", "NOPE"],
@@ -145,6 +177,7 @@ fn mistakes_with_servers_say_what_to_do() {
     let address = taken.local_addr().unwrap().to_string();
     let shown = crate::show_in(folder.path(), &["serve", "--http", &address], "");
     assert!(shown.contains("another program does") && shown.ends_with("--- exit 2\n"), "{shown}");
+    assert!(!folder.path().join("started").exists());
 }
 
 /// A server in shell whose tool gives a text, a picture and a text.
