@@ -95,6 +95,32 @@ fn clients_are_told_how_to_reach_us() {
     assert!(desktop.contains(entry) && desktop.contains("Settings > Connectors"), "{desktop}");
 }
 
+/// A server that wants a token, with and without one that is wrong, and over either transport.
+#[test]
+fn a_server_that_wants_a_token_is_told_apart() {
+    use std::io::{Read as _, Write as _};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 65536]);
+            let _ = stream.write_all(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    for more in [&[][..], &["--header", "Authorization=Bearer old"], &["--sse"]] {
+        let shown = show_in(
+            tempfile::tempdir().unwrap().path(),
+            &[&["mcp", "list", "--url", &url], more].concat(),
+            "",
+        );
+        assert!(
+            shown.contains("hint: give it a token you have") && shown.ends_with("--- exit 1\n"),
+            "{shown}"
+        );
+    }
+}
+
 #[test]
 fn mistakes_with_servers_say_what_to_do() {
     let tw = env!("CARGO_BIN_EXE_toolwright");
