@@ -276,6 +276,7 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
     };
     importer
         .data(data)
+        .proxies(toolbox::proxies())
         .answers(move |server| later.answers(server.trust().sampling.as_deref()))
         // Whoever started us without a terminal, as MCP clients do, cannot be asked.
         .oauth(|| tokens::options(std::io::stderr().is_terminal()))

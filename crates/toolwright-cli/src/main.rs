@@ -65,41 +65,36 @@ fn run(args: Args) -> anyhow::Result<()> {
     if let Some(instead) = args.command.is_for_people().filter(|_| args.json) {
         return Err(report::Usage::new("what this command prints is not JSON").hint(instead).into());
     }
+    let json = args.json;
     match args.command {
-        Command::Completions(what) => return commands::completions::run(&what),
-        Command::Man(what) => return commands::man::run(&what),
-        Command::Eval(what) => return commands::eval::run(&what, args.json),
-        Command::Init(what) => return commands::init::run(&what, args.json),
-        Command::Runs(what) => return commands::runs::run(&what, args.json),
-        Command::Diff(what) => return commands::diff::run(&what, args.json),
-        _ => {}
+        Command::Completions(what) => commands::completions::run(&what),
+        Command::Man(what) => commands::man::run(&what),
+        Command::Eval(what) => commands::eval::run(&what, json),
+        Command::Init(what) => commands::init::run(&what, json),
+        Command::Runs(what) => commands::runs::run(&what, json),
+        Command::Diff(what) => commands::diff::run(&what, json),
+        Command::Call(what) => on_runtime(commands::call::run(what, json)),
+        Command::Step(what) => on_runtime(commands::step::run(what)),
+        Command::Ask(what) => on_runtime(commands::ask::run(what, json)),
+        Command::Serve(what) => on_runtime(commands::serve::run(what, json)),
+        Command::Mcp(what) => on_runtime(commands::interruptible(commands::mcp::run(what, json))),
+        Command::Sandbox(what) => on_runtime(commands::sandbox::run(&what, json)),
+        Command::Doctor => on_runtime(commands::doctor::run(json)),
+        Command::Run(what) => on_runtime(commands::run::run(what, json)),
+        Command::Chat(what) => on_runtime(chat::run(what)),
+        Command::View(what) => on_runtime(commands::view::run(what, json)),
+        Command::Replay(what) => on_runtime(commands::interruptible(commands::replay::run(what, json))),
+        // They may have to start the servers a file imports tools from.
+        Command::Tools(what) => on_runtime(async { commands::tools::run(&what, json) }),
+        Command::Models(what) => on_runtime(async { commands::models::run(what, json) }),
+        Command::Check(what) => on_runtime(async { commands::check::run(&what, json) }),
     }
+}
+
+/// Does the work of a command that waits for something, and ends what it started.
+fn on_runtime(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let outcome = runtime.block_on(async {
-        match args.command {
-            Command::Call(what) => commands::call::run(what, args.json).await,
-            Command::Step(what) => interruptible(commands::step::run(what)).await,
-            Command::Ask(what) => commands::ask::run(what, args.json).await,
-            Command::Serve(what) => commands::serve::run(what, args.json).await,
-            Command::Mcp(what) => interruptible(commands::mcp::run(what, args.json)).await,
-            Command::Sandbox(what) => commands::sandbox::run(&what, args.json).await,
-            Command::Doctor => commands::doctor::run(args.json).await,
-            Command::Run(what) => commands::run::run(what, args.json).await,
-            Command::Chat(what) => chat::run(what).await,
-            Command::View(what) => commands::view::run(what, args.json).await,
-            Command::Replay(what) => interruptible(commands::replay::run(what, args.json)).await,
-            // They may have to start the servers a file imports tools from.
-            Command::Tools(what) => commands::tools::run(&what, args.json),
-            Command::Models(what) => commands::models::run(what, args.json),
-            Command::Check(what) => commands::check::run(&what, args.json),
-            Command::Completions(_)
-            | Command::Man(_)
-            | Command::Eval(_)
-            | Command::Init(_)
-            | Command::Runs(_)
-            | Command::Diff(_) => Ok(()),
-        }
-    });
+    let outcome = runtime.block_on(work);
     // What was started is ended, with everything it started; who takes longer than this to do so is not waited for.
     runtime.block_on(async {
         let ended =
@@ -112,14 +107,4 @@ fn run(args: Args) -> anyhow::Result<()> {
     // Work that was abandoned on a time-out or a Ctrl-C must not keep the program alive.
     runtime.shutdown_background();
     outcome
-}
-
-/// Does something until it is done or told to stop. What it started is ended either way.
-async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    tokio::select! {
-        // Listened for before anything is started.
-        biased;
-        by = commands::told_to_stop() => anyhow::bail!("stopped by {by}"),
-        outcome = work => outcome,
-    }
 }

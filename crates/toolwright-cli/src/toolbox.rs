@@ -1,19 +1,30 @@
 //! The tools the program has: the standard ones, and the demo ones that need nothing.
 
-use toolwright::{ToolDef, Toolset, ToolsetError};
+use toolwright::tools::Options;
+use toolwright::{Proxies, ToolDef, Toolset, ToolsetError};
 
 use crate::demo;
 
 /// Every tool.
 pub fn all() -> Result<Toolset, ToolsetError> {
-    demo::tools()?.combined(toolwright::tools::standard()?)
+    demo::tools()?.combined(toolwright::tools::standard_with(&options())?)
+}
+
+/// How they are set up: pages are fetched through the proxies of the environment.
+fn options() -> Options {
+    Options::new().proxies(proxies())
+}
+
+/// The proxies that the environment names.
+pub fn proxies() -> Proxies {
+    Proxies::from_environment_when_dialled(|name| std::env::var(name).ok())
 }
 
 /// The tools to call `name` among, and the name it has there: another system's name for a tool stands for it too.
 pub fn for_call(name: &str) -> Result<(Toolset, String), ToolsetError> {
     let tools = all()?;
     if tools.get(name).is_none()
-        && let Some(tool) = toolwright::tools::resolve(name)
+        && let Some(tool) = toolwright::tools::resolve_with(name, &options())
     {
         let own = tool.spec().name.to_string();
         return Ok((Toolset::new().with(tool)?, own));

@@ -58,4 +58,5 @@ pub use server::{
 };
 pub use source::{DEFAULT_CALL_TIMEOUT, McpServer, McpServerBuilder, Pinning, ServerState, ServerStatus};
 pub use toolwright_core::text::visible;
+pub use toolwright_net::{Proxies, ProxyError};
 pub use transport::stdio::{DEFAULT_ENVIRONMENT, ServerCommand};

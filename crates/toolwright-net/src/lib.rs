@@ -25,16 +25,19 @@ pub use sse::{SseError, SseEvent, SseReader};
 pub enum SetupError {
     /// The system's certificates cannot be used.
     Tls(rustls::Error),
+    /// The proxies cannot be used.
+    Proxy(ProxyError),
     /// The rest.
     Http(reqwest::Error),
 }
 
 impl std::fmt::Display for SetupError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            SetupError::Tls(_) => "cannot set up TLS",
-            SetupError::Http(_) => "cannot set up HTTP",
-        })
+        match self {
+            SetupError::Tls(_) => f.write_str("cannot set up TLS"),
+            SetupError::Proxy(error) => error.fmt(f),
+            SetupError::Http(_) => f.write_str("cannot set up HTTP"),
+        }
     }
 }
 
@@ -42,6 +45,7 @@ impl std::error::Error for SetupError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             SetupError::Tls(cause) => Some(cause),
+            SetupError::Proxy(_) => None,
             SetupError::Http(cause) => Some(cause),
         }
     }
@@ -66,13 +70,16 @@ pub struct Dial {
     /// Which proxies to go through.
     pub proxies: Proxies,
     /// Where connections may go. A proxy resolves names itself, so `Public` holds for what it is asked for by address
-    /// only.
+    /// only. The proxies may stand anywhere: a person named them.
     pub reach: Reach,
 }
 
 impl Dial {
     /// What dials so.
     pub fn client(&self) -> Result<reqwest::Client, SetupError> {
+        if let Some(error) = self.proxies.unusable() {
+            return Err(SetupError::Proxy(error.clone()));
+        }
         let failed = |cause: reqwest::Error| SetupError::Http(cause.without_url());
         let mut builder = reqwest::Client::builder()
             .connect_timeout(self.connect)
@@ -86,7 +93,7 @@ impl Dial {
             builder = builder.proxy(proxy);
         }
         if self.reach == Reach::Public {
-            builder = builder.dns_resolver(reach::PublicNames);
+            builder = builder.dns_resolver(reach::PublicNames { proxies: self.proxies.names() });
         }
         builder.build().map_err(failed)
     }

@@ -3,7 +3,12 @@
 //! Nothing here reads the environment by itself; the caller says what a variable holds. Sandboxed tools never get here:
 //! they have no network but the one of their sandbox.
 
+use std::net::IpAddr;
+
 use reqwest::{NoProxy, Proxy, Url};
+
+/// This machine, as `NO_PROXY` would list it: a proxy has another one.
+const HERE: &str = "localhost,127.0.0.0/8,::1";
 
 /// Which proxies to go through.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -12,6 +17,8 @@ pub struct Proxies {
     https: Option<Url>,
     /// Hosts that are reached without one, as `NO_PROXY` lists them.
     except: String,
+    /// Why nothing can be dialled through them.
+    unusable: Option<ProxyError>,
 }
 
 /// Why a proxy cannot be used.
@@ -35,7 +42,7 @@ impl Proxies {
     /// One for everything. The address may hold a name and a password.
     pub fn all(address: &str) -> Result<Self, ProxyError> {
         let url = read("the proxy", address)?;
-        Ok(Proxies { http: Some(url.clone()), https: Some(url), except: String::new() })
+        Ok(Proxies { http: Some(url.clone()), https: Some(url), ..Proxies::none() })
     }
 
     /// Without a proxy to these hosts: names (which stand for all names that end with them), addresses, networks such
@@ -47,7 +54,7 @@ impl Proxies {
     }
 
     /// What the usual variables say: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in small
-    /// letters, which count more.
+    /// letters, which count more. This machine is reached without one.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
         let said = |name: &str| {
             let small = variable(&name.to_ascii_lowercase()).filter(|value| !value.trim().is_empty());
@@ -58,8 +65,25 @@ impl Proxies {
         Ok(Proxies {
             http: proxy("HTTP_PROXY")?,
             https: proxy("HTTPS_PROXY")?,
-            except: said("NO_PROXY").unwrap_or_default(),
+            except: said("NO_PROXY").map_or(HERE.to_owned(), |hosts| format!("{hosts},{HERE}")),
+            unusable: None,
         })
+    }
+
+    /// The same for what may never dial: variables that name no proxy we can use are an error when something is dialled,
+    /// and trouble nobody else.
+    pub fn from_environment_when_dialled(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let unusable = |error| Proxies { unusable: Some(error), ..Proxies::none() };
+        Proxies::from_environment(variable).unwrap_or_else(unusable)
+    }
+
+    /// Those on the way to an address; none on the way to this machine.
+    #[must_use]
+    pub fn leading_to(&self, url: &Url) -> Self {
+        let host = url.host_str().unwrap_or_default();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        let here = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+        if here { Proxies::none() } else { self.clone() }
     }
 
     /// True when every host is dialled itself.
@@ -81,6 +105,17 @@ impl Proxies {
     /// The passwords in the addresses, which must not be shown.
     pub fn passwords(&self) -> impl Iterator<Item = &str> {
         [&self.http, &self.https].into_iter().flatten().filter_map(Url::password)
+    }
+
+    /// Why nothing can be dialled through them.
+    pub(crate) fn unusable(&self) -> Option<&ProxyError> {
+        self.unusable.as_ref()
+    }
+
+    /// The names of the proxies themselves.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let hosts = [&self.http, &self.https].into_iter().flatten().filter_map(Url::host_str);
+        hosts.map(str::to_owned).collect()
     }
 
     pub(crate) fn to_reqwest(&self) -> Result<Vec<Proxy>, reqwest::Error> {
@@ -138,6 +173,18 @@ mod tests {
         let both = both.unwrap();
         assert_eq!(both.https.unwrap().as_str(), "http://low:1/");
         assert_eq!(both.http.unwrap().as_str(), "http://all:3/");
+        assert_eq!(both.except, HERE);
+        let except = environment(&[("no_proxy", "a.example")]).unwrap().except;
+        assert_eq!(except, format!("a.example,{HERE}"));
+    }
+
+    #[test]
+    fn this_machine_never_is_behind_a_proxy() {
+        let proxies = Proxies::all("http://proxy:1").unwrap();
+        for url in ["http://localhost:3/", "http://127.0.0.9/", "https://[::1]/"] {
+            assert!(proxies.leading_to(&Url::parse(url).unwrap()).is_empty(), "{url}");
+        }
+        assert_eq!(proxies.leading_to(&Url::parse("http://10.0.0.1/").unwrap()), proxies);
     }
 
     #[test]

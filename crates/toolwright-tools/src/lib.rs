@@ -65,7 +65,9 @@ pub use glob_files::glob_files;
 pub use grep_files::{grep, grep_files};
 pub use list_files::{list_directory, list_files};
 pub use memory::{Memory, memory};
-pub use names::{configured, references, resolve, resolve_with, standard, standard_with, toolkit};
+pub use names::{
+    configured, configured_through, references, resolve, resolve_with, standard, standard_with, toolkit,
+};
 pub use options::Options;
 pub use people::{Answer, AtHand, Notice, Person, Question, ask_user, notify_user, user_input};
 pub use plan::{Plan, PlanStep, todo_write, update_plan};
@@ -74,4 +76,5 @@ pub use shell::{bash, python, run_process, run_python_script};
 pub use show_file::{is_safe_to_open, show_file};
 pub use text_editor::text_editor;
 pub use think::think;
+pub use toolwright_net::{Proxies, ProxyError, Reach};
 pub use write_file::write_file;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use toolwright_core::{ToolDef, ToolError, Toolset, ToolsetError};
+use toolwright_net::Proxies;
 
 use crate::options::Options;
 use crate::{
@@ -155,6 +156,15 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
 /// # Ok::<(), toolwright_core::ToolError>(())
 /// ```
 pub fn configured(reference: &str, config: &Value) -> Option<Result<ToolDef, ToolError>> {
+    configured_through(reference, config, &Proxies::none())
+}
+
+/// The same, where pages are fetched through proxies.
+pub fn configured_through(
+    reference: &str,
+    config: &Value,
+    proxies: &Proxies,
+) -> Option<Result<ToolDef, ToolError>> {
     let usual = resolve(reference)?;
     let mut config = config.clone();
     let tool = if *usual.spec().name == *"think" {
@@ -163,7 +173,8 @@ pub fn configured(reference: &str, config: &Value) -> Option<Result<ToolDef, Too
         memory::Memory::from_config(&mut config)
             .and_then(|memory| Ok(memory.tool(&Options::from_config(&config)?)))
     } else {
-        Options::from_config(&config).map(|options| resolve_with(reference, &options).unwrap_or(usual))
+        let options = Options::from_config(&config).map(|options| options.proxies(proxies.clone()));
+        options.map(|options| resolve_with(reference, &options).unwrap_or(usual))
     };
     Some(tool)
 }

@@ -12,7 +12,7 @@ use toolwright_core::{
     ToolError, ToolSettings, ToolSpec,
 };
 
-use toolwright_net::Reach;
+use toolwright_net::{Proxies, Reach};
 
 use crate::live::Live;
 use crate::paths;
@@ -42,6 +42,7 @@ pub struct Options {
     pub(crate) instance: Option<Arc<str>>,
     wait: Option<Duration>,
     reach: Option<Reach>,
+    pub(crate) proxies: Proxies,
 }
 
 impl Options {
@@ -84,6 +85,13 @@ impl Options {
     /// Where pages may be fetched from; the public internet only when nothing is said.
     pub fn reach(mut self, reach: Reach) -> Self {
         self.reach = Some(reach);
+        self
+    }
+
+    /// Fetches pages through these proxies; through none when nothing is said. A proxy resolves names itself, so that behind one
+    /// only addresses are held to the [reach](Options::reach).
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = proxies;
         self
     }
 
@@ -140,7 +148,7 @@ impl Options {
             timeout: time("timeout", config.timeout)?,
             instance: config.instance.map(Option::unwrap_or_default),
             wait: time("wait_for_output", config.wait_for_output)?,
-            reach: None,
+            ..Options::new()
         })
     }
 

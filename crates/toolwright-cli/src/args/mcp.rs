@@ -61,7 +61,7 @@ pub struct ServeHttp {
     #[arg(long, value_name = "VARIABLE", requires = "http")]
     pub token_env: Option<String>,
     /// Take the tokens of this authorization server (OAuth).
-    #[arg(long, value_name = "ISSUER", requires = "audience", conflicts_with_all = ["token_env", "open"])]
+    #[arg(long, value_name = "ISSUER", requires = "http", requires = "audience", conflicts_with_all = ["token_env", "open"])]
     pub oauth: Option<String>,
     /// What a token must be made for: the public address of this server.
     #[arg(long, value_name = "URL", requires = "oauth")]

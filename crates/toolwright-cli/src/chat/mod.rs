@@ -23,6 +23,7 @@ mod ui;
 mod words;
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -299,9 +300,9 @@ impl Talk {
             }
             if line.starts_with('/') {
                 match words::parse(&line) {
-                    Ok((Command::Exit, _)) => return Ok(()),
                     Ok((command, rest)) => match self.command(command, rest) {
-                        Ok(text) => prefill = text.unwrap_or_default(),
+                        Ok(ControlFlow::Break(())) => return Ok(()),
+                        Ok(ControlFlow::Continue(text)) => prefill = text,
                         Err(error) => {
                             self.failed = true;
                             self.ui.say(RED, printable(&format!("{error:#}")));
@@ -397,11 +398,11 @@ impl Talk {
         }
     }
 
-    /// Carries out a command; what it gives is put into the editor.
-    fn command(&mut self, command: Command, rest: &str) -> anyhow::Result<Option<String>> {
+    /// Carries out a command; what it gives is put into the editor. It may end the chat.
+    fn command(&mut self, command: Command, rest: &str) -> anyhow::Result<ControlFlow<(), String>> {
         match command {
             Command::Help => self.help(),
-            Command::Rewind => return self.rewind(rest).map(Some),
+            Command::Rewind => return self.rewind(rest).map(ControlFlow::Continue),
             Command::Model => self.change_model(rest)?,
             Command::Display => {
                 let text = self.ui.display.command(rest);
@@ -446,9 +447,9 @@ impl Talk {
                 };
                 self.ui.say(DIM, printable(&format!("wrote {}; {goes_on}", path.display())));
             }
-            Command::Exit => {}
+            Command::Exit => return Ok(ControlFlow::Break(())),
         }
-        Ok(None)
+        Ok(ControlFlow::Continue(String::new()))
     }
 
     fn help(&mut self) {

@@ -15,6 +15,7 @@ use toolwright::{
 };
 
 use crate::args::{Ask, PromptWay, UsingArgs};
+use crate::commands::told_to_stop;
 use crate::lines::{self, DIM, Flow, Line};
 use crate::prompt::{Terminal, printable};
 use crate::report::Usage;
@@ -59,7 +60,8 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     let stopper = conversation.stopper();
     // A person who has seen enough keeps what there is.
     let interrupt = async {
-        while tokio::signal::ctrl_c().await.is_ok() {
+        loop {
+            told_to_stop().await;
             stopper.stop();
         }
     };

@@ -13,6 +13,7 @@ use toolwright::{
 };
 
 use crate::args::Call;
+use crate::commands::until_stopped;
 use crate::prompt::Terminal;
 use crate::report::{self, Failed, Trail, Usage};
 use crate::runs::record::{About, record};
@@ -80,15 +81,7 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     let (builder, _) = record(builder, &what.record, &about, secrets)?;
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
-    let result = tokio::select! {
-        // The signal comes first, so that it is listened for before any work begins.
-        biased;
-        _ = tokio::signal::ctrl_c() => {
-            run.finish(RunEnd::Cancelled)?;
-            anyhow::bail!("stopped by Ctrl-C");
-        }
-        result = call => result,
-    };
+    let result = until_stopped(&run, call).await?;
     let failure = match &result {
         Ok(result) => result.error.as_ref().map(|error| error.message.clone()),
         Err(error) => Some(error.to_string()),

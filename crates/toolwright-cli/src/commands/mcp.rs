@@ -10,11 +10,11 @@ use toolwright::mcp::{
 };
 use toolwright::{ErrorInfo, ErrorKind, Event, ExecRequest, Run, Secret, ToolCall, ToolSource as _, Toolset};
 
-use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget};
+use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget, SandboxArgs};
 use crate::commands::{call, mcp_install};
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Failed, Usage};
-use crate::sandboxes;
+use crate::{sandboxes, toolbox};
 
 pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
     match what {
@@ -133,6 +133,7 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
 }
 
 async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
+    nothing_in_vain(target)?;
     let builder = match &target.url {
         Some(url) => McpServer::builder(url.as_str(), address(url, target)?),
         None => process(target).await?,
@@ -151,6 +152,39 @@ async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
     })
 }
 
+/// An error for options that would do nothing: a server that somebody believes contained must not run free.
+fn nothing_in_vain(target: &McpTarget) -> Result<(), Usage> {
+    let SandboxArgs { sandbox, read, write, allow_net, section: _, named: _ } = &target.sandbox;
+    let started = [("--env", !target.env.is_empty()), ("--cwd", target.cwd.is_some())];
+    let contained = [
+        ("--sandbox", sandbox.is_some()),
+        ("--read", !read.is_empty()),
+        ("--write", !write.is_empty()),
+        ("--allow-net", !allow_net.is_empty()),
+    ];
+    let first =
+        |options: &[(&'static str, bool)]| options.iter().find(|(_, given)| *given).map(|(name, _)| *name);
+    if target.url.is_some()
+        && let Some(option) = first(&started).or_else(|| first(&contained))
+    {
+        let problem = Usage::new(format!(
+            "{option} is for a server that is started here; one with an address runs already"
+        ));
+        return Err(problem.hint(format!(
+            "leave out {option}, or give the command that starts the server after `--` in place of --url"
+        )));
+    }
+    match first(&contained) {
+        Some(option) if !target.sandboxed => {
+            let problem = Usage::new(format!(
+                "{option} is for a server that runs in a sandbox, and this one would not"
+            ));
+            Err(problem.hint(format!("add --sandboxed, or leave out {option}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A server with an address.
 fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
     if !(url.starts_with("https://") || url.starts_with("http://")) {
@@ -159,7 +193,7 @@ fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
             .hint("an address begins with https:// or http://; a command stands after `--`")
             .into());
     }
-    let mut address = HttpTarget::new(url);
+    let mut address = HttpTarget::new(url).proxies(toolbox::proxies());
     for header in &target.header {
         let (name, value) = header
             .split_once('=')
@@ -267,9 +301,22 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_server_that_hangs_in_a_sandbox_may_want_the_network() {
-        let why = "the server did not answer `initialize` within 60s";
+    /// Why a server could not be started, in the words of the client.
+    async fn why(program: &str, argument: &str) -> String {
+        let command = ServerCommand::new(program).args([argument]);
+        let server = McpServer::builder("s", command)
+            .options(|options| options.start_timeout = std::time::Duration::from_millis(500))
+            .build();
+        server.tools().await.unwrap();
+        match server.state().status {
+            ServerStatus::Failed { why } => why,
+            status => panic!("{status:?}"),
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_server_that_hangs_in_a_sandbox_may_want_the_network() {
+        let (silent, gone) = (why("sleep", "60").await, why("sleep", "0").await);
         for (options, wanted) in [
             (&["--sandboxed"][..], true),
             (&["--sandboxed", "--allow-net", "example.com"], false),
@@ -280,8 +327,8 @@ mod tests {
             else {
                 panic!("another command")
             };
-            assert_eq!(waits_for_network(&list.target, why), wanted, "{options:?}");
-            assert!(!waits_for_network(&list.target, "connection closed"));
+            assert_eq!(waits_for_network(&list.target, &silent), wanted, "{options:?}: {silent}");
+            assert!(!waits_for_network(&list.target, &gone), "{gone}");
         }
     }
 }

@@ -10,6 +10,7 @@ use toolwright::tools::AtHand;
 use toolwright::{CallNote, Event, EventKind, Run, RunEnd};
 
 use crate::args::RunFile;
+use crate::commands::until_stopped;
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Trail, Usage};
 use crate::runs::record::{About, record};
@@ -41,15 +42,7 @@ pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
     let run = builder.build()?;
     let inputs = cli.inputs(inputs(&what.inputs)?);
     let work = one_after_another(cli, &run, inputs, what.keep_going, json, &trail);
-    let failed = tokio::select! {
-        biased;
-        _ = tokio::signal::ctrl_c() => {
-            run.cancel();
-            anyhow::bail!("stopped by Ctrl-C");
-        }
-        failed = work => failed,
-    };
-    let outcome = match failed {
+    let outcome = match until_stopped(&run, work).await? {
         Ok(0) => Ok(()),
         Ok(count) => Err(anyhow::anyhow!("{} failed", report::counted(count as u64, "input"))),
         Err(error) => Err(error),

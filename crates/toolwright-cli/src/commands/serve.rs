@@ -22,7 +22,7 @@ use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
 use crate::sandboxes::Opened;
-use crate::{answers, commands, files, report, runs, sandboxes};
+use crate::{answers, commands, files, report, runs, sandboxes, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
 const LONG: Duration = Duration::from_secs(20);
@@ -217,6 +217,7 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp, json: 
         let (issuer, audience) = (issuer.clone(), audience.clone());
         options.resource_server = Some(ResourceServer { issuer, audience, scopes: what.scope.clone() });
     }
+    options.proxies = toolbox::proxies();
     options.rate = what.rate;
     options.max_body = what.max_body;
     options.max_connections = what.max_connections;

@@ -15,7 +15,7 @@ use toolwright::{
 };
 
 use crate::args::{Step, StepFormat};
-use crate::commands::ask;
+use crate::commands::{ask, interruptible, until_stopped};
 use crate::files;
 use crate::models;
 use crate::report::Usage;
@@ -36,7 +36,7 @@ pub async fn run(what: Step) -> anyhow::Result<()> {
         return Err(nothing().into());
     }
     let earlier = what.state.as_deref().map(load).transpose()?.flatten();
-    let ask::Prepared { mut builder, named, secrets, .. } = ask::prepare(&what.using).await?;
+    let ask::Prepared { mut builder, named, secrets, .. } = interruptible(ask::prepare(&what.using)).await?;
     if let Some(state) = &earlier {
         builder = builder.resume(state);
     }
@@ -50,15 +50,18 @@ pub async fn run(what: Step) -> anyhow::Result<()> {
         }
     });
     let run = builder.build()?;
-    let step = match what.format {
-        StepFormat::Native => native(&what, &run, &named, given, earlier).await,
-        StepFormat::AnthropicTools => {
-            let step = anthropic_tools(&what, &run, &named, given).await;
-            // Their messages have no place for why an answer ended.
-            warn(stopped.lock().ok().and_then(|stop| *stop).filter(|_| !what.call));
-            step
+    let step = async {
+        match what.format {
+            StepFormat::Native => native(&what, &run, &named, given, earlier).await,
+            StepFormat::AnthropicTools => {
+                let step = anthropic_tools(&what, &run, &named, given).await;
+                // Their messages have no place for why an answer ended.
+                warn(stopped.lock().ok().and_then(|stop| *stop).filter(|_| !what.call));
+                step
+            }
         }
     };
+    let step = until_stopped(&run, step).await?;
     run.finish(match &step {
         Ok(()) => RunEnd::Done,
         Err(error) => RunEnd::Failed { message: error.root_cause().to_string() },

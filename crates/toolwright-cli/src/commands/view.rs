@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 
 use crate::args::View;
+use crate::commands::told_to_stop;
 use crate::report;
 use crate::runs;
 use crate::view::{Viewer, serve};
@@ -18,12 +19,17 @@ pub async fn run(what: View, json: bool) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on port {} of 127.0.0.1", what.port))?;
     let viewer = Arc::new(Viewer::new(listener.local_addr()?.port(), extra)?);
     let place = chosen.map(|path| format!("#{}", runs::id_of(&path))).unwrap_or_default();
-    report::address(&format!("{}{place}", viewer.address()), json)?;
-    if !json {
-        eprintln!("open it in a browser on this machine; Ctrl-C ends it");
-    }
+    let served = async {
+        report::address(&format!("{}{place}", viewer.address()), json)?;
+        if !json {
+            eprintln!("open it in a browser on this machine; Ctrl-C ends it");
+        }
+        Ok(serve(listener, viewer).await?)
+    };
     tokio::select! {
-        served = serve(listener, viewer) => Ok(served?),
-        _ = tokio::signal::ctrl_c() => Ok(()),
+        // Listened for before anybody is told of the address.
+        biased;
+        _ = told_to_stop() => Ok(()),
+        served = served => served,
     }
 }

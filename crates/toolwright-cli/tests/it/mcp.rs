@@ -95,6 +95,32 @@ fn clients_are_told_how_to_reach_us() {
     assert!(desktop.contains(entry) && desktop.contains("Settings > Connectors"), "{desktop}");
 }
 
+/// A server that wants a token, with and without one that is wrong, and over either transport.
+#[test]
+fn a_server_that_wants_a_token_is_told_apart() {
+    use std::io::{Read as _, Write as _};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 65536]);
+            let _ = stream.write_all(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    for more in [&[][..], &["--header", "Authorization=Bearer old"], &["--sse"]] {
+        let shown = show_in(
+            tempfile::tempdir().unwrap().path(),
+            &[&["mcp", "list", "--url", &url], more].concat(),
+            "",
+        );
+        assert!(
+            shown.contains("hint: give it a token you have") && shown.ends_with("--- exit 1\n"),
+            "{shown}"
+        );
+    }
+}
+
 #[test]
 fn mistakes_with_servers_say_what_to_do() {
     let tw = env!("CARGO_BIN_EXE_toolwright");
@@ -112,6 +138,38 @@ fn mistakes_with_servers_say_what_to_do() {
             2,
         ),
         (&["mcp", "install", "--client", "cursor", "--url", "nonsense"], "`nonsense` is not the address", 2),
+        (
+            &["mcp", "list", "--url", "http://127.0.0.1:1/mcp", "--env", "A=B"],
+            "hint: leave out --env, or give the command",
+            2,
+        ),
+        (
+            &["mcp", "list", "--cwd", "/tmp", "--url", "http://127.0.0.1:1/mcp"],
+            "--cwd is for a server that is started here",
+            2,
+        ),
+        (
+            &["mcp", "list", "--url", "http://127.0.0.1:1/mcp", "--read", "/tmp"],
+            "--read is for a server that is started here",
+            2,
+        ),
+        // A server that somebody believes contained is not started.
+        (
+            &["mcp", "list", "--read", "/nonexistent", "--", "touch", "started"],
+            "hint: add --sandboxed, or leave out --read",
+            2,
+        ),
+        (&["mcp", "call", "x", "--allow-net", "a.example", "--", "touch", "started"], "add --sandboxed", 2),
+        (
+            &["mcp", "lock", "--name", "a", "--sandbox", "local", "--", "touch", "started"],
+            "add --sandboxed",
+            2,
+        ),
+        (
+            &["serve", "--oauth", "https://as.example.com", "--audience", "https://x.example.com"],
+            "--http <ADDR>",
+            2,
+        ),
         (&["serve", "--http", "nonsense"], "such as 127.0.0.1:3000", 2),
         (
             &["serve", "--http", "127.0.0.1:0", "--token-env", "NOPE"],
@@ -145,6 +203,7 @@ fn mistakes_with_servers_say_what_to_do() {
     let address = taken.local_addr().unwrap().to_string();
     let shown = crate::show_in(folder.path(), &["serve", "--http", &address], "");
     assert!(shown.contains("another program does") && shown.ends_with("--- exit 2\n"), "{shown}");
+    assert!(!folder.path().join("started").exists());
 }
 
 /// A server in shell whose tool gives a text, a picture and a text.

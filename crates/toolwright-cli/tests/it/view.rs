@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::browser::Page;
 use crate::fake::FakeModel;
@@ -31,6 +31,12 @@ impl Served {
         let mut address = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
         Served { process, address: address.trim().to_owned() }
+    }
+
+    /// How it ends when it is told something.
+    pub fn told(mut self, tell: impl FnOnce(u32)) -> ExitStatus {
+        tell(self.process.id());
+        self.process.wait().unwrap()
     }
 
     /// The whole answer to a request, as bytes on the wire.

@@ -85,6 +85,10 @@ async fn services_are_reached_through_the_proxies_of_the_environment() {
     assert!(!found.is_error(), "{}", found.to_text());
     let asked = proxy.requests();
     assert!(asked[0].target.starts_with("http://wiki.invalid/w/api.php?"), "{}", asked[0].target);
+    // A service on this machine is reached without one.
+    let nowhere = self::tools(&[("http_proxy", "http://127.0.0.1:9".to_owned())]);
+    let found = call(&nowhere, "search_wikipedia", json!({"address": proxy.url()}), query()).await;
+    assert!(!found.is_error(), "{}", found.to_text());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_core::{ExecRequest, Sandbox, Secret};
+use toolwright_net::Proxies;
 
 use crate::oauth::OAuthOptions;
 use crate::transport::stdio::ServerCommand;
@@ -34,6 +35,7 @@ pub struct HttpTarget {
     pub(crate) read: Duration,
     pub(crate) legacy: bool,
     pub(crate) oauth: Option<OAuthOptions>,
+    pub(crate) proxies: Arc<Proxies>,
 }
 
 impl HttpTarget {
@@ -46,6 +48,7 @@ impl HttpTarget {
             read: Duration::from_secs(300),
             legacy: false,
             oauth: None,
+            proxies: Arc::default(),
         }
     }
 
@@ -81,6 +84,14 @@ impl HttpTarget {
     #[must_use]
     pub fn oauth(mut self, options: OAuthOptions) -> Self {
         self.oauth = Some(options);
+        self
+    }
+
+    /// Reaches the server, and the authorization server it names, through these proxies; a server on this machine never is
+    /// behind one.
+    #[must_use]
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = Arc::new(proxies);
         self
     }
 

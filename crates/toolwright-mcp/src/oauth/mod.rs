@@ -100,6 +100,7 @@ pub enum Machine {
 /// The client's side of OAuth, for one server.
 pub(crate) struct OAuth {
     http: reqwest::Client,
+    proxies: Proxies,
     server: Url,
     options: OAuthOptions,
     state: Mutex<Kept>,
@@ -112,11 +113,16 @@ pub(crate) struct OAuth {
 }
 
 impl OAuth {
-    pub(crate) fn new(http: reqwest::Client, server: Url, options: OAuthOptions) -> Result<Self, McpError> {
+    pub(crate) fn new(
+        http: reqwest::Client,
+        proxies: Proxies,
+        server: Url,
+        options: OAuthOptions,
+    ) -> Result<Self, McpError> {
         let kept = options.store.load(server.as_str()).map_err(|why| failed(&why))?.unwrap_or_default();
         let (state, fetching) = (Mutex::new(kept), tokio::sync::Mutex::default());
         let (asking, far) = (watch::Sender::new(false), tokio::sync::OnceCell::new());
-        Ok(OAuth { http, server, options, state, fetching, asking, far })
+        Ok(OAuth { http, proxies, server, options, state, fetching, asking, far })
     }
 
     /// Tells when a person is asked, which takes as long as people take.
@@ -131,7 +137,7 @@ impl OAuth {
             Reach::Anywhere => Ok((Reach::Anywhere, self.http.clone())),
             reach => {
                 let (connect, read) = (grant::TIME, grant::TIME);
-                let dial = Dial { https: true, connect, read, proxies: Proxies::none(), reach };
+                let dial = Dial { https: true, connect, read, proxies: self.proxies.clone(), reach };
                 let client = dial.client().map_err(|error| failed(&error.to_string()))?;
                 Ok((reach, client))
             }

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use toolwright_core::{CancelToken, Secret, text};
 use toolwright_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_net::reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
-use toolwright_net::{SseEvent, SseReader};
+use toolwright_net::{Dial, Proxies, Reach, SseEvent, SseReader};
 
 use crate::client::connection::Connection;
 use crate::client::target::HttpTarget;
@@ -98,12 +98,15 @@ impl Link {
             headers.insert(key, value);
         }
         // An authorization server may be reached over https though the server is not.
-        let https = url.scheme() == "https" || target.oauth.is_some();
-        let client = toolwright_net::client(https, target.connect, target.read)
-            .map_err(|error| bad(error.to_string()))?;
+        let proxies = target.proxies.leading_to(&url);
+        let https = url.scheme() == "https" || target.oauth.is_some() || proxies.need_tls();
+        let (connect, read, reach) = (target.connect, target.read, Reach::Anywhere);
+        let dial = Dial { https, connect, read, proxies, reach };
+        let client = dial.client().map_err(|error| bad(error.to_string()))?;
         // Who gives a token of its own wants no other.
         let oauth = target.oauth.clone().filter(|_| !headers.contains_key("authorization"));
-        let oauth = oauth.map(|options| OAuth::new(client.clone(), url.clone(), options)).transpose()?;
+        let (http, proxies) = (client.clone(), Proxies::clone(&target.proxies));
+        let oauth = oauth.map(|options| OAuth::new(http, proxies, url.clone(), options)).transpose()?;
         Ok(Link {
             client,
             url,

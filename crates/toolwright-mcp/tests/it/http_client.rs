@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use toolwright_core::{BoxFuture, ErrorKind, Secret, ToolSource as _};
 use toolwright_mcp::{
     Answers, Browser, Client, ClientOptions, ElicitReply, Elicitation, Elicitor, HttpTarget, McpErrorKind,
-    McpServer, OAuthOptions, ResourceBody, ServerStatus,
+    McpServer, OAuthOptions, Proxies, ResourceBody, ServerStatus,
 };
 
 use crate::http::serve;
@@ -481,6 +481,38 @@ async fn check_authorization(
     let error = Client::dial(&HttpTarget::new(&server.url).oauth(oauth), options()).await.unwrap_err();
     assert_eq!(error.kind(), McpErrorKind::Unauthorized, "{error}");
     assert!(error.to_string().contains(words), "{error}");
+}
+
+/// The server, its description and the authorization server that it names are asked of the proxy; a server on this machine is not.
+#[tokio::test]
+async fn a_server_is_reached_through_a_proxy() {
+    let description =
+        json!({"resource": "http://mcp.invalid/mcp", "authorization_servers": ["https://as.invalid"]});
+    let proxy = scripted(move |head, _| match head.split(' ').nth(1).unwrap_or_default() {
+        "http://mcp.invalid/mcp" => answer("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", ""),
+        "http://mcp.invalid/.well-known/oauth-protected-resource/mcp" => {
+            answer("200 OK", "Content-Type: application/json\r\n", &description.to_string())
+        }
+        _ => answer("502 Bad Gateway", "", ""),
+    })
+    .await;
+    let proxies = Proxies::all(proxy.url.strip_suffix("/mcp").unwrap()).unwrap();
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(Arc::new(Never));
+    let target = HttpTarget::new("http://mcp.invalid/mcp").oauth(oauth).proxies(proxies.clone());
+    Client::dial(&target, options()).await.unwrap_err();
+    let asked = proxy.requests.lock().unwrap().clone();
+    for line in [
+        "POST http://mcp.invalid/mcp ",
+        "GET http://mcp.invalid/.well-known/oauth-protected-resource/mcp ",
+        "CONNECT as.invalid:443 ",
+    ] {
+        assert!(asked.iter().any(|request| request.starts_with(line)), "{line}: {asked:?}");
+    }
+    let server = serve(None).await;
+    let client = Client::dial(&HttpTarget::new(server.url()).proxies(proxies), options()).await.unwrap();
+    client.ping().await.unwrap();
+    assert_eq!(proxy.requests.lock().unwrap().len(), asked.len());
 }
 
 #[tokio::test]

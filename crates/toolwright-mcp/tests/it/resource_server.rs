@@ -8,7 +8,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use toolwright_core::{CancelToken, Secret, Toolset};
-use toolwright_mcp::{Client, ClientOptions, HttpOptions, HttpTarget, ResourceServer, Server};
+use toolwright_mcp::{Client, ClientOptions, HttpOptions, HttpTarget, Proxies, ResourceServer, Server};
 use toolwright_runtime::Run;
 
 use crate::http_client::{answer, scripted};
@@ -129,4 +129,27 @@ async fn only_tokens_made_for_this_server_are_taken() {
     let target = HttpTarget::new(&url)
         .header("Authorization", Secret::new(format!("Bearer {}", token(&key, &es256, &good))));
     Client::dial(&target, ClientOptions::default()).await.unwrap().list_tools().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_keys_are_asked_for_through_a_proxy() {
+    let proxy = scripted(|_, _| answer("502 Bad Gateway", "", "")).await;
+    let run = Run::builder(Toolset::new()).build().unwrap();
+    let mut options = HttpOptions::default();
+    let issuer = "https://issuer.invalid".to_owned();
+    options.resource_server =
+        Some(ResourceServer { issuer: issuer.clone(), audience: AUDIENCE.to_owned(), scopes: Vec::new() });
+    options.proxies = Proxies::all(proxy.url.strip_suffix("/mcp").unwrap()).unwrap();
+    let server = Server::new(run.dispatch()).listen("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
+    let url = format!("http://{}/mcp", server.address());
+    let stop = CancelToken::new();
+    let _stop = stop.clone().drop_guard();
+    tokio::spawn(server.run(stop));
+    let claims = json!({"iss": issuer, "aud": AUDIENCE, "sub": "ada", "exp": 1});
+    let token = Secret::new(format!("Bearer {}", token(&new_key(), &json!({"alg": "ES256"}), &claims)));
+    let target = HttpTarget::new(url).header("authorization", token);
+    Client::dial(&target, ClientOptions::default()).await.unwrap_err();
+    let asked = proxy.requests.lock().unwrap().clone();
+    assert!(asked.iter().all(|request| request.starts_with("CONNECT issuer.invalid:443 ")), "{asked:?}");
+    assert!(!asked.is_empty());
 }

@@ -229,12 +229,13 @@ fn nothing<T>(url: &str, path: &str, otherwise: Otherwise, empty: T) -> Result<T
 #[derive(Clone)]
 struct Web {
     reach: Reach,
+    proxies: Proxies,
     client: Arc<OnceLock<Client>>,
 }
 
 impl Web {
     fn new(options: &Options) -> Self {
-        Web { reach: options.reach_of_pages(), client: Arc::default() }
+        Web { reach: options.reach_of_pages(), proxies: options.proxies.clone(), client: Arc::default() }
     }
 
     /// The page and where it was found; `None` when there is none. An error becomes nothing when that was asked for.
@@ -289,7 +290,7 @@ impl Web {
             https: true,
             connect: Duration::from_secs(10),
             read: LONGEST,
-            proxies: Proxies::none(),
+            proxies: self.proxies.clone(),
             reach: self.reach,
         };
         let client = dial.client().map_err(|cause| ToolError::new(cause.to_string()).with_source(cause))?;

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 use toolwright_core::{ErrorKind, ToolCall, ToolResult, Toolset};
-use toolwright_net::Reach;
+use toolwright_net::{Proxies, Reach};
 use toolwright_runtime::Run;
 use toolwright_tools::{Options, resolve_with};
 
@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("web::pages_become_text_markdown_and_links", pages_become_text_markdown_and_links),
         trial("web::nothing_and_errors_are_what_was_asked_for", nothing_and_errors_are_what_was_asked_for),
         trial("web::only_the_public_internet_is_reached", only_the_public_internet_is_reached),
+        trial("web::pages_are_fetched_through_proxies", pages_are_fetched_through_proxies),
     ]
 }
 
@@ -46,6 +47,8 @@ fn server() -> String {
                 "/round" => ("302 Found\r\nlocation: /round", String::new()),
                 "/away" => ("302 Found\r\nlocation: file:///etc/passwd", String::new()),
                 "/token" => ("200 OK", token.to_string()),
+                // What a proxy is asked.
+                "http://pages.invalid/page" => ("200 OK", "through the proxy".to_owned()),
                 "/broken" => ("500 Broken", String::new()),
                 "/long" => ("200 OK", "x".repeat(5 << 20)),
                 _ => ("404 Not Found", String::new()),
@@ -153,4 +156,28 @@ fn only_the_public_internet_is_reached() {
         // A name that leads here is not resolved at all, which is an error like any other.
         assert!(refused || url.contains("localhost") && empty, "{url}: {result:?}");
     }
+}
+
+fn pages_are_fetched_through_proxies() {
+    let proxy = server();
+    let fetch = |options: &Options, url: &str| call(options, "fetch_content", json!({"url": url}));
+    // The proxy of a company has a name that leads into its own network.
+    let named = proxy.replace("127.0.0.1", "localhost");
+    let through = Options::new().proxies(Proxies::all(&named).unwrap());
+    assert_eq!(fetch(&through, "http://pages.invalid/page").to_text(), "through the proxy");
+    // Addresses are judged all the same, and this machine is not asked of a proxy.
+    let refused = fetch(&through, "http://169.254.169.254/page").error.unwrap();
+    assert_eq!(refused.kind, ErrorKind::Permission);
+    let proxies = |value: &str| {
+        let value = value.to_owned();
+        Proxies::from_environment_when_dialled(move |name| (name == "http_proxy").then(|| value.clone()))
+    };
+    let usual = Options::new().proxies(proxies(&proxy));
+    assert_eq!(fetch(&usual, "http://pages.invalid/page").to_text(), "through the proxy");
+    let error = fetch(&usual, "http://localhost:9/page").error.unwrap();
+    assert!(error.message.contains("the page cannot be reached"), "{error:?}");
+    // A proxy that cannot be used is told, and nothing is dialled without it.
+    let wrong = Options::new().reach(Reach::Anywhere).proxies(proxies("socks5://127.0.0.1:9"));
+    let error = fetch(&wrong, &format!("{proxy}/page")).error.unwrap();
+    assert!(error.message.contains("HTTP_PROXY is a `socks5` proxy"), "{error:?}");
 }

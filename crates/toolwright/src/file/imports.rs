@@ -14,10 +14,14 @@ use toolwright_lang::Imports;
 #[cfg(feature = "mcp")]
 use toolwright_lang::{Server, ServerTools};
 #[cfg(feature = "mcp")]
+use toolwright_mcp::Proxies;
+#[cfg(feature = "mcp")]
 use toolwright_mcp::{
     Answers, HttpTarget, LockFile, LockedServer, McpServer, OAuthOptions, Pinning, ServerCommand,
     ServerState, ServerStatus, Suspension, Target,
 };
+#[cfg(all(feature = "tools", not(feature = "mcp")))]
+use toolwright_tools::Proxies;
 
 /// Finds what files import, for [`Host::imports`](crate::lang::Host::imports): tools by the names other systems give them
 /// (feature `tools`), tools that look things up (`data`), and the tools of MCP servers (`mcp`).
@@ -49,6 +53,8 @@ pub struct Importer {
     on_listed: Option<Arc<dyn Fn() + Send + Sync>>,
     #[cfg(feature = "mcp")]
     allowed: Option<Allowed>,
+    #[cfg(any(feature = "tools", feature = "mcp"))]
+    proxies: Proxies,
 }
 
 /// Who answers a server of a file.
@@ -128,6 +134,15 @@ impl Importer {
         self
     }
 
+    /// The proxies on the way to pages that tools fetch, and to MCP servers with an address; none when nothing is said. Tools
+    /// that look things up have their own. Names that a proxy resolves are not held to the public internet.
+    #[cfg(any(feature = "tools", feature = "mcp"))]
+    #[must_use]
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = proxies;
+        self
+    }
+
     /// Is asked before a server is started or reached; the error says why it is not. Without this, all of them are: whoever
     /// loads a file trusts the commands in it.
     #[cfg(feature = "mcp")]
@@ -150,7 +165,7 @@ impl std::fmt::Debug for Importer {
 impl Imports for Importer {
     fn tool(&self, reference: &str, config: &Value) -> Option<Result<Arc<dyn Tool>, ToolError>> {
         #[cfg(feature = "tools")]
-        if let Some(tool) = toolwright_tools::configured(reference, config) {
+        if let Some(tool) = toolwright_tools::configured_through(reference, config, &self.proxies) {
             return Some(tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         }
         #[cfg(feature = "data")]
@@ -174,7 +189,8 @@ impl Imports for Importer {
             allowed(name, server)?;
         }
         let answers = self.answers.as_ref().map(|answers| answers(server)).unwrap_or_default();
-        let mut builder = McpServer::builder(name, target(server, self.oauth.as_ref())?).answers(answers);
+        let mut builder =
+            McpServer::builder(name, target(server, self.oauth.as_ref(), &self.proxies)?).answers(answers);
         let trust = server.trust();
         builder = trust.call_timeout.into_iter().fold(builder, |builder, time| builder.timeout(time));
         let each = trust.tool_timeouts.iter();
@@ -234,7 +250,7 @@ impl Importer {
 
 /// Where a server is, as the file says it.
 #[cfg(feature = "mcp")]
-fn target(server: &Server, tokens: Option<&TokensFor>) -> Result<Target, ToolError> {
+fn target(server: &Server, tokens: Option<&TokensFor>, proxies: &Proxies) -> Result<Target, ToolError> {
     Ok(match server {
         Server::Stdio { command, args, env, cwd, sandbox: None, .. } => {
             let mut command = ServerCommand::new(command).args(args);
@@ -256,7 +272,7 @@ fn target(server: &Server, tokens: Option<&TokensFor>) -> Result<Target, ToolErr
             return Err(ToolError::new("the server is to run in a sandbox, and this program has none"));
         }
         Server::Http { url, headers, sse, timeout, read_timeout, .. } => {
-            let mut target = HttpTarget::new(url);
+            let mut target = HttpTarget::new(url).proxies(proxies.clone());
             for (name, value) in headers {
                 target = target.header(name, toolwright_core::Secret::new(value.as_str()));
             }

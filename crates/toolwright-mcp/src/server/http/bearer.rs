@@ -12,6 +12,7 @@ use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_net::reqwest::{self, Url};
+use toolwright_net::{Dial, Proxies, Reach};
 
 /// How long keys are believed before they are asked for again.
 const KEYS_LIFETIME: Duration = Duration::from_secs(600);
@@ -88,7 +89,7 @@ pub(super) enum Bad {
 }
 
 impl Bearer {
-    pub(super) fn new(about: ResourceServer) -> std::io::Result<Self> {
+    pub(super) fn new(about: ResourceServer, proxies: &Proxies) -> std::io::Result<Self> {
         let bad = |why: &str| std::io::Error::new(std::io::ErrorKind::InvalidInput, why.to_owned());
         let url = Url::parse(&about.issuer).map_err(|_| bad("the issuer is no address"))?;
         let local = crate::oauth::is_local(&url);
@@ -100,9 +101,10 @@ impl Bearer {
                 "the audience must be the public address of this server, such as https://tools.example.com/mcp",
             ));
         }
-        let time = Duration::from_secs(10);
-        let http = toolwright_net::client(url.scheme() == "https", time, time)
-            .map_err(|error| bad(&error.to_string()))?;
+        let (time, proxies) = (Duration::from_secs(10), proxies.leading_to(&url));
+        let https = url.scheme() == "https" || proxies.need_tls();
+        let dial = Dial { https, connect: time, read: time, proxies, reach: Reach::Anywhere };
+        let http = dial.client().map_err(|error| bad(&error.to_string()))?;
         Ok(Bearer { about, http, keys: Mutex::default(), fetching: tokio::sync::Mutex::default() })
     }
 

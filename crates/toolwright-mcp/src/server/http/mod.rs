@@ -26,6 +26,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use toolwright_core::{CancelToken, Secret};
+use toolwright_net::Proxies;
 
 use self::bearer::Bearer;
 pub use self::bearer::ResourceServer;
@@ -54,6 +55,8 @@ pub struct HttpOptions {
     pub token: Option<Secret>,
     /// Takes the tokens of an authorization server, in place of one token for all.
     pub resource_server: Option<ResourceServer>,
+    /// The proxies on the way to that authorization server.
+    pub proxies: Proxies,
     /// The longest request, in bytes.
     pub max_body: usize,
     /// How many requests a second each client may make; `None` sets no limit. Bursts of twice as many are fine.
@@ -81,6 +84,7 @@ impl Default for HttpOptions {
             origins: Vec::new(),
             token: None,
             resource_server: None,
+            proxies: Proxies::none(),
             max_body: 4 * 1024 * 1024,
             rate: None,
             max_connections: 1024,
@@ -125,7 +129,8 @@ impl HttpServer {
         let address = listener.local_addr()?;
         let gate = Gate::new(address, &options);
         let sessions = Sessions::new(options.max_sessions);
-        let bearer = options.resource_server.clone().map(Bearer::new).transpose()?;
+        let bearer = options.resource_server.clone();
+        let bearer = bearer.map(|about| Bearer::new(about, &options.proxies)).transpose()?;
         let asking = Crowd::new(server.max_calls);
         let (closing, stop) = (CancelToken::new(), CancelToken::new());
         let site = Site { server, options, gate, bearer, sessions, asking, closing, stop };

@@ -1,0 +1,51 @@
+//! What is reached through the proxies of the environment.
+
+use crate::fake::FakeModel;
+use crate::show_with;
+
+#[test]
+fn pages_and_servers_are_asked_of_the_proxy() {
+    let folder = tempfile::tempdir().unwrap();
+    let proxy = FakeModel::start();
+    let variables = [("http_proxy", proxy.address.as_str())];
+    let here = |args: &[&str]| show_with(folder.path(), args, "", &variables);
+    let file = "tools: [{import_tool: llm_workers.tools.fetch.fetch_content, name: get}]
+mcp: {far: {transport: streamable_http, url: 'http://file.invalid/mcp', auto_import_scope: shared}}
+";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    let asked = |line: &str| {
+        let asked = proxy.asked.lock().unwrap();
+        assert!(asked.iter().any(|first| first == line), "{line}: {asked:?}");
+    };
+    let fetched = here(&["call", "fetch_content", "url=http://pages.invalid/one"]);
+    assert!(fetched.contains("--- stdout\nno\n"), "{fetched}");
+    asked("GET http://pages.invalid/one HTTP/1.1");
+    let listed = here(&["mcp", "list", "--url", "http://mcp.invalid/mcp"]);
+    assert!(listed.contains("--- exit 1"), "{listed}");
+    asked("POST http://mcp.invalid/mcp HTTP/1.1");
+    // So are those of a file.
+    let fetched = here(&["call", "get", "url=http://pages.invalid/two", "-f", "t.yaml"]);
+    assert!(fetched.contains("--- stdout\nno\n"), "{fetched}");
+    asked("GET http://pages.invalid/two HTTP/1.1");
+    asked("POST http://file.invalid/mcp HTTP/1.1");
+    // A server on this machine is not.
+    let before = proxy.asked.lock().unwrap().len();
+    here(&["mcp", "list", "--url", "http://127.0.0.1:9/mcp"]);
+    assert_eq!(proxy.asked.lock().unwrap().len(), before);
+}
+
+/// A proxy that cannot be used is told where something is dialled, and is nothing to the rest.
+#[test]
+fn a_proxy_that_cannot_be_used_is_told_when_it_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = |args: &[&str]| show_with(folder.path(), args, "", &[("ALL_PROXY", "socks5://127.0.0.1:9")]);
+    for args in [
+        &["call", "fetch_content", "url=http://pages.invalid/one"][..],
+        &["mcp", "list", "--url", "http://mcp.invalid/mcp"],
+    ] {
+        let shown = here(args);
+        assert!(shown.contains("HTTP_PROXY is a `socks5` proxy") && shown.contains("--- exit 1"), "{shown}");
+    }
+    let added = here(&["call", "add", "x=1", "y=2"]);
+    assert!(added.contains("--- exit 0"), "{added}");
+}
