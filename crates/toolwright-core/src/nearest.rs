@@ -30,8 +30,9 @@ pub fn nearest_word<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
         let distance = strsim::osa_distance(&bare, &other);
         let (own, others) = (bare.chars().count(), other.chars().count());
         let longest = own.max(others);
-        let contained = own > 2 && others > 2 && (bare.contains(&other) || other.contains(&bare));
-        let allowed = if contained { longest } else { longest.div_ceil(3).min(4) };
+        let contained = own > 3 && others > 3 && (bare.contains(&other) || other.contains(&bare));
+        // Of a short word, half would be another one.
+        let allowed = if contained { longest } else { (longest / 3).clamp(1, 4) };
         (distance <= allowed && distance < longest).then_some((distance, candidate))
     });
     scored.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
@@ -53,5 +54,8 @@ mod tests {
         assert_eq!(nearest("read", ["read_file", "write_file"]), Some("read_file"));
         assert_eq!(nearest("x", ["read_file"]), None);
         assert_eq!(nearest("", ["a"]), None);
+        for (word, other) in [("input", "int"), ("key", "KeyError"), ("nope", "type"), ("bad", "rand")] {
+            assert_eq!(nearest(word, [other]), None, "{word}");
+        }
     }
 }

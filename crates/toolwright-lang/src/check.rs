@@ -11,6 +11,7 @@ use toolwright_core::{Entry, ToolSpec, nearest};
 use toolwright_expr::{Limits, ScriptCall, Span, Value, builtin_names, is_builtin};
 
 use crate::build::FlowInfo;
+use crate::cli::CLI_TOOL;
 use crate::diag::{Diagnostic, Found, Place, Severity};
 use crate::input::Input;
 use crate::json;
@@ -72,6 +73,10 @@ impl Checker<'_> {
         known.last = lent.contains("_");
         known.key = lent.contains("key");
         known.names.extend(lent);
+        if &*flow.name == CLI_TOOL {
+            // What an input stores is there for the next one.
+            known.names.extend(known.stored.iter().cloned());
+        }
         for input in flow.inputs.iter() {
             if let Some(default) = &input.default
                 && let Err(problem) = input.kind.read(default.clone(), &input.name)

@@ -128,6 +128,17 @@ impl Catch {
         catch
     }
 
+    /// The name that was meant by one that no error has, where there is one like it. Tools from elsewhere may have their own.
+    pub(crate) fn misspelt(name: &str) -> Option<&'static str> {
+        let kinds = ErrorKind::ALL.into_iter();
+        let known = kinds.flat_map(|kind| [kind.as_str(), class_of_kind(kind)]);
+        let classes = toolwright_expr::builtin_names().into_iter();
+        let known: Vec<&str> =
+            known.chain(classes.filter(|name| name.ends_with("Error"))).chain(["*", "all"]).collect();
+        let one_of_them = known.contains(&name) || toolwright_expr::is_builtin(name);
+        if one_of_them { None } else { toolwright_core::nearest(name, known) }
+    }
+
     /// Whether the error is one of those named. Errors that end the run cannot be caught.
     pub(crate) fn takes(&self, error: &ToolError) -> bool {
         if error.is_fatal() {

@@ -370,6 +370,12 @@ impl Builder<'_> {
             self.register(Arc::new(tool), Vec::new(), from_server, place, into, scope);
             names.push(name);
         }
+        if names.is_empty() && left_out.is_empty() && !tools.is_empty() {
+            let known: Vec<&str> = tools.iter().map(|entry| &*entry.tool.spec().name).collect();
+            let known = toolwright_core::text::clip(&known.join(", "), 200);
+            let message = format!("the `filter` takes none of the tools of `{source}`");
+            self.problems.warn_hint(place, message, format!("it has {known}"));
+        }
         self.tell_left_out(source, &left_out, place);
         names
     }

@@ -8,7 +8,7 @@ use toolwright_core::Toolset;
 use toolwright_expr::Value;
 
 use crate::build::{self, Builder, FlowInfo, Tools, Visible, text};
-use crate::cli::{Cli, CliOutput, ProcessInput};
+use crate::cli::{CLI_TOOL, Cli, CliOutput, ProcessInput};
 use crate::diag::{Place, Problems, Severity};
 use crate::exec::Globals;
 use crate::host::{Host, Server, Trust};
@@ -277,7 +277,7 @@ pub(crate) fn cli(builder: &mut Builder<'_>, node: &Node, shared: &Tools) -> Opt
         place: node.place,
     };
     builder.flows.push(FlowInfo {
-        name: "cli".into(),
+        name: CLI_TOOL.into(),
         inputs: [input].into(),
         body: body.clone(),
         parent: None,

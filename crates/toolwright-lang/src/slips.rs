@@ -160,6 +160,11 @@ pub(crate) fn of_name(name: &str, looping: bool) -> Option<String> {
         "item" | "element" | "elem" | "entry" | "row" | "it" | "value" if looping => {
             return Some("inside a loop the element is `_`, and the key of a dict `key`".to_owned());
         }
+        "input" => {
+            return Some(
+                "`input` belongs to `cli`; a tool sees the parameters that it names itself".to_owned(),
+            );
+        }
         "_match_groups" => {
             return Some("the `then` of a `pattern` sees its groups, nothing else does".to_owned());
         }

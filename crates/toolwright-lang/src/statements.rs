@@ -171,6 +171,12 @@ impl Builder<'_> {
         let catch = node.get("catch").filter(|node| !matches!(node.data, Data::Null));
         let catch = catch.map(|node| {
             let names = texts(node);
+            for name in &names {
+                if let Some(near) = Catch::misspelt(name) {
+                    let message = format!("no error is called `{}`", toolwright_core::text::clip(name, 80));
+                    self.problems.warn_hint(node.place, message, format!("did you mean `{near}`?"));
+                }
+            }
             Catch::new(names.iter().map(String::as_str))
         });
         Call { callee, params, catch, hint, place: name_node.place, whole }

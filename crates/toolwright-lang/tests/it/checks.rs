@@ -681,3 +681,47 @@ fn a_problem_is_shown_with_its_line() {
         "error: this is no statement we know\n  --> tools/t.yaml:4:7\n4 |       evl: 1\n  |       ^^^^^^\n\nhint: did you mean `eval`?"
     );
 }
+
+#[test]
+fn errors_that_no_tool_has_and_filters_that_take_nothing_are_told_of() {
+    let text = "
+tools:
+  - {import_tools: 'toolwright.fs', prefix: '', filter: ['raed_*']}
+  - import_tool: read_file
+  - name: t
+    do:
+      call: read_file
+      params: {path: a, lines: 1}
+      catch: [file_not_fund, ValueErorr, FileNotFoundError, timeout, OSError, MyOwnTrouble, all]
+";
+    let host = host().toolkit("toolwright.fs", ["read_file"]);
+    let found = load_all(Source::text("test.yaml", text), &host);
+    let found: Vec<String> = found
+        .check()
+        .iter()
+        .map(|one| format!("{} {} {}", one.severity.as_str(), short(one), one.hint.as_deref().unwrap_or("")))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "warning 3:20 the `filter` takes none of the tools of `toolwright.fs` it has read_file",
+            "warning 9:14 no error is called `file_not_fund` did you mean `file_not_found`?",
+            "warning 9:14 no error is called `ValueErorr` did you mean `ValueError`?",
+        ]
+    );
+}
+
+#[test]
+fn a_batch_program_sees_what_the_last_input_stored() {
+    let cli = "
+cli:
+  process_input: one_by_one
+  do:
+    - eval: \"${z if input != 'first' else 0}\"
+    - {eval: '${_ + 1}', store_as: z}
+";
+    assert_eq!(found(cli), [""; 0]);
+    let text = "tools: [{name: t, do: {eval: '${input}'}}]";
+    let hint = load_all(Source::text("t.yaml", text), &host()).check()[0].hint.clone();
+    assert!(hint.unwrap().starts_with("`input` belongs to `cli`"));
+}
