@@ -13,6 +13,7 @@ mod hub;
 mod peer;
 mod pipe;
 mod prompts;
+mod readers;
 mod rounds;
 mod session;
 mod standard_streams;
@@ -38,6 +39,7 @@ pub use self::rounds::StateKey;
 pub use self::tasks::TaskSupport;
 
 use self::hub::Hub;
+use self::readers::Readers;
 use self::session::Session;
 use self::tasks::Tasks;
 use self::watch::Watches;
@@ -313,11 +315,39 @@ struct Outlet {
     messages: tokio::sync::mpsc::Sender<Vec<u8>>,
     /// Fires when the stream is to be closed early; the client comes back for the rest. Pipes have no such thing.
     hang_up: CancelToken,
+    audience: Audience,
+}
+
+/// Who reads what is sent to a client before the answer.
+#[derive(Clone)]
+enum Audience {
+    /// Whoever holds the other end.
+    Connected,
+    /// A client that may lose the stream, and come back for it.
+    Returning(Readers),
+    /// Nobody: the client takes the answer, and nothing else.
+    Nobody,
 }
 
 impl Outlet {
-    fn new(messages: tokio::sync::mpsc::Sender<Vec<u8>>) -> Self {
-        Outlet { messages, hang_up: CancelToken::new() }
+    fn new(messages: tokio::sync::mpsc::Sender<Vec<u8>>, audience: Audience) -> Self {
+        Outlet { messages, hang_up: CancelToken::new(), audience }
+    }
+
+    /// False when a question would reach nobody.
+    fn takes_questions(&self) -> bool {
+        !matches!(self.audience, Audience::Nobody)
+    }
+
+    /// Waits until nobody reads any more, nor will.
+    async fn abandoned(&self) {
+        match &self.audience {
+            Audience::Connected | Audience::Nobody => self.messages.closed().await,
+            Audience::Returning(readers) => tokio::select! {
+                () = self.messages.closed() => {}
+                () = readers.gone() => {}
+            },
+        }
     }
 
     /// Sends a message, unless the client does not read: then it is dropped.

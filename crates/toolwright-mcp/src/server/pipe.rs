@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::answer::introduction;
 use super::session::{Session, UnderWay};
-use super::{CANCEL_GRACE, Era, Inner, Outcome, Outlet, Request, hub};
+use super::{Audience, CANCEL_GRACE, Era, Inner, Outcome, Outlet, Request, hub};
 use crate::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, Id, Message, PARSE_ERROR, RpcError};
 use crate::protocol::{LATEST_SESSION_VERSION, VERSION_KEY};
 use crate::transport::lines::{Beside, Line, LineReader, write_lines_and};
@@ -182,7 +182,7 @@ impl Pipe<'_> {
             capabilities,
             log_level,
             session,
-            outlet: Outlet::new(self.out.clone()),
+            outlet: Outlet::new(self.out.clone(), Audience::Connected),
             cancel: under_way.cancel.clone(),
             subject: "".into(),
         };

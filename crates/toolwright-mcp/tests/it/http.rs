@@ -96,7 +96,12 @@ impl Served {
 
     /// Begins a session and says which.
     pub(crate) async fn session(&self, headers: &[(&str, &str)]) -> String {
-        let greeting = self.post(headers, &initialize()).await;
+        self.session_of(headers, &initialize()).await
+    }
+
+    /// Begins a session with this greeting.
+    pub(crate) async fn session_of(&self, headers: &[(&str, &str)], greeting: &Value) -> String {
+        let greeting = self.post(headers, greeting).await;
         assert_eq!(greeting.status, 200, "{}", greeting.body);
         greeting.header("mcp-session-id").unwrap().to_owned()
     }

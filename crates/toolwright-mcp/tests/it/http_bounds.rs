@@ -14,7 +14,7 @@ use toolwright_mcp::{
 use toolwright_runtime::Run;
 
 use crate::http::{Served, initialize, meta, request};
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, until_status};
 
 /// A server with one tool, `hold`, whose calls end when there are permits for them.
 struct Holding {
@@ -43,19 +43,6 @@ async fn holding(change: impl FnOnce(&mut HttpOptions), configure: impl FnOnce(S
     let stop = CancelToken::new();
     let running = tokio::spawn(listening.run(stop.clone()));
     Holding { served, permits, stop, running }
-}
-
-/// Asks again until the answer has this status.
-async fn until_status(wanted: u16, ask: impl AsyncFn() -> u16) {
-    let start = std::time::Instant::now();
-    loop {
-        let status = ask().await;
-        if status == wanted {
-            return;
-        }
-        assert!(start.elapsed() < PATIENCE, "{status}, never {wanted}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 #[tokio::test]

@@ -64,6 +64,9 @@ pub struct HttpOptions {
     pub max_connections_each: usize,
     /// How long a client may leave unread what it is sent before its connection is closed, where the system knows that.
     pub unread_time: Duration,
+    /// How long a client may take to come back for a stream that it lost, before what it was asked there counts as
+    /// unanswered.
+    pub return_time: Duration,
     /// How many sessions may be open at once.
     pub max_sessions: usize,
     /// How long a client may take to send the head of a request, the next one on its connection included. Load balancers
@@ -86,6 +89,8 @@ impl Default for HttpOptions {
             max_connections: 1024,
             max_connections_each: 256,
             unread_time: Duration::from_secs(60),
+            // Clients come back within seconds. Who has not for a minute has crashed, or asks for something else.
+            return_time: Duration::from_secs(60),
             max_sessions: 1000,
             head_time: Duration::from_secs(75),
             body_time: Duration::from_secs(30),

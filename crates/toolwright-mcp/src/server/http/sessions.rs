@@ -9,6 +9,7 @@ use toolwright_core::CancelToken;
 
 use super::stream::Stream;
 use crate::random::random_name;
+use crate::server::readers::Readers;
 use crate::server::session::Session;
 
 /// How long a session is kept without a request.
@@ -137,8 +138,8 @@ impl HttpSession {
     }
 
     /// A new stream, which a client that lost its connection finds again.
-    pub(super) fn new_stream(&self) -> Arc<Stream> {
-        let stream = Arc::new(Stream::new(self.next_stream.fetch_add(1, Ordering::Relaxed)));
+    pub(super) fn new_stream(&self, readers: Readers) -> Arc<Stream> {
+        let stream = Arc::new(Stream::new(self.next_stream.fetch_add(1, Ordering::Relaxed), readers));
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         while streams.len() >= MAX_STREAMS {
             // The oldest that is complete; only when none is, the oldest of all.

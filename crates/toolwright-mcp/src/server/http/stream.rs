@@ -9,6 +9,7 @@ use tokio::sync::{Notify, mpsc};
 use toolwright_core::CancelToken;
 
 use super::body::{self, Body};
+use crate::server::readers::Readers;
 
 /// How many bytes of a stream are kept; the oldest events go first.
 const MAX_BYTES: usize = 20 * 1024 * 1024;
@@ -23,6 +24,7 @@ pub(super) struct Stream {
     id: u64,
     kept: Mutex<Kept>,
     grown: Notify,
+    readers: Readers,
 }
 
 #[derive(Default)]
@@ -35,8 +37,8 @@ struct Kept {
 
 impl Stream {
     /// A stream that begins with the event that tells a client from where to go on.
-    pub(super) fn new(id: u64) -> Self {
-        let stream = Stream { id, kept: Mutex::default(), grown: Notify::new() };
+    pub(super) fn new(id: u64, readers: Readers) -> Self {
+        let stream = Stream { id, kept: Mutex::default(), grown: Notify::new(), readers };
         stream.add(|id| body::priming(id, RETRY));
         stream
     }
@@ -86,7 +88,9 @@ impl Stream {
     /// revisions do not know the first event, which has no content.
     pub(super) fn follow(self: Arc<Self>, mut from: u64, hang_up: CancelToken) -> Body {
         let (frames, read) = mpsc::channel(16);
+        let reading = self.readers.enter();
         tokio::spawn(async move {
+            let _reading = reading;
             loop {
                 let grown = self.grown.notified();
                 tokio::pin!(grown);
