@@ -48,22 +48,22 @@ impl Sessions {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a new session; `None` when there are too many.
+    /// Keeps a new session; `None` when none may be kept.
     pub(super) fn add(&self, session: Arc<Session>, subject: Arc<str>) -> Option<String> {
         let mut known = self.known();
         if known.len() >= self.most {
             known.retain(|_, session| !session.has_expired());
         }
         if known.len() >= self.most {
-            // Nobody can keep others out by beginning sessions: whoever has most of them loses the one that rested
-            // longest. Its client is told that it is gone, and begins a new one.
-            let resting = known.iter().filter(|(_, session)| session.is_idle());
+            // Nobody can keep others out by beginning sessions, nor by leaving calls behind in them: whoever has most of
+            // them loses the one that rested longest, and when all are busy the oldest of those, with its calls. Its
+            // client is told that it is gone, and begins a new one.
             let crowded =
                 |subject: &Arc<str>| known.values().filter(|other| other.subject == *subject).count();
             let mut counts: HashMap<&Arc<str>, usize> = HashMap::new();
-            let oldest = resting.min_by_key(|(_, session)| {
+            let oldest = known.iter().min_by_key(|(_, session)| {
                 let count = counts.entry(&session.subject).or_insert_with(|| crowded(&session.subject));
-                (std::cmp::Reverse(*count), session.last_used())
+                (std::cmp::Reverse(*count), !session.is_idle(), session.last_used())
             });
             let id = oldest.map(|(id, _)| id.clone())?;
             known.remove(&id).inspect(|session| session.end());
