@@ -99,7 +99,7 @@ impl Asked {
         };
         let gone = cancel.drop_guard();
         let (stop, may_stream) = (site.stop.clone(), accepts_events(&headers));
-        let exchange = Exchange { id, written, outlet, keep: None, may_stream, stop };
+        let exchange = Exchange { id, era: Era::STATELESS, written, outlet, keep: None, may_stream, stop };
         match exchange.begin(work).await {
             Begun::Answer(answer) => answer,
             Begun::Stream(mut exchange, outcome, first) => {
@@ -172,9 +172,10 @@ impl Asked {
         let (readers, may_stream) = (Readers::new(site.options.return_time), accepts_events(&headers));
         let audience = if may_stream { Audience::Returning(readers.clone()) } else { Audience::Nobody };
         let outlet = Outlet::new(messages, audience);
+        let era = Era { version: agreed.version };
         let request = Request {
             id: id.clone(),
-            era: Era { version: agreed.version },
+            era,
             capabilities: agreed.capabilities.clone(),
             log_level: None,
             session: Some(session.session.clone()),
@@ -189,6 +190,7 @@ impl Asked {
         };
         let exchange = Exchange {
             id,
+            era,
             written,
             outlet: outlet.clone(),
             keep: Some(session.clone()),

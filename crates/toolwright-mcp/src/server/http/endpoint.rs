@@ -213,7 +213,8 @@ fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
     if headers.contains_key(&LAST_EVENT) {
         let last = text(headers, &LAST_EVENT).and_then(parse_event_id);
         let Some((stream, last)) = last.and_then(|(id, last)| Some((session.stream(id)?, last))) else {
-            return whole(StatusCode::NOT_FOUND, "text/plain", "there is no such stream\n");
+            // 404 would say that the session is gone.
+            return whole(StatusCode::BAD_REQUEST, "text/plain", "there is no such stream\n");
         };
         return events(stream.follow(last.saturating_add(1), CancelToken::new()));
     }

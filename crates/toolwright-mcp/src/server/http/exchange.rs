@@ -18,7 +18,7 @@ use super::sessions::HttpSession;
 use super::stream::{SIGN_OF_LIFE, Stream};
 use crate::jsonrpc::{BUSY, INVALID_REQUEST, Id, RpcError};
 use crate::server::pipe::reply;
-use crate::server::{Outcome, Outlet};
+use crate::server::{Era, Outcome, Outlet};
 
 /// An answer that takes longer than this becomes a stream, so that nothing on the way takes it for dead.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A request that is being worked on.
 pub(super) struct Exchange {
     pub(super) id: Id,
+    pub(super) era: Era,
     /// What is said before the answer.
     pub(super) written: mpsc::Receiver<Vec<u8>>,
     pub(super) outlet: Outlet,
@@ -91,7 +92,7 @@ impl Exchange {
 
     /// The whole answer, with what was said on the way.
     fn answer_now(&mut self, outcome: Outcome) -> Answer {
-        let status = status_of(&outcome);
+        let status = status_of(&outcome, self.era);
         let Some(last) = reply(&self.id, outcome) else {
             match self.given_up() {
                 Some(GivenUp::ServerEnded) => {
