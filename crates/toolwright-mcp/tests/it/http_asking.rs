@@ -77,6 +77,8 @@ async fn a_client_that_was_asked_and_never_comes_back_is_not_waited_for() {
         [("Mcp-Session-Id", session.as_str()), ("Accept", "text/event-stream"), ("Last-Event-ID", "1-1")];
     let rest = served.send("GET", &headers, "").await;
     assert!(rest.body.contains("the client has gone"), "{}", rest.body);
+    // Once it has it, it is not kept for long.
+    until_status(400, async || served.send("GET", &headers, "").await.status).await;
 }
 
 #[tokio::test]

@@ -205,7 +205,11 @@ impl Asked {
                 // Clients of older revisions do not know events without content.
                 let from = u64::from(agreed.version < "2025-11-25");
                 let following = stream.clone().follow(from, hang_up);
-                tokio::spawn(async move { exchange.keep(outcome, first, &stream).await });
+                let session = session.clone();
+                tokio::spawn(async move {
+                    exchange.keep(outcome, first, &stream).await;
+                    site.sessions.ended(&session);
+                });
                 events(following)
             }
         }

@@ -221,9 +221,9 @@ fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
     let (lines, mut written) = mpsc::channel::<Vec<u8>>(64);
     let (frames, read) = mpsc::channel(16);
     let changes = site.server.hub.subscribe();
-    let closing = session.listen();
+    let listening = session.listen();
     tokio::spawn({
-        let closing = closing.clone();
+        let closing = listening.over.clone();
         let session = session.session.clone();
         async move {
             tokio::select! {
@@ -240,7 +240,7 @@ fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
                     None => return,
                 },
                 () = tokio::time::sleep(SIGN_OF_LIFE) => body::sign_of_life(),
-                () = closing.cancelled() => return,
+                () = listening.over.cancelled() => return,
                 () = frames.closed() => return,
             };
             if frames.send(frame).await.is_err() {
