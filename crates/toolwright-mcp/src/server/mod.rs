@@ -131,7 +131,8 @@ impl Server {
         self.change(|inner| inner.max_calls = calls)
     }
 
-    /// How long calls may go on after the client closed its side, or the server was told to end.
+    /// How long calls may go on after the client closed its side, or the server was told to end; 10 seconds unless this says
+    /// otherwise. Those that take longer are stopped, and answered with an error.
     #[must_use]
     pub fn drain(self, time: Duration) -> Self {
         self.change(|inner| inner.drain = time)
@@ -181,7 +182,7 @@ impl Server {
         self.inner.hub.changes()
     }
 
-    /// Serves one client over this process's standard streams until it closes its side. Nothing else may write to
+    /// Serves one client over this process's standard streams, as [`serve`](Self::serve) does. Nothing else may write to
     /// stdout meanwhile.
     pub async fn serve_stdio(&self) -> std::io::Result<()> {
         let (input, output) = standard_streams::open()?;
@@ -192,7 +193,8 @@ impl Server {
         serving.join_next().await.unwrap_or(Ok(Ok(())))?
     }
 
-    /// Serves one client until it closes its side; calls that are under way then are finished first.
+    /// Serves one client until it closes its side; calls that are under way then are finished first, within the time that
+    /// [`drain`](Self::drain) gives them.
     pub async fn serve(
         &self,
         input: impl AsyncRead + Unpin + Send,
