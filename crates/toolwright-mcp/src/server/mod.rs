@@ -13,6 +13,7 @@ mod hub;
 mod peer;
 mod pipe;
 mod prompts;
+mod readers;
 mod rounds;
 mod session;
 mod standard_streams;
@@ -38,6 +39,7 @@ pub use self::rounds::StateKey;
 pub use self::tasks::TaskSupport;
 
 use self::hub::Hub;
+use self::readers::Readers;
 use self::session::Session;
 use self::tasks::Tasks;
 use self::watch::Watches;
@@ -129,7 +131,8 @@ impl Server {
         self.change(|inner| inner.max_calls = calls)
     }
 
-    /// How long calls may go on after the client closed its side, or the server was told to end.
+    /// How long calls may go on after the client closed its side, or the server was told to end; 10 seconds unless this says
+    /// otherwise. Those that take longer are stopped, and answered with an error.
     #[must_use]
     pub fn drain(self, time: Duration) -> Self {
         self.change(|inner| inner.drain = time)
@@ -179,7 +182,7 @@ impl Server {
         self.inner.hub.changes()
     }
 
-    /// Serves one client over this process's standard streams until it closes its side. Nothing else may write to
+    /// Serves one client over this process's standard streams, as [`serve`](Self::serve) does. Nothing else may write to
     /// stdout meanwhile.
     pub async fn serve_stdio(&self) -> std::io::Result<()> {
         let (input, output) = standard_streams::open()?;
@@ -190,7 +193,8 @@ impl Server {
         serving.join_next().await.unwrap_or(Ok(Ok(())))?
     }
 
-    /// Serves one client until it closes its side; calls that are under way then are finished first.
+    /// Serves one client until it closes its side; calls that are under way then are finished first, within the time that
+    /// [`drain`](Self::drain) gives them.
     pub async fn serve(
         &self,
         input: impl AsyncRead + Unpin + Send,
@@ -313,11 +317,39 @@ struct Outlet {
     messages: tokio::sync::mpsc::Sender<Vec<u8>>,
     /// Fires when the stream is to be closed early; the client comes back for the rest. Pipes have no such thing.
     hang_up: CancelToken,
+    audience: Audience,
+}
+
+/// Who reads what is sent to a client before the answer.
+#[derive(Clone)]
+enum Audience {
+    /// Whoever holds the other end.
+    Connected,
+    /// A client that may lose the stream, and come back for it.
+    Returning(Readers),
+    /// Nobody: the client takes the answer, and nothing else.
+    Nobody,
 }
 
 impl Outlet {
-    fn new(messages: tokio::sync::mpsc::Sender<Vec<u8>>) -> Self {
-        Outlet { messages, hang_up: CancelToken::new() }
+    fn new(messages: tokio::sync::mpsc::Sender<Vec<u8>>, audience: Audience) -> Self {
+        Outlet { messages, hang_up: CancelToken::new(), audience }
+    }
+
+    /// False when a question would reach nobody.
+    fn takes_questions(&self) -> bool {
+        !matches!(self.audience, Audience::Nobody)
+    }
+
+    /// Waits until nobody reads any more, nor will.
+    async fn abandoned(&self) {
+        match &self.audience {
+            Audience::Connected | Audience::Nobody => self.messages.closed().await,
+            Audience::Returning(readers) => tokio::select! {
+                () = self.messages.closed() => {}
+                () = readers.gone() => {}
+            },
+        }
     }
 
     /// Sends a message, unless the client does not read: then it is dropped.

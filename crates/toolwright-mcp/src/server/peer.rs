@@ -74,23 +74,29 @@ impl Peer {
         match question.capability {
             "elicitation" if question.is_page() => self.can_open_pages(),
             "elicitation" => self.can_fill_in(),
-            capability => self.inner.request.client_can(capability),
+            capability => self.can_be_asked() && self.inner.request.client_can(capability),
         }
+    }
+
+    /// False when a question would not reach the client. Without a session it is part of the answer, which does.
+    fn can_be_asked(&self) -> bool {
+        self.inner.request.session.is_none() || self.inner.request.outlet.takes_questions()
     }
 
     /// True when a person can be asked to fill in a form. A client that names no way of asking has this one.
     pub(crate) fn can_fill_in(&self) -> bool {
         let ways = self.inner.request.capabilities.get("elicitation").and_then(Value::as_object);
-        ways.is_some_and(|ways| ways.contains_key("form") || !ways.contains_key("url"))
+        self.can_be_asked() && ways.is_some_and(|ways| ways.contains_key("form") || !ways.contains_key("url"))
     }
 
     /// True when a person can be asked to open a page.
     pub(crate) fn can_open_pages(&self) -> bool {
-        self.inner.request.capabilities.pointer("/elicitation/url").is_some_and(Value::is_object)
+        let pages = self.inner.request.capabilities.pointer("/elicitation/url");
+        self.can_be_asked() && pages.is_some_and(Value::is_object)
     }
 
     pub(crate) fn can_sample(&self) -> bool {
-        self.inner.request.client_can("sampling")
+        self.can_be_asked() && self.inner.request.client_can("sampling")
     }
 
     /// True when both calls come from one session; without sessions every call is somebody's own.
@@ -179,6 +185,9 @@ impl Peer {
 
     /// Says that the client cannot do what the call needs.
     fn cannot(&self, question: &Question) -> ToolError {
+        if !self.can_be_asked() {
+            return ToolError::new("the client cannot be asked: it takes no `text/event-stream`");
+        }
         let message = format!("the client does not offer `{}`", question.capability);
         if self.inner.request.era.is_stateless() {
             let mut error = RpcError::new(MISSING_CAPABILITY, message.clone());

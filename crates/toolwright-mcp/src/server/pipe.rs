@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 use super::answer::introduction;
 use super::session::{Session, UnderWay};
-use super::{CANCEL_GRACE, Era, Inner, Outcome, Outlet, Request, hub};
-use crate::jsonrpc::{self, INTERNAL_ERROR, INVALID_REQUEST, Id, Message, PARSE_ERROR, RpcError};
+use super::{Audience, CANCEL_GRACE, Era, Inner, Outcome, Outlet, Request, hub};
+use crate::jsonrpc::{self, BUSY, INTERNAL_ERROR, INVALID_REQUEST, Id, Message, PARSE_ERROR, RpcError};
 use crate::protocol::{LATEST_SESSION_VERSION, VERSION_KEY};
 use crate::transport::lines::{Beside, Line, LineReader, write_lines_and};
 
@@ -143,10 +143,21 @@ impl Pipe<'_> {
                 return reply(&id, outcome);
             }
         }
-        let out = self.out.clone();
+        let (out, session) = (self.out.clone(), self.session.clone());
         tokio::spawn(async move {
             let _under_way = under_way;
-            if let Some(reply) = reply(&id, work.await) {
+            let outcome = tokio::select! {
+                biased;
+                outcome = work => outcome,
+                // Not everything that is asked for can be stopped.
+                () = given_up(&session) => None,
+            };
+            // Who cancelled a call wants no answer; who closed its side may still read.
+            let outcome = outcome.or_else(|| {
+                let problem = "the call was stopped: the client closed its side, and it took too long";
+                session.ended.is_cancelled().then(|| Err(RpcError::new(BUSY, problem)))
+            });
+            if let Some(reply) = reply(&id, outcome) {
                 let _ = out.send(reply).await;
             }
         });
@@ -182,12 +193,18 @@ impl Pipe<'_> {
             capabilities,
             log_level,
             session,
-            outlet: Outlet::new(self.out.clone()),
+            outlet: Outlet::new(self.out.clone(), Audience::Connected),
             cancel: under_way.cancel.clone(),
             subject: "".into(),
         };
         Ok(Begun::Request(Box::new(request), under_way))
     }
+}
+
+/// Waits until the session is over and what was under way had the time to stop.
+async fn given_up(session: &Session) {
+    session.ended.cancelled().await;
+    tokio::time::sleep(CANCEL_GRACE * 3 / 2).await;
 }
 
 enum Begun {

@@ -155,7 +155,8 @@ impl Session {
         }
     }
 
-    /// Asks the client something, and waits for its answer.
+    /// Asks the client something, and waits for its answer as long as somebody reads the question: a person may think about
+    /// it for hours, but a client that crashed would be waited for just as long.
     pub(super) async fn ask(
         &self,
         outlet: &Outlet,
@@ -171,6 +172,7 @@ impl Session {
         tokio::select! {
             answer = answer => answer.map_err(|_| "the client has gone"),
             () = self.silent.cancelled() => Err("the client has gone"),
+            () = outlet.abandoned() => Err("the client has gone"),
         }
     }
 

@@ -96,7 +96,12 @@ impl Served {
 
     /// Begins a session and says which.
     pub(crate) async fn session(&self, headers: &[(&str, &str)]) -> String {
-        let greeting = self.post(headers, &initialize()).await;
+        self.session_of(headers, &initialize()).await
+    }
+
+    /// Begins a session with this greeting.
+    pub(crate) async fn session_of(&self, headers: &[(&str, &str)], greeting: &Value) -> String {
+        let greeting = self.post(headers, greeting).await;
         assert_eq!(greeting.status, 200, "{}", greeting.body);
         greeting.header("mcp-session-id").unwrap().to_owned()
     }
@@ -221,14 +226,32 @@ async fn a_session_that_was_ended_is_gone() {
     assert_eq!(server.send("DELETE", &headers, "").await.status, 404);
 }
 
+/// In a session 404 says that it is gone, and clients begin a new one or give up.
 #[tokio::test]
-async fn events_of_streams_that_do_not_exist_are_not_found() {
+async fn a_method_that_does_not_exist_is_not_found_only_without_a_session() {
+    let server = serve(None).await;
+    let unknown = request("no/such", json!({}));
+    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut greeting = initialize();
+        greeting["params"]["protocolVersion"] = json!(version);
+        let id = server.session_of(&[], &greeting).await;
+        let headers = [("Mcp-Session-Id", id.as_str()), ("MCP-Protocol-Version", version)];
+        let answer = server.post(&headers, &unknown).await;
+        assert_eq!((answer.status, answer.code()), (200, -32601), "{version}");
+        assert_eq!(server.post(&headers, &request("ping", json!({}))).await.status, 200);
+    }
+    let alone = server.alone(&[], "no/such", json!({})).await;
+    assert_eq!((alone.status, alone.code()), (404, -32601));
+}
+
+#[tokio::test]
+async fn events_of_streams_that_do_not_exist_are_refused() {
     let server = serve(None).await;
     let id = server.session(&[]).await;
     for event in ["99-0", "1", "-1--1", "18446744073709551616-0", "a-b", ""] {
         let headers =
             [("Mcp-Session-Id", id.as_str()), ("Accept", "text/event-stream"), ("Last-Event-ID", event)];
-        assert_eq!(server.send("GET", &headers, "").await.status, 404, "{event}");
+        assert_eq!(server.send("GET", &headers, "").await.status, 400, "{event}");
     }
 }
 

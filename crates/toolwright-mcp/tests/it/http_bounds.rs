@@ -14,7 +14,7 @@ use toolwright_mcp::{
 use toolwright_runtime::Run;
 
 use crate::http::{Served, initialize, meta, request};
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, until_status};
 
 /// A server with one tool, `hold`, whose calls end when there are permits for them.
 struct Holding {
@@ -43,19 +43,6 @@ async fn holding(change: impl FnOnce(&mut HttpOptions), configure: impl FnOnce(S
     let stop = CancelToken::new();
     let running = tokio::spawn(listening.run(stop.clone()));
     Holding { served, permits, stop, running }
-}
-
-/// Asks again until the answer has this status.
-async fn until_status(wanted: u16, ask: impl AsyncFn() -> u16) {
-    let start = std::time::Instant::now();
-    loop {
-        let status = ask().await;
-        if status == wanted {
-            return;
-        }
-        assert!(start.elapsed() < PATIENCE, "{status}, never {wanted}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 #[tokio::test]
@@ -224,23 +211,47 @@ async fn nobody_is_kept_out_by_sessions_that_others_began() {
 }
 
 #[tokio::test]
-async fn sessions_with_calls_under_way_make_no_room() {
-    let server = holding(|options| options.max_sessions = 1, |server| server).await;
-    let id = server.served.session(&[]).await;
+async fn sessions_with_calls_under_way_make_room_last() {
+    let server = holding(|options| options.max_sessions = 2, |server| server).await;
+    let (busy, idle) = (server.served.session(&[]).await, server.served.session(&[]).await);
     let call = {
-        let (served, id) = (Served::at(server.served.address.parse().unwrap()), id.clone());
+        let (served, id) = (Served::at(server.served.address.parse().unwrap()), busy.clone());
         tokio::spawn(
             async move { served.post(&[("Mcp-Session-Id", &id)], &request("tools/call", hold())).await },
         )
     };
+    let ping = async |id: &str| {
+        server.served.post(&[("Mcp-Session-Id", id)], &request("ping", json!({}))).await.status
+    };
     // A session that waits for an answer has a call under way once a request with its id is refused.
-    let again =
-        async || server.served.post(&[("Mcp-Session-Id", &id)], &request("ping", json!({}))).await.status;
-    until_status(400, again).await;
-    assert_eq!(server.served.post(&[], &initialize()).await.status, 503);
+    until_status(400, async || ping(&busy).await).await;
+    assert_eq!(ping(&idle).await, 200, "it is used later than the other");
+    let newer = server.served.session(&[]).await;
+    assert_eq!((ping(&busy).await, ping(&idle).await, ping(&newer).await), (400, 404, 200));
     server.permits.add_permits(1);
     assert!(call.await.unwrap().body.contains("held"));
-    assert_eq!(server.served.post(&[], &initialize()).await.status, 200);
+}
+
+#[tokio::test]
+async fn nobody_is_kept_out_by_calls_that_others_left_behind() {
+    let server = holding(|options| options.max_sessions = 1, |server| server).await;
+    for accept in ["application/json", "application/json, text/event-stream"] {
+        let id = server.served.session(&[]).await;
+        let call = {
+            let (served, id) = (Served::at(server.served.address.parse().unwrap()), id.clone());
+            let headers = [("Content-Type", "application/json"), ("Accept", accept)];
+            let body = request("tools/call", hold()).to_string();
+            tokio::spawn(async move {
+                served.send("POST", &[&headers[..], &[("Mcp-Session-Id", &id)]].concat(), &body).await
+            })
+        };
+        let again =
+            async || server.served.post(&[("Mcp-Session-Id", &id)], &request("ping", json!({}))).await.status;
+        until_status(400, again).await;
+        server.served.session(&[]).await;
+        let answer = tokio::time::timeout(PATIENCE, call).await.expect("the call ends").unwrap();
+        assert_eq!((answer.status, answer.code()), (404, -32600), "{}", answer.body);
+    }
 }
 
 #[tokio::test]

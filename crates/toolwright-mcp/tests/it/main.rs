@@ -13,6 +13,7 @@
 mod hostile;
 mod hostile_words;
 mod http;
+mod http_asking;
 mod http_bounds;
 mod http_client;
 mod http_client_streams;

@@ -139,7 +139,7 @@ const CLIENTS: &[(&str, &str, &[&str])] = &[
             "a_token_is_needed_and_a_foreign_one_is_worth_nothing",
             "sessions_that_do_not_exist_are_not_found",
             "a_session_that_was_ended_is_gone",
-            "events_of_streams_that_do_not_exist_are_not_found",
+            "events_of_streams_that_do_not_exist_are_refused",
             "a_body_that_is_too_large_is_refused_before_it_is_read",
             "heads_without_end_are_refused",
             "slow_clients_do_not_hold_up_others",

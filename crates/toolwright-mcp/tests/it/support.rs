@@ -82,3 +82,16 @@ pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// Asks again until the answer has this status.
+pub(crate) async fn until_status(wanted: u16, ask: impl AsyncFn() -> u16) {
+    let start = Instant::now();
+    loop {
+        let status = ask().await;
+        if status == wanted {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "{status}, never {wanted}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

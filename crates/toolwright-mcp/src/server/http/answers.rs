@@ -10,7 +10,7 @@ use crate::jsonrpc::{
     self, BUSY, HEADER_MISMATCH, INVALID_REQUEST, Id, METHOD_NOT_FOUND, MISSING_CAPABILITY, RpcError,
     UNSUPPORTED_VERSION,
 };
-use crate::server::Outcome;
+use crate::server::{Era, Outcome};
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -33,10 +33,11 @@ pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
     ["text/event-stream", "text/*", "*/*"].iter().any(|kind| accept.contains(kind))
 }
 
-/// The status that goes with an answer. Only errors of the protocol have one of their own.
-pub(super) fn status_of(outcome: &Outcome) -> StatusCode {
+/// The status that goes with an answer. Only errors of the protocol have one of their own, and only without a session: in
+/// one, 404 says that it is gone, and clients take any other failure for one of the connection.
+pub(super) fn status_of(outcome: &Outcome, era: Era) -> StatusCode {
     match outcome {
-        Some(Err(error)) => match error.code {
+        Some(Err(error)) if era.is_stateless() => match error.code {
             METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
             HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION | INVALID_REQUEST => {
                 StatusCode::BAD_REQUEST

@@ -16,8 +16,9 @@ use super::{Site, mirror};
 use crate::jsonrpc::{self, BUSY, INVALID_REQUEST, Id, RpcError, UNSUPPORTED_VERSION};
 use crate::protocol::{SESSION_VERSIONS, STATELESS_VERSION, VERSION_KEY};
 use crate::server::answer::{Introduction, introduction};
+use crate::server::readers::Readers;
 use crate::server::session::Session;
-use crate::server::{Era, Outlet, Request};
+use crate::server::{Audience, Era, Outlet, Request};
 
 /// A place among the calls a client may have under way.
 type Place = Inside<Arc<str>>;
@@ -77,7 +78,7 @@ impl Asked {
         };
         let Asked { site, subject, headers, id, method, params } = self;
         let (messages, written) = mpsc::channel(256);
-        let outlet = Outlet::new(messages);
+        let outlet = Outlet::new(messages, Audience::Connected);
         // Whoever closes the connection wants no answer any more.
         let never_ends = method == "subscriptions/listen";
         let cancel = if never_ends { site.closing.child_token() } else { site.stop.child_token() };
@@ -98,7 +99,7 @@ impl Asked {
         };
         let gone = cancel.drop_guard();
         let (stop, may_stream) = (site.stop.clone(), accepts_events(&headers));
-        let exchange = Exchange { id, written, outlet, keep: None, may_stream, stop };
+        let exchange = Exchange { id, era: Era::STATELESS, written, outlet, keep: None, may_stream, stop };
         match exchange.begin(work).await {
             Begun::Answer(answer) => answer,
             Begun::Stream(mut exchange, outcome, first) => {
@@ -168,10 +169,13 @@ impl Asked {
         };
         let Asked { site, subject, headers, id, method, params } = self;
         let (messages, written) = mpsc::channel(256);
-        let outlet = Outlet::new(messages);
+        let (readers, may_stream) = (Readers::new(site.options.return_time), accepts_events(&headers));
+        let audience = if may_stream { Audience::Returning(readers.clone()) } else { Audience::Nobody };
+        let outlet = Outlet::new(messages, audience);
+        let era = Era { version: agreed.version };
         let request = Request {
             id: id.clone(),
-            era: Era { version: agreed.version },
+            era,
             capabilities: agreed.capabilities.clone(),
             log_level: None,
             session: Some(session.session.clone()),
@@ -186,21 +190,26 @@ impl Asked {
         };
         let exchange = Exchange {
             id,
+            era,
             written,
             outlet: outlet.clone(),
             keep: Some(session.clone()),
-            may_stream: accepts_events(&headers),
+            may_stream,
             stop: site.stop.clone(),
         };
         match exchange.begin(work).await {
             Begun::Answer(answer) => answer,
             Begun::Stream(mut exchange, outcome, first) => {
-                let stream = session.new_stream();
+                let stream = session.new_stream(readers);
                 let hang_up = outlet.hang_up.clone();
                 // Clients of older revisions do not know events without content.
                 let from = u64::from(agreed.version < "2025-11-25");
                 let following = stream.clone().follow(from, hang_up);
-                tokio::spawn(async move { exchange.keep(outcome, first, &stream).await });
+                let session = session.clone();
+                tokio::spawn(async move {
+                    exchange.keep(outcome, first, &stream).await;
+                    site.sessions.ended(&session);
+                });
                 events(following)
             }
         }

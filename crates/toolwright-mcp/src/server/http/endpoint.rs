@@ -213,16 +213,17 @@ fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
     if headers.contains_key(&LAST_EVENT) {
         let last = text(headers, &LAST_EVENT).and_then(parse_event_id);
         let Some((stream, last)) = last.and_then(|(id, last)| Some((session.stream(id)?, last))) else {
-            return whole(StatusCode::NOT_FOUND, "text/plain", "there is no such stream\n");
+            // 404 would say that the session is gone.
+            return whole(StatusCode::BAD_REQUEST, "text/plain", "there is no such stream\n");
         };
         return events(stream.follow(last.saturating_add(1), CancelToken::new()));
     }
     let (lines, mut written) = mpsc::channel::<Vec<u8>>(64);
     let (frames, read) = mpsc::channel(16);
     let changes = site.server.hub.subscribe();
-    let closing = session.listen();
+    let listening = session.listen();
     tokio::spawn({
-        let closing = closing.clone();
+        let closing = listening.over.clone();
         let session = session.session.clone();
         async move {
             tokio::select! {
@@ -239,7 +240,7 @@ fn get(site: &Arc<Site>, subject: &Arc<str>, headers: &HeaderMap) -> Answer {
                     None => return,
                 },
                 () = tokio::time::sleep(SIGN_OF_LIFE) => body::sign_of_life(),
-                () = closing.cancelled() => return,
+                () = listening.over.cancelled() => return,
                 () = frames.closed() => return,
             };
             if frames.send(frame).await.is_err() {

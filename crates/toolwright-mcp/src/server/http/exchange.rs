@@ -16,9 +16,9 @@ use super::answers::{Answer, error, events, status_of, whole};
 use super::body::{self, Body};
 use super::sessions::HttpSession;
 use super::stream::{SIGN_OF_LIFE, Stream};
-use crate::jsonrpc::{BUSY, Id, RpcError};
+use crate::jsonrpc::{BUSY, INVALID_REQUEST, Id, RpcError};
 use crate::server::pipe::reply;
-use crate::server::{Outcome, Outlet};
+use crate::server::{Era, Outcome, Outlet};
 
 /// An answer that takes longer than this becomes a stream, so that nothing on the way takes it for dead.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A request that is being worked on.
 pub(super) struct Exchange {
     pub(super) id: Id,
+    pub(super) era: Era,
     /// What is said before the answer.
     pub(super) written: mpsc::Receiver<Vec<u8>>,
     pub(super) outlet: Outlet,
@@ -39,6 +40,23 @@ pub(super) struct Exchange {
 pub(super) enum Begun {
     Answer(Answer),
     Stream(Box<Exchange>, oneshot::Receiver<Outcome>, Option<Vec<u8>>),
+}
+
+/// Why a request was given up that its client still waits for.
+enum GivenUp {
+    ServerEnded,
+    SessionEnded,
+}
+
+impl GivenUp {
+    fn problem(&self) -> RpcError {
+        match self {
+            GivenUp::ServerEnded => RpcError::new(BUSY, "the server ended before the call did; try again"),
+            GivenUp::SessionEnded => {
+                RpcError::new(INVALID_REQUEST, "the session ended before the call did; begin a new one")
+            }
+        }
+    }
 }
 
 impl Exchange {
@@ -74,11 +92,18 @@ impl Exchange {
 
     /// The whole answer, with what was said on the way.
     fn answer_now(&mut self, outcome: Outcome) -> Answer {
-        let status = status_of(&outcome);
+        let status = status_of(&outcome, self.era);
         let Some(last) = reply(&self.id, outcome) else {
-            if self.stop.is_cancelled() {
-                let problem = RpcError::new(BUSY, "the server ended before the call did; try again");
-                return error(StatusCode::SERVICE_UNAVAILABLE, Some(&self.id), problem);
+            match self.given_up() {
+                Some(GivenUp::ServerEnded) => {
+                    let problem = GivenUp::ServerEnded.problem();
+                    return error(StatusCode::SERVICE_UNAVAILABLE, Some(&self.id), problem);
+                }
+                // It says that the session is gone, not what became of this request, so it has no id.
+                Some(GivenUp::SessionEnded) => {
+                    return error(StatusCode::NOT_FOUND, None, GivenUp::SessionEnded.problem());
+                }
+                None => {}
             }
             // Who cancelled the call wants no answer; there must be one all the same, and this one has nothing to read.
             return whole(StatusCode::ACCEPTED, "text/plain", "");
@@ -92,6 +117,20 @@ impl Exchange {
         }
         said.extend_from_slice(&body::event(&last, None));
         events(Body::Whole(Some(said.into())))
+    }
+
+    /// Why there is no answer, when it is not the client that wanted none.
+    fn given_up(&self) -> Option<GivenUp> {
+        let session_ended = || self.keep.as_ref().is_some_and(|keep| keep.session.ended.is_cancelled());
+        match self.stop.is_cancelled() {
+            true => Some(GivenUp::ServerEnded),
+            false => session_ended().then_some(GivenUp::SessionEnded),
+        }
+    }
+
+    /// What ends a stream; `None` when who asked wants no answer.
+    fn last(&self, outcome: Outcome) -> Option<Vec<u8>> {
+        reply(&self.id, outcome.or_else(|| Some(Err(self.given_up()?.problem()))))
     }
 
     /// Sends everything on until the answer is out, or nobody reads any more.
@@ -112,7 +151,7 @@ impl Exchange {
                 biased;
                 Some(message) = self.written.recv() => Some(body::event(&message, None)),
                 outcome = &mut outcome => {
-                    let last = reply(&self.id, outcome.unwrap_or_default());
+                    let last = self.last(outcome.unwrap_or_default());
                     while let Ok(message) = self.written.try_recv() {
                         let _ = frames.send(body::event(&message, None)).await;
                     }
@@ -145,7 +184,7 @@ impl Exchange {
                     while let Ok(message) = self.written.try_recv() {
                         stream.push(&message);
                     }
-                    if let Some(last) = reply(&self.id, outcome.unwrap_or_default()) {
+                    if let Some(last) = self.last(outcome.unwrap_or_default()) {
                         stream.push(&last);
                     }
                     break;

@@ -39,6 +39,9 @@ use super::Inner;
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
     Content-Type: text/plain\r\nContent-Length: 39\r\n\r\nthis address has too many connections\r\n";
 
+/// How often what nobody will ask for any more is forgotten: at least, and at most.
+const SWEEP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
+
 /// How the server behaves over HTTP.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -67,6 +70,9 @@ pub struct HttpOptions {
     pub max_connections_each: usize,
     /// How long a client may leave unread what it is sent before its connection is closed, where the system knows that.
     pub unread_time: Duration,
+    /// How long a client may take to come back for a stream that it lost, before what it was asked there counts as
+    /// unanswered. As long a result is kept that was delivered.
+    pub return_time: Duration,
     /// How many sessions may be open at once.
     pub max_sessions: usize,
     /// How long a client may take to send the head of a request, the next one on its connection included. Load balancers
@@ -90,6 +96,8 @@ impl Default for HttpOptions {
             max_connections: 1024,
             max_connections_each: 256,
             unread_time: Duration::from_secs(60),
+            // Clients come back within seconds. Who has not for a minute has crashed, or asks for something else.
+            return_time: Duration::from_secs(60),
             max_sessions: 1000,
             head_time: Duration::from_secs(75),
             body_time: Duration::from_secs(30),
@@ -128,7 +136,7 @@ impl HttpServer {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let gate = Gate::new(address, &options);
-        let sessions = Sessions::new(options.max_sessions);
+        let sessions = Sessions::new(options.max_sessions, options.return_time);
         let bearer = options.resource_server.clone();
         let bearer = bearer.map(|about| Bearer::new(about, &options.proxies)).transpose()?;
         let asking = Crowd::new(server.max_calls);
@@ -148,6 +156,15 @@ impl HttpServer {
         let most = u32::try_from(site.options.max_connections).unwrap_or(u32::MAX).max(1);
         let places = Arc::new(Semaphore::new(most as usize));
         let connected = Crowd::new(site.options.max_connections_each.max(1));
+        // It ends with this function.
+        let mut sweeping = tokio::task::JoinSet::new();
+        let (swept, pause) = (site.clone(), site.options.return_time.clamp(SWEEP.0, SWEEP.1));
+        sweeping.spawn(async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                swept.sessions.sweep();
+            }
+        });
         loop {
             let place = tokio::select! {
                 place = places.clone().acquire_owned() => place,

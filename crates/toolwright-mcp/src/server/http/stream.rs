@@ -1,17 +1,26 @@
 //! The events of one request, kept so that a client that lost its connection can go on where it was.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 use toolwright_core::CancelToken;
 
 use super::body::{self, Body};
+use crate::server::readers::Readers;
 
-/// How many bytes of a stream are kept; the oldest events go first.
+/// How many bytes of a stream are kept; the oldest events go first. The largest message has room.
 const MAX_BYTES: usize = 20 * 1024 * 1024;
+
+/// How many bytes of all streams together are kept: a few of the largest messages. Beyond them complete streams are
+/// forgotten, and the others keep their latest events only.
+pub(super) const MAX_BYTES_IN_ALL: usize = 64 * 1024 * 1024;
+
+/// How many bytes those are.
+const FEW_BYTES: usize = 1024 * 1024;
 
 /// How long a client waits before it comes back, in milliseconds.
 const RETRY: u32 = 500;
@@ -23,6 +32,9 @@ pub(super) struct Stream {
     id: u64,
     kept: Mutex<Kept>,
     grown: Notify,
+    readers: Readers,
+    /// The bytes of all streams.
+    in_all: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
@@ -30,13 +42,16 @@ struct Kept {
     events: VecDeque<(u64, Bytes)>,
     bytes: usize,
     next: u64,
-    done: bool,
+    /// Since when nothing is to come any more.
+    done: Option<Instant>,
+    /// When somebody was first sent everything.
+    delivered: Option<Instant>,
 }
 
 impl Stream {
     /// A stream that begins with the event that tells a client from where to go on.
-    pub(super) fn new(id: u64) -> Self {
-        let stream = Stream { id, kept: Mutex::default(), grown: Notify::new() };
+    pub(super) fn new(id: u64, readers: Readers, in_all: Arc<AtomicUsize>) -> Self {
+        let stream = Stream { id, kept: Mutex::default(), grown: Notify::new(), readers, in_all };
         stream.add(|id| body::priming(id, RETRY));
         stream
     }
@@ -50,8 +65,14 @@ impl Stream {
         self.kept().bytes
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    /// Since when nothing is to come any more.
+    pub(super) fn done(&self) -> Option<Instant> {
         self.kept().done
+    }
+
+    /// When somebody was first sent everything.
+    pub(super) fn delivered(&self) -> Option<Instant> {
+        self.kept().delivered
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -64,10 +85,13 @@ impl Stream {
         let event = event(&format!("{}-{number}", self.id));
         kept.next += 1;
         kept.bytes += event.len();
+        let in_all = self.in_all.fetch_add(event.len(), Ordering::Relaxed) + event.len();
         kept.events.push_back((number, event));
-        while kept.bytes > MAX_BYTES && kept.events.len() > 1 {
+        let most = if in_all > MAX_BYTES_IN_ALL { FEW_BYTES } else { MAX_BYTES };
+        while kept.bytes > most && kept.events.len() > 1 {
             let gone = kept.events.pop_front().map_or(0, |(_, event)| event.len());
             kept.bytes -= gone;
+            self.in_all.fetch_sub(gone, Ordering::Relaxed);
         }
         drop(kept);
         self.grown.notify_waiters();
@@ -78,7 +102,7 @@ impl Stream {
     }
 
     pub(super) fn finish(&self) {
-        self.kept().done = true;
+        self.kept().done = Some(Instant::now());
         self.grown.notify_waiters();
     }
 
@@ -86,7 +110,9 @@ impl Stream {
     /// revisions do not know the first event, which has no content.
     pub(super) fn follow(self: Arc<Self>, mut from: u64, hang_up: CancelToken) -> Body {
         let (frames, read) = mpsc::channel(16);
+        let reading = self.readers.enter();
         tokio::spawn(async move {
+            let _reading = reading;
             loop {
                 let grown = self.grown.notified();
                 tokio::pin!(grown);
@@ -97,14 +123,18 @@ impl Stream {
                     let ready = kept.events.iter().filter(|(number, _)| *number >= from);
                     let ready = ready.map(|(_, event)| event.clone()).collect();
                     from = kept.next;
-                    (ready, kept.done)
+                    (ready, kept.done.is_some())
                 };
                 for event in ready {
                     if frames.send(event).await.is_err() {
                         return;
                     }
                 }
-                if done || hang_up.is_cancelled() {
+                if done {
+                    self.kept().delivered.get_or_insert_with(Instant::now);
+                    return;
+                }
+                if hang_up.is_cancelled() {
                     return;
                 }
                 tokio::select! {
@@ -120,6 +150,12 @@ impl Stream {
             }
         });
         Body::Events { frames: read, _gone: None }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.in_all.fetch_sub(self.bytes(), Ordering::Relaxed);
     }
 }
 
