@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_core::{ModelOptions, Secret};
+use toolwright_core::{ModelError, ModelErrorKind, ModelOptions, Secret};
 use toolwright_net::Proxies;
 
 use crate::http::HttpLimits;
@@ -273,7 +273,10 @@ impl ModelConfig {
             settings = settings.header(header, value);
         }
         if let Some(seconds) = self.timeout {
-            let read = Duration::from_secs_f64(seconds);
+            let read = Duration::try_from_secs_f64(seconds).map_err(|error| {
+                let told = format!("`timeout` is {seconds}, which is no number of seconds");
+                ConnectError::Http(ModelError::new(ModelErrorKind::Request, told).with_source(error))
+            })?;
             settings = settings.limits(HttpLimits { read, ..HttpLimits::default() });
         }
         if let Some(retries) = self.retries {
@@ -391,6 +394,20 @@ mod tests {
         assert_eq!(Value::Object(model.extra), json!({"top_logprobs": 2}));
         assert_eq!(model.headers.get("OpenAI-Organization").map(String::as_str), Some("org-1"));
         assert_eq!(model.base_url.as_deref(), Some("http://localhost:1"));
+    }
+
+    #[test]
+    fn a_time_that_a_program_gets_wrong_is_an_error() {
+        for timeout in [-1.0, f64::NAN, 1e300] {
+            let config = ModelConfig {
+                model: "ollama/m".to_owned(),
+                timeout: Some(timeout),
+                ..ModelConfig::default()
+            };
+            let error = config.connect(|_| None).err().unwrap();
+            let told = std::error::Error::source(&error).unwrap().to_string();
+            assert_eq!(told, format!("`timeout` is {timeout}, which is no number of seconds"));
+        }
     }
 
     #[test]

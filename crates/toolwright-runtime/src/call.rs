@@ -319,8 +319,9 @@ fn output_limit(run: &RunInner, found: &Result<&Entry, ToolError>) -> usize {
 }
 
 fn epoch_ms(deadline: Instant) -> u64 {
-    let at = SystemTime::now() + deadline.saturating_duration_since(Instant::now());
-    u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at = now.saturating_add(deadline.saturating_duration_since(Instant::now()));
+    u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Keeps a call in the list of calls under way, where it can be cancelled.
