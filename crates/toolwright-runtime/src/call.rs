@@ -14,6 +14,7 @@ use toolwright_core::{
 use crate::approval::Approved;
 use crate::events::EventKind;
 use crate::executor::Envelope;
+use crate::limits::LimitReached;
 use crate::run::{RunEnd, RunInner};
 use crate::{guard, parse, render};
 
@@ -173,10 +174,7 @@ async fn attempt(
     let _active;
     // What only the beginning needs is gone when the work is waited for.
     let work = {
-        let permit = run.limits.admit_call(settings.timeout).map_err(|limit| {
-            limit_reached(run, &limit);
-            ToolError::from(limit)
-        })?;
+        let permit = run.limits.admit_call(settings.timeout).map_err(|limit| run.refuse(limit))?;
         // A call inside another ends with it, and is told so: a command then hands over what it has in time.
         let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
         let deadline = deadline.into_iter().chain(parents_end).min();
@@ -211,7 +209,7 @@ async fn attempt(
     if let Err(error) = &outcome
         && let Some(limit) = std::error::Error::source(error).and_then(|source| source.downcast_ref())
     {
-        limit_reached(run, limit);
+        run.limit_reached(LimitReached::clone(limit))?;
     }
     if settings.confidential { in_confidence(outcome) } else { outcome }
 }
@@ -305,13 +303,6 @@ pub(crate) fn to_real_names(tools: &Toolset, calls: &mut [ToolCall]) {
 fn holds_json_text(arguments: &serde_json::Value) -> bool {
     let texts = arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
     texts.into_iter().any(|text| text.trim_start().starts_with(['[', '{']))
-}
-
-pub(crate) fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {
-    run.end(RunEnd::Limit { limit: limit.clone() });
-    if let Err(error) = run.events.emit(EventKind::LimitHit { limit: limit.clone() }) {
-        run.end(RunEnd::Failed { message: error.message().to_owned() });
-    }
 }
 
 fn output_limit(run: &RunInner, found: &Result<&Entry, ToolError>) -> usize {
