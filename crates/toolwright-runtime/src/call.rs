@@ -51,11 +51,10 @@ pub(crate) async fn run_call_from(
     let mut record = Record::open(run, &call, outer_span)?;
     let tools = (&tools, found);
     let outcome = attempt(run, tools, &mut call, &mut record, Caller::Outside(from)).await;
-    if let Err(error) = &outcome
-        && error.is_fatal()
-    {
-        return Err(record.close_fatal(outcome));
-    }
+    let outcome = match outcome {
+        Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
+        outcome => outcome,
+    };
     let mut result = render::result(&call, outcome, limit);
     record.close(Some(&result), result.error.as_ref())?;
     // Whoever asked knows the call by the id that they gave it.
@@ -84,11 +83,10 @@ pub(crate) async fn run_nested(
     }
     let tools = (&tools, found);
     let outcome = attempt(run, tools, &mut call, &mut record, Caller::Tool(parent, manner)).await;
-    if let Err(error) = &outcome
-        && error.is_fatal()
-    {
-        return Err(record.close_fatal(outcome));
-    }
+    let outcome = match outcome {
+        Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
+        outcome => outcome,
+    };
     if run.events.wanted() {
         // The record is bounded like a model's result; the parent gets everything.
         let copy = match &outcome {
@@ -382,8 +380,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    fn close_fatal(mut self, outcome: Result<ToolOutput, ToolError>) -> ToolError {
-        let Err(error) = outcome else { return ToolError::fatal("a call failed without an error") };
+    fn close_fatal(mut self, error: ToolError) -> ToolError {
         self.run.end(RunEnd::Failed { message: error.message().to_owned() });
         match self.finish(None, Some(error.info()), false) {
             Ok(()) => error,
