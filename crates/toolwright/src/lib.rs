@@ -39,6 +39,7 @@
 //! | see and keep what happened | [`Event`], [`EventSink`], [`Transcript`], [`RunState`] |
 //! | run commands safely | [`Sandbox`], and the module `sandbox` |
 //! | serve or use MCP | the module `mcp` |
+//! | say where pages may be fetched from, or ask a service | the module `net` (with `tools` or `data`) |
 //! | load tools from YAML | the modules `file` and `lang` |
 //!
 //! # Features
@@ -150,6 +151,9 @@ pub use toolwright_lang as lang;
 #[cfg(feature = "mcp")]
 #[doc(inline)]
 pub use toolwright_mcp as mcp;
+#[cfg(any(feature = "data", feature = "tools"))]
+#[doc(inline)]
+pub use toolwright_net as net;
 #[cfg(feature = "prompted")]
 #[doc(inline)]
 pub use toolwright_prompted as prompted;
@@ -165,6 +169,13 @@ pub use toolwright_tools as tools;
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "tools")]
+    #[test]
+    fn what_the_options_of_a_tool_take_has_a_name_here() {
+        let options = crate::tools::Options::new().reach(crate::net::Reach::Public);
+        assert!(format!("{options:?}").contains("Public"));
+    }
+
     /// The lists above are by hand, so that the page reads well; nothing may be missing in them.
     #[test]
     fn everything_the_parts_offer_is_here() {
