@@ -38,7 +38,7 @@ fn limits_of_a_file_hold_whoever_makes_the_rules() {
 fn the_sandbox_of_a_file_is_read_and_checked() {
     for (section, wanted) in [
         ("sandbox: {nonsense: 7}", "unknown field `nonsense`"),
-        ("sandbox: podmann", "the kinds are process"),
+        ("sandbox: podmann", "did you mean `podman`?"),
         ("sandbox: {write: [no/such/folder]}", "cannot use `no/such/folder`"),
         ("sandbox: {network: [http://x/]}", "not a rule for hosts"),
     ] {

@@ -84,6 +84,12 @@ fn mistakes_in_files() {
 }
 
 #[test]
+fn the_kind_of_a_sandbox_is_told_when_it_is_nearly_right() {
+    let shown = crate::show(&["call", "bash", "command=true", "--sandbox", "procss"]);
+    assert!(shown.contains("there is no sandbox `procss`; did you mean `process`?"), "{shown}");
+}
+
+#[test]
 fn models_of_a_file_are_asked_by_their_names() {
     let folder = tempfile::tempdir().unwrap();
     let file = "models:\n  default: scripted/replies.yaml\n  big: {model: anthropic/claude-sonnet-4-5, key_env: MY_KEY}\ntools: []\n";

@@ -12,7 +12,9 @@ use toolwright_core::{
 };
 use toolwright_lang::Loaded;
 use toolwright_runtime::RunBuilder;
-use toolwright_sandbox::{EnvPolicy, Layer, Limits, LocalSandbox, Network, Policy, ProcessSandbox};
+use toolwright_sandbox::{
+    Backend, EnvPolicy, Layer, Limits, LocalSandbox, Network, Policy, ProcessSandbox, nearest_backend,
+};
 
 use super::programs;
 
@@ -44,6 +46,9 @@ pub struct SandboxSection {
     pub setup: Option<String>,
 }
 
+/// The word for no sandbox at all.
+const NONE: &str = "none";
+
 /// The kinds of sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -62,15 +67,24 @@ impl std::str::FromStr for SandboxKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "process" => Ok(SandboxKind::Process),
-            "local" => Ok(SandboxKind::Local),
-            "none" => Ok(SandboxKind::None),
-            "docker" | "podman" => Err(format!("name the image, for example {text}:debian:12")),
-            _ if text.starts_with("docker:") || text.starts_with("podman:") => {
+        if text == NONE {
+            return Ok(SandboxKind::None);
+        }
+        match Backend::named(text) {
+            Some(Backend::Process) => Ok(SandboxKind::Process),
+            Some(Backend::Local) => Ok(SandboxKind::Local),
+            Some(Backend::Docker(None) | Backend::Podman(None)) => {
+                Err(format!("name the image, for example {text}:debian:12"))
+            }
+            Some(Backend::Docker(Some(_)) | Backend::Podman(Some(_))) => {
                 Ok(SandboxKind::Engine(text.to_owned()))
             }
-            _ => Err("the kinds are process, docker:IMAGE, podman:IMAGE, local and none".to_owned()),
+            None => Err(match nearest_backend(text, [NONE]) {
+                Some(near) => {
+                    format!("there is no sandbox `{}`; did you mean `{near}`?", text.escape_debug())
+                }
+                None => "the kinds are process, docker:IMAGE, podman:IMAGE, local and none".to_owned(),
+            }),
         }
     }
 }
