@@ -74,9 +74,11 @@ pub use toolwright_core::{
     MediaSource, ResultExt, RunScope, Secret, State, Store, StoreState, Stored, Structured, ToolContext,
     ToolError, ToolOutput, json_size,
 };
-// Wrappers, and names that are nearly right.
+// Wrappers, names that are nearly right, and data that does not fit.
 #[doc(inline)]
-pub use toolwright_core::{Cache, Patterns, RateLimit, Retry, glob_match, nearest, nearest_word};
+pub use toolwright_core::{
+    Cache, Misfit, Patterns, RateLimit, Retry, Step, glob_match, nearest, nearest_word, read_data,
+};
 // Calls and their results.
 #[doc(inline)]
 pub use toolwright_core::{

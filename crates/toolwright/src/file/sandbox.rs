@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_core::{
-    BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, OutputSink, Preparation, Sandbox,
-    SandboxProcess, SpawnRequest, ToolError,
+    BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, Misfit, OutputSink, Preparation, Sandbox,
+    SandboxProcess, SpawnRequest, ToolError, read_data,
 };
 use toolwright_lang::Loaded;
 use toolwright_runtime::RunBuilder;
@@ -16,7 +16,7 @@ use toolwright_sandbox::{
     Backend, EnvPolicy, Layer, Limits, LocalSandbox, Network, Policy, ProcessSandbox, nearest_backend,
 };
 
-use super::programs;
+use super::{at, programs};
 
 /// What a file's `sandbox` section says, or one entry of `sandboxes`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -97,6 +97,15 @@ impl TryFrom<String> for SandboxKind {
     }
 }
 
+const SANDBOX: &str = "sandbox";
+const SANDBOXES: &str = "sandboxes";
+
+/// What is wrong with the sandboxes of a file, by section.
+pub(super) fn misfits(loaded: &Loaded) -> impl Iterator<Item = (&'static str, Misfit)> {
+    let default = SandboxSection::default_of(loaded).err().map(|misfit| (SANDBOX, misfit));
+    default.into_iter().chain(SandboxSection::others_of(loaded).err().map(|misfit| (SANDBOXES, misfit)))
+}
+
 /// A section as a policy.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -109,36 +118,45 @@ pub struct Plan {
 impl SandboxSection {
     /// The section of a file, if it has one.
     pub fn of(loaded: &Loaded) -> Result<Option<Self>, ToolError> {
-        let Some(section) = loaded.section("sandbox") else { return Ok(None) };
-        let said = Self::read(&section.value);
-        said.map(Some).map_err(|error| ToolError::invalid(format!("{}: `sandbox`: {error}", section.place)))
+        Self::default_of(loaded).map_err(|misfit| at(loaded, SANDBOX, misfit))
     }
 
     /// The sandboxes of a file beside the default one, by name.
     pub fn named(loaded: &Loaded) -> Result<Vec<(String, Self)>, ToolError> {
-        let Some(section) = loaded.section("sandboxes") else { return Ok(Vec::new()) };
-        let wrong = |problem: String| ToolError::invalid(format!("{}: {problem}", section.place));
+        Self::others_of(loaded).map_err(|misfit| at(loaded, SANDBOXES, misfit))
+    }
+
+    fn default_of(loaded: &Loaded) -> Result<Option<Self>, Misfit> {
+        let Some(section) = loaded.section(SANDBOX) else { return Ok(None) };
+        Self::read(&section.value).map(Some).map_err(|misfit| misfit.about("`sandbox`"))
+    }
+
+    fn others_of(loaded: &Loaded) -> Result<Vec<(String, Self)>, Misfit> {
+        let Some(section) = loaded.section(SANDBOXES) else { return Ok(Vec::new()) };
         let entries = match &section.value {
             Value::Null => return Ok(Vec::new()),
             Value::Object(entries) => entries,
-            _ => return Err(wrong("`sandboxes` is a map of names to sandboxes".to_owned())),
+            _ => return Err(Misfit::new("`sandboxes` is a map of names to sandboxes")),
         };
         let read = entries.iter().map(|(name, said)| {
-            if name == "default" {
-                return Err(wrong("`default` is the one that `sandbox` describes".to_owned()));
-            }
-            let said = Self::read(said).map_err(|error| wrong(format!("`sandboxes.{name}`: {error}")))?;
-            Ok((name.clone(), said))
+            let said = match name.as_str() {
+                "default" => Err(Misfit::new("`default` is the one that `sandbox` describes")),
+                _ => Self::read(said).map_err(|misfit| misfit.about(format_args!("`sandboxes.{name}`"))),
+            };
+            Ok((name.clone(), said.map_err(|misfit| misfit.inside(name.as_str()))?))
         });
         read.collect()
     }
 
-    fn read(said: &Value) -> Result<Self, serde_json::Error> {
+    fn read(said: &Value) -> Result<Self, Misfit> {
         match said {
             // The kind alone is enough.
-            Value::String(kind) => serde_json::from_value(json!({ "kind": kind })),
+            Value::String(kind) => {
+                let kind = kind.parse().map_err(|problem: String| Misfit::new(problem))?;
+                Ok(SandboxSection { kind: Some(kind), ..SandboxSection::default() })
+            }
             Value::Null => Ok(SandboxSection::default()),
-            other => serde_json::from_value(other.clone()),
+            other => read_data(other),
         }
     }
 
@@ -315,13 +333,8 @@ pub async fn open_policy(
     said: Value,
     command: ExecRequest,
 ) -> Result<(Arc<dyn Sandbox>, ExecRequest), ToolError> {
-    let mut said = if said.is_null() { json!({}) } else { said };
-    // In YAML, `off` is false.
-    if let Some(network) = said.get_mut("network").filter(|network| **network == json!(false)) {
-        *network = "off".into();
-    }
-    let mut policy: Policy = serde_json::from_value(said)
-        .map_err(|error| ToolError::invalid(format!("`sandbox` is not a policy: {error}")))?;
+    let said = if said.is_null() { json!({}) } else { said };
+    let mut policy: Policy = read_data(&said).map_err(|misfit| misfit.about("`sandbox` is not a policy"))?;
     for path in policy.workspace.iter_mut().chain(&mut policy.read).chain(&mut policy.write) {
         *path = path
             .canonicalize()
