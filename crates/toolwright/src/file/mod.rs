@@ -76,7 +76,7 @@ impl ToolFile {
 
     /// A run with the tools, the policy and the limits of the file, in the sandboxes it asks for. Without a `sandbox`
     /// section a process sandbox is opened when a tool needs one; where none can be had, the calls of such tools are
-    /// refused. A program with a process sandbox begins with `sandbox::launcher::main_if_launcher`. Without a `policy` every call is approved, unless the builder is told otherwise.
+    /// refused, and told why. A program with a process sandbox begins with `sandbox::launcher::main_if_launcher`. Without a `policy` every call is approved, unless the builder is told otherwise.
     pub async fn run(&self) -> Result<RunBuilder, ToolError> {
         let current = self.loaded.current_tools(["*"]);
         let mut builder = apply_limits(&self.loaded, following(current, self.loaded.tools()))?;
@@ -88,7 +88,11 @@ impl ToolFile {
             let needed = self.loaded.tools().iter().any(|entry| entry.tool.settings().sandboxed);
             let opened = match SandboxSection::of(&self.loaded)? {
                 Some(section) => section.open().await?,
-                None if needed => SandboxSection::default().open().await.unwrap_or_default(),
+                // A tool that does not need one is not kept from its work; whoever does is told why there is none.
+                None if needed => {
+                    let opened = SandboxSection::default().open().await;
+                    opened.unwrap_or_else(|why| Some(sandbox::closed(why)))
+                }
                 None => None,
             };
             let mut others = Vec::new();
@@ -273,6 +277,13 @@ mod tests {
         }
         let none = file("none").run().await.unwrap().build().unwrap();
         assert_eq!(none.call(echo()).await.unwrap().error.unwrap().kind, ErrorKind::SandboxUnavailable);
+        // Nobody asked for one, so the run is made; whoever needs it hears why there is none.
+        let text = "tools: [{import_tool: bash}]\n";
+        let file_without = ToolFile::load(Source::text("t.yaml", text), Host::new().imports(Importer::new()));
+        let run = file_without.unwrap().run().await.unwrap().build().unwrap();
+        let refused = run.call(echo()).await.unwrap().error.unwrap();
+        assert_eq!(refused.kind, ErrorKind::SandboxUnavailable);
+        assert!(refused.message.contains("launcher"), "{refused:?}");
         let wrong = file("{kind: local, read: [/]}").run().await.err().unwrap();
         assert!(wrong.message().contains("isolates nothing"), "{wrong}");
         let wrong = file("none\nsandboxes: {victim: {kind: local, read: [/]}}").run().await.err().unwrap();

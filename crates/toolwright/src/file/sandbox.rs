@@ -289,26 +289,36 @@ pub fn give_sandboxes(
     named: impl IntoIterator<Item = (String, Arc<dyn Sandbox>)>,
 ) -> RunBuilder {
     let mut named = named.into_iter().peekable();
-    let closed = || named.peek().is_some().then(|| Arc::new(Closed) as Arc<dyn Sandbox>);
+    let none = || ToolError::of(ErrorKind::SandboxUnavailable, "the run has no default sandbox");
+    let closed = || named.peek().is_some().then(|| closed(none()));
     if let Some(default) = default.or_else(closed) {
         builder = builder.sandbox("default", default);
     }
     named.fold(builder, |builder, (name, sandbox)| builder.sandbox(name, sandbox))
 }
 
-/// Stands where the default sandbox would be: nothing can be done in it.
-struct Closed;
+/// A sandbox in which nothing can be done, for the reason that is given.
+pub(super) fn closed(why: ToolError) -> Arc<dyn Sandbox> {
+    Arc::new(Closed(why))
+}
+
+/// Stands where the default sandbox would be: nothing can be done in it, and each call is told why.
+struct Closed(ToolError);
 
 impl Closed {
-    fn refuse<'a, T: 'a>() -> BoxFuture<'a, Result<T, ToolError>> {
-        let error = ToolError::of(ErrorKind::SandboxUnavailable, "the run has no default sandbox");
+    fn refuse<'a, T: 'a>(&self) -> BoxFuture<'a, Result<T, ToolError>> {
+        let error = ToolError::of(ErrorKind::SandboxUnavailable, self.0.message());
+        let error = match self.0.hint_text() {
+            Some(hint) => error.hint(hint),
+            None => error,
+        };
         Box::pin(async { Err(error) })
     }
 }
 
 impl Sandbox for Closed {
     fn kind(&self) -> &str {
-        "none"
+        NONE
     }
 
     fn isolates(&self) -> bool {
@@ -316,15 +326,15 @@ impl Sandbox for Closed {
     }
 
     fn exec<'a>(&'a self, _: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Closed::refuse()
+        self.refuse()
     }
 
     fn write_file<'a>(&'a self, _: &'a str, _: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Closed::refuse()
+        self.refuse()
     }
 
     fn read_file<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        Closed::refuse()
+        self.refuse()
     }
 }
 
