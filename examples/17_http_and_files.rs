@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use toolwright::{ErrorKind, Run, ToolCall, ToolContext, ToolError, Toolset, tool};
-use toolwright_net::reqwest::{Client, Url};
+use toolwright::net::reqwest::{Client, Url};
+use toolwright::{ErrorKind, Run, ToolCall, ToolContext, ToolError, Toolset, net, tool};
 
 /// The service, where every tool of the run finds it. Models name a path in it; the host is not theirs to choose.
 struct Api {
@@ -123,7 +123,7 @@ async fn serve() -> std::io::Result<Url> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let minute = Duration::from_secs(60);
-    let api = Api { client: toolwright_net::client(false, minute, minute)?, base: serve().await? };
+    let api = Api { client: net::client(false, minute, minute)?, base: serve().await? };
     // The time limit is the tool's setting, and holds whatever the tool waits for.
     let soon = Duration::from_millis(100);
     let tools = Toolset::new()

@@ -282,8 +282,13 @@ pub fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
         Some(("scripted", path)) => {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Usage::new(format!("cannot read the script `{path}`: {error}")))?;
-            let model =
-                ScriptedModel::from_yaml(&text).map_err(|error| Usage::new(format!("`{path}`: {error}")))?;
+            let model = ScriptedModel::from_yaml(&text).map_err(|error| {
+                let usage = Usage::new(format!("`{path}`: {error}"));
+                match error.hint() {
+                    Some(hint) => usage.hint(hint),
+                    None => usage,
+                }
+            })?;
             Ok(Box::new(model.named(&name)))
         }
         _ => {

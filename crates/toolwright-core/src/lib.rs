@@ -30,6 +30,7 @@ mod dispatch;
 mod error;
 mod glob;
 mod message;
+mod misfit;
 mod model;
 mod nearest;
 mod output;
@@ -53,6 +54,7 @@ pub use dispatch::{Asker, CallNote, Dispatch, Manner, Origin, Watch};
 pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use message::{AssistantMessage, CONFIDENTIAL, Message, ToolCall, ToolResult, Truncation};
+pub use misfit::{Misfit, Step, read_data};
 pub use model::{
     DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
     StopReason, ToolChoice, Usage,

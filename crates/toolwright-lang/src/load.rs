@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::Value as Json;
-use toolwright_core::{Patterns, Secret, Toolset};
+use toolwright_core::{Misfit, Patterns, Secret, Step, Toolset};
 use toolwright_expr::Value;
 
 use crate::absent::Absent;
@@ -98,21 +98,20 @@ impl PartialEq for Section {
 }
 
 impl Section {
-    /// The place of what a message names, key by key: `fast`, then `price`. The section itself when it names nothing.
-    fn named(&self, message: &str) -> Place {
+    /// The place at the end of a way into the section; as much of the way is gone as there is.
+    fn at(&self, path: &[Step]) -> Place {
         let (mut node, mut place) = (&self.node, self.node.place);
-        for word in message.split('`').skip(1).step_by(2).flat_map(|words| words.split('.')) {
-            let found = match &node.data {
-                Data::Map(entries) => entries.iter().find(|(key, _)| key.is_key(word)),
+        for step in path {
+            let found = match (step, &node.data) {
+                (Step::Key(key), Data::Map(entries)) => {
+                    entries.iter().find(|(name, _)| name.is_key(key)).map(|(name, value)| (value, name.place))
+                }
+                (Step::Index(index), Data::List(items)) => items.get(*index).map(|item| (item, item.place)),
                 _ => None,
             };
-            if let Some((key, value)) = found {
-                (node, place) = (value, key.place);
-            } else if let Data::List(items) = &node.data
-                && let Some(item) =
-                    items.iter().find(|item| item.get("name").is_some_and(|name| name.is_key(word)))
-            {
-                (node, place) = (item, item.place);
+            match found {
+                Some(found) => (node, place) = found,
+                None => break,
             }
         }
         place
@@ -195,11 +194,10 @@ impl Loaded {
         self.sections.get(name)
     }
 
-    /// A problem with such a section, found by whoever knows what it should hold. It stands where the key is that the message
-    /// names in backquotes.
-    pub fn problem_in(&self, section: &Section, message: impl Into<String>) -> Diagnostic {
-        let message = message.into();
-        self.problems.sources.diagnostic(Severity::Error, section.named(&message), message, None)
+    /// A problem with such a section, found by whoever knows what it should hold. It stands where the way to it leads.
+    pub fn problem_in(&self, section: &Section, misfit: Misfit) -> Diagnostic {
+        let Misfit { path, message, hint } = misfit;
+        self.problems.sources.diagnostic(Severity::Error, section.at(&path), message, hint)
     }
 
     /// The environment variables the file declares.

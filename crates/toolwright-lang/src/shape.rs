@@ -256,10 +256,10 @@ fn check_kind(problems: &mut Problems, node: &Node, key: &Key, shape: &Shape) {
             check_servers(problems, node);
             return;
         }
-        Kind::Body | Kind::Inputs | Kind::Definitions | Kind::References | Kind::Matchers => match key.kind {
-            Kind::Body => return,
-            _ => (!matches!(node.data, Data::List(_))).then_some("a list"),
-        },
+        Kind::Body => return,
+        Kind::Inputs | Kind::Definitions | Kind::References | Kind::Matchers => {
+            (!matches!(node.data, Data::List(_))).then_some("a list")
+        }
     };
     if let Some(wanted) = wanted {
         let given = match (key.kind, &node.data) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_core::{ModelOptions, Secret};
+use toolwright_core::{Misfit, ModelError, ModelErrorKind, ModelOptions, Secret, Step, read_data};
 use toolwright_net::Proxies;
 
 use crate::http::HttpLimits;
@@ -129,11 +129,18 @@ fn is_key(word: &str) -> bool {
 
 /// A `models` section that says nothing sensible.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError(String);
+pub struct ConfigError(Misfit);
+
+impl ConfigError {
+    /// What is wrong, and the way to it in the section.
+    pub fn misfit(&self) -> &Misfit {
+        &self.0
+    }
+}
 
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        self.0.fmt(f)
     }
 }
 
@@ -159,66 +166,74 @@ impl ModelConfig {
         let mut models = BTreeMap::new();
         let mut add = |name: &str, model: Value| {
             let model =
-                Self::one(model).map_err(|problem| ConfigError(format!("the model `{name}`: {problem}")))?;
+                Self::one(model).map_err(|misfit| misfit.about(format_args!("the model `{name}`")))?;
             match models.insert(name.to_owned(), model) {
-                Some(_) => Err(ConfigError(format!("there are two models `{name}`"))),
+                Some(_) => Err(Misfit::new(format!("there are two models `{name}`"))),
                 None => Ok(()),
             }
         };
-        match section {
-            Value::Object(map) => map.iter().try_for_each(|(name, model)| add(name, model.clone()))?,
+        let mut add_item = |model: &Value| {
+            let Value::Object(mut model) = model.clone() else {
+                return Err(Misfit::new("each model of a list must be a map with a `name`"));
+            };
+            let Some(Value::String(name)) = model.shift_remove("name") else {
+                return Err(Misfit::new("each model of a list needs a `name`"));
+            };
+            add(&name, Value::Object(model))
+        };
+        let read = match section {
             Value::Array(list) => {
-                for model in list {
-                    let Value::Object(mut model) = model.clone() else {
-                        return Err(ConfigError(
-                            "each model of a list must be a map with a `name`".to_owned(),
-                        ));
-                    };
-                    let Some(Value::String(name)) = model.shift_remove("name") else {
-                        return Err(ConfigError("each model of a list needs a `name`".to_owned()));
-                    };
-                    add(&name, Value::Object(model))?;
-                }
+                let mut items = list.iter().enumerate();
+                items.try_for_each(|(index, model)| add_item(model).map_err(|misfit| misfit.inside(index)))
             }
-            _ => return Err(ConfigError("`models` must be a map of names to models, or a list".to_owned())),
-        }
+            Value::Object(map) => map.iter().try_for_each(|(name, model)| {
+                add(name, model.clone()).map_err(|misfit| misfit.inside(name.as_str()))
+            }),
+            _ => Err(Misfit::new("`models` must be a map of names to models, or a list")),
+        };
+        read.map_err(ConfigError)?;
         Ok(models)
     }
 
-    fn one(model: Value) -> Result<ModelConfig, String> {
+    fn one(model: Value) -> Result<ModelConfig, Misfit> {
         let model: ModelConfig = match model {
             Value::String(model) => ModelConfig { model, ..ModelConfig::default() },
             Value::Object(mut model) => {
-                if let Some(Value::Object(config)) = model.shift_remove("config") {
-                    take_config(&mut model, config)?;
-                }
+                let config = match model.shift_remove("config") {
+                    Some(Value::Object(config)) => config,
+                    _ => Map::new(),
+                };
+                let beside: Vec<String> = model.keys().cloned().collect();
+                take_config(&mut model, config.clone())?;
                 let price = ["price", "pricing"].into_iter().find(|key| model.contains_key(*key));
                 if let Some(key) = price
                     && let Some(Value::Object(price)) = model.get_mut(key)
                     && let Some(currency) = price.shift_remove("currency")
                     && !currency.as_str().is_some_and(|currency| currency.eq_ignore_ascii_case("usd"))
                 {
-                    return Err(format!(
+                    let told = format!(
                         "`{key}.currency` is {currency}, and costs are counted in US dollars: give the prices in `USD`"
-                    ));
+                    );
+                    return Err(Misfit::new(told).inside("currency").inside(key));
                 }
-                serde_json::from_value(Value::Object(model)).map_err(|error| error.to_string())?
+                read_data(&Value::Object(model)).map_err(|misfit| where_written(misfit, &beside, &config))?
             }
-            _ => return Err("it is a text or a map".to_owned()),
+            _ => return Err(Misfit::new("it is a text or a map")),
         };
         let seconds = model.timeout.map_or(1.0, |seconds| seconds);
         if !(seconds > 0.0 && seconds <= 86_400.0) {
-            return Err("`timeout` must be a number of seconds, at most a day".to_owned());
+            let told = "`timeout` must be a number of seconds, at most a day";
+            return Err(Misfit::new(told).inside("timeout"));
         }
         if let Some(problem) = model.rate_limiter.and_then(|pace| pace.problem()) {
-            return Err(format!("`rate_limiter`: {problem}"));
+            return Err(Misfit::new(format!("`rate_limiter`: {problem}")).inside("rate_limiter"));
         }
         let prices = model
             .price
             .iter()
             .flat_map(|price| [Some(price.input), Some(price.output), price.cache_read, price.cache_write]);
         if prices.flatten().any(|price| !price.is_finite() || price < 0.0) {
-            return Err("a price cannot be negative".to_owned());
+            return Err(Misfit::new("a price cannot be negative").inside("price"));
         }
         Ok(model)
     }
@@ -273,7 +288,10 @@ impl ModelConfig {
             settings = settings.header(header, value);
         }
         if let Some(seconds) = self.timeout {
-            let read = Duration::from_secs_f64(seconds);
+            let read = Duration::try_from_secs_f64(seconds).map_err(|error| {
+                let told = format!("`timeout` is {seconds}, which is no number of seconds");
+                ConnectError::Http(ModelError::new(ModelErrorKind::Request, told).with_source(error))
+            })?;
             settings = settings.limits(HttpLimits { read, ..HttpLimits::default() });
         }
         if let Some(retries) = self.retries {
@@ -297,7 +315,7 @@ impl ModelConfig {
 }
 
 /// Takes what llm-workers has in `config`; what stands beside it counts more.
-fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Result<(), String> {
+fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Result<(), Misfit> {
     for (key, value) in config {
         no_key(&key)?;
         match CONFIG.iter().find(|(theirs, _)| *theirs == key) {
@@ -308,7 +326,10 @@ fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Re
                         pass(model, key, value)?;
                     }
                 }
-                _ => return Err(format!("`config.{key}` is a map")),
+                _ => {
+                    let told = Misfit::new(format!("`config.{key}` is a map"));
+                    return Err(told.inside(key.as_str()).inside("config"));
+                }
             },
             Some((_, ours)) => {
                 model.entry(*ours).or_insert(value);
@@ -327,24 +348,35 @@ fn take_config(model: &mut Map<String, Value>, config: Map<String, Value>) -> Re
     Ok(())
 }
 
-fn no_key(word: &str) -> Result<(), String> {
+fn no_key(word: &str) -> Result<(), Misfit> {
     if !is_key(word) {
         return Ok(());
     }
-    Err(format!(
+    let told = format!(
         "`config.{word}` is a key, which does not belong into a file: put it into a variable and name that with `key_env`"
-    ))
+    );
+    Err(Misfit::new(told).inside(word).inside("config"))
 }
 
 /// Puts a field among those that go to the vendor as they are.
-fn pass(model: &mut Map<String, Value>, key: String, value: Value) -> Result<(), String> {
+fn pass(model: &mut Map<String, Value>, key: String, value: Value) -> Result<(), Misfit> {
     match model.entry("extra").or_insert_with(|| Value::Object(Map::new())) {
         Value::Object(extra) => {
             extra.entry(key).or_insert(value);
             Ok(())
         }
-        _ => Err("`extra` is a map".to_owned()),
+        _ => Err(Misfit::new("`extra` is a map").inside("extra")),
     }
+}
+
+/// The way to something that [`take_config`] took, as it stands in the file.
+fn where_written(mut misfit: Misfit, beside: &[String], config: &Map<String, Value>) -> Misfit {
+    let Some(Step::Key(ours)) = misfit.path.first() else { return misfit };
+    let taken = CONFIG.iter().find(|(theirs, name)| name == ours && config.contains_key(*theirs));
+    if let Some((theirs, _)) = taken.filter(|_| !beside.contains(ours)) {
+        misfit.path.splice(..1, [Step::from("config"), Step::from(*theirs)]);
+    }
+    misfit
 }
 
 #[cfg(test)]
@@ -394,6 +426,20 @@ mod tests {
     }
 
     #[test]
+    fn a_time_that_a_program_gets_wrong_is_an_error() {
+        for timeout in [-1.0, f64::NAN, 1e300] {
+            let config = ModelConfig {
+                model: "ollama/m".to_owned(),
+                timeout: Some(timeout),
+                ..ModelConfig::default()
+            };
+            let error = config.connect(|_| None).err().unwrap();
+            let told = std::error::Error::source(&error).unwrap().to_string();
+            assert_eq!(told, format!("`timeout` is {timeout}, which is no number of seconds"));
+        }
+    }
+
+    #[test]
     fn models_come_as_a_map_or_a_list_and_mistakes_are_named() {
         let list = json!([
             {"name": "default", "provider": "anthropic", "model": "claude-sonnet-4-5", "key_env": "MY_KEY",
@@ -434,9 +480,45 @@ mod tests {
             assert_eq!(ModelConfig::read(&section).unwrap_err().to_string(), problem);
         }
         let error = ModelConfig::read(&json!({"a": {"model": "a/b", "modle": 1}})).unwrap_err().to_string();
-        assert!(
-            error.starts_with("the model `a`: unknown field `modle`, expected one of `model`"),
-            "{error}"
-        );
+        assert_eq!(error, "the model `a`: unknown key `modle`; did you mean `model`?");
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_the_way_to_it() {
+        let fine = json!({"name": "a", "model": "v/m"});
+        for (second, path, told) in [
+            (
+                json!({"modle": "v/m"}),
+                vec!["modle"],
+                "the model `b`: unknown key `modle`; did you mean `model`?",
+            ),
+            (
+                json!({"model": "v/m", "timeout": "1e300"}),
+                vec!["timeout"],
+                "the model `b`: `timeout`: invalid type: string \"1e300\", expected a number",
+            ),
+            (
+                json!({"model": "v/m", "config": {"request_timeout": "long"}}),
+                vec!["config", "request_timeout"],
+                "the model `b`: `timeout`: invalid type: string \"long\", expected a number",
+            ),
+            (
+                json!({"model": "v/m", "price": {"input": 1, "output": 1, "currency": "EUR"}}),
+                vec!["price", "currency"],
+                "the model `b`: `price.currency` is \"EUR\", and costs are counted in US dollars: give the prices in \
+                 `USD`",
+            ),
+        ] {
+            let inner = path.into_iter().map(Step::from);
+            let by_name = ModelConfig::read(&json!({"a": "v/m", "b": second})).unwrap_err();
+            let way = [Step::from("b")].into_iter().chain(inner.clone());
+            assert_eq!(by_name.misfit().path, way.collect::<Vec<_>>());
+            assert_eq!(by_name.to_string(), told);
+            let mut item = second.clone();
+            item["name"] = "b".into();
+            let by_number = ModelConfig::read(&json!([fine, item])).unwrap_err();
+            let way = [Step::from(1)].into_iter().chain(inner);
+            assert_eq!(by_number.misfit().path, way.collect::<Vec<_>>());
+        }
     }
 }

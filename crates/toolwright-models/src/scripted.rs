@@ -4,9 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_saphyr::{DefaultMessageFormatter, MessageFormatter as _};
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest,
-    StopReason, ToolCall, ToolChoice, Usage,
+    AssistantMessage, BoxFuture, Content, Misfit, Model, ModelError, ModelErrorKind, ModelReply,
+    ModelRequest, StopReason, ToolCall, ToolChoice, Usage,
 };
 
 /// One answer of a [`ScriptedModel`].
@@ -132,9 +133,10 @@ impl ScriptedModel {
 
     /// Reads answers from YAML or JSON: a list of replies.
     pub fn from_yaml(text: &str) -> Result<Self, ScriptError> {
-        let options = serde_saphyr::options! { strict_booleans: true };
-        let replies: Vec<Reply> = serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| ScriptError(error.to_string()))?;
+        // The excerpt is left out: only whoever reads the file knows its name.
+        let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+        let replies: Vec<Reply> =
+            serde_saphyr::from_str_with_options(text, options).map_err(|error| ScriptError::new(&error))?;
         Ok(Self::new(replies))
     }
 
@@ -213,11 +215,26 @@ impl Model for ScriptedModel {
 
 /// Why a script cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScriptError(String);
+pub struct ScriptError(Misfit);
+
+impl ScriptError {
+    fn new(error: &serde_saphyr::Error) -> Self {
+        let misfit = Misfit::from_serde(Vec::new(), &DefaultMessageFormatter.format_message(error));
+        ScriptError(match error.location() {
+            Some(place) => misfit.about(format_args!("line {}", place.line())),
+            None => misfit,
+        })
+    }
+
+    /// What to do about it, when that is known.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+}
 
 impl std::fmt::Display for ScriptError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the script is not a list of replies: {}", self.0)
+        write!(f, "the script is not a list of replies: {}", self.0.message)
     }
 }
 

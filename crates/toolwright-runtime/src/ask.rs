@@ -8,10 +8,9 @@ use toolwright_core::{
     ToolContext, ToolError, Toolset, Usage,
 };
 
-use crate::call::limit_reached;
 use crate::conversation::Conversation;
 use crate::events::EventKind;
-use crate::limits::{LimitReached, LimitScope, Limits};
+use crate::limits::{LimitScope, Limits};
 use crate::run::{Part, Run, RunEnd, RunInner};
 use crate::turn::RunError;
 use crate::{direct, guard};
@@ -24,7 +23,7 @@ pub(crate) async fn ask(
     model: &dyn Model,
     request: ModelRequest<'_>,
 ) -> Result<ModelReply, ToolError> {
-    run.limits.check().map_err(|limit| refuse(run, limit))?;
+    run.limits.check().map_err(|limit| run.refuse(limit))?;
     check_price(&run.limits, model).map_err(|error| failed(model, error))?;
     let reply = charged(run, context.cancel_token(), context.deadline(), model, request).await?;
     reply.map_err(|error| failed(model, error))
@@ -42,7 +41,7 @@ pub(crate) async fn turn(
             "the calls of this run are a person's: no model can have its conversation",
         ));
     }
-    run.limits.admit_turn(messages).map_err(|limit| refuse(run, limit))?;
+    run.limits.admit_turn(messages).map_err(|limit| run.refuse(limit))?;
     if let Err(error) = check_price(&run.limits, model) {
         return Ok(Err(error));
     }
@@ -57,7 +56,7 @@ async fn charged(
     model: &dyn Model,
     request: ModelRequest<'_>,
 ) -> Result<Result<ModelReply, ModelError>, ToolError> {
-    let deadline = run.limits.deadline(own_end).map_err(|limit| refuse(run, limit))?;
+    let deadline = run.limits.deadline(own_end).map_err(|limit| run.refuse(limit))?;
     let asked = Instant::now();
     let masked = direct::masked(request.messages);
     let messages = masked.as_deref().unwrap_or(request.messages);
@@ -75,13 +74,8 @@ async fn charged(
         duration: asked.elapsed(),
         stop: reply.stop,
     })?;
-    run.limits.spend(reply.usage, cost.unwrap_or(0.0)).map_err(|limit| refuse(run, limit))?;
+    run.limits.spend(reply.usage, cost.unwrap_or(0.0)).map_err(|limit| run.refuse(limit))?;
     Ok(Ok(reply))
-}
-
-fn refuse(run: &RunInner, limit: LimitReached) -> ToolError {
-    limit_reached(run, &limit);
-    limit.into()
 }
 
 /// Lets a model work with tools for the call of `context`, in the loop of all models, and gives what it added to the
@@ -108,7 +102,7 @@ pub(crate) async fn converse(
     match end {
         None | Some(RunEnd::Done) => Ok(conversation.into_messages().split_off(given)),
         Some(RunEnd::Limit { limit }) => {
-            around.limits().check().map_err(|limit| refuse(&around.inner, limit))?;
+            around.limits().check().map_err(|limit| around.inner.refuse(limit))?;
             let message = format!("the model of `{}` was stopped: {limit}", context.tool_name());
             Err(ToolError::of(ErrorKind::Limit, message))
         }

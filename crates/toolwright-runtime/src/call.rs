@@ -14,6 +14,7 @@ use toolwright_core::{
 use crate::approval::Approved;
 use crate::events::EventKind;
 use crate::executor::Envelope;
+use crate::limits::LimitReached;
 use crate::run::{RunEnd, RunInner};
 use crate::{guard, parse, render};
 
@@ -50,11 +51,10 @@ pub(crate) async fn run_call_from(
     let mut record = Record::open(run, &call, outer_span)?;
     let tools = (&tools, found);
     let outcome = attempt(run, tools, &mut call, &mut record, Caller::Outside(from)).await;
-    if let Err(error) = &outcome
-        && error.is_fatal()
-    {
-        return Err(record.close_fatal(outcome));
-    }
+    let outcome = match outcome {
+        Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
+        outcome => outcome,
+    };
     let mut result = render::result(&call, outcome, limit);
     record.close(Some(&result), result.error.as_ref())?;
     // Whoever asked knows the call by the id that they gave it.
@@ -83,11 +83,10 @@ pub(crate) async fn run_nested(
     }
     let tools = (&tools, found);
     let outcome = attempt(run, tools, &mut call, &mut record, Caller::Tool(parent, manner)).await;
-    if let Err(error) = &outcome
-        && error.is_fatal()
-    {
-        return Err(record.close_fatal(outcome));
-    }
+    let outcome = match outcome {
+        Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
+        outcome => outcome,
+    };
     if run.events.wanted() {
         // The record is bounded like a model's result; the parent gets everything.
         let copy = match &outcome {
@@ -173,10 +172,7 @@ async fn attempt(
     let _active;
     // What only the beginning needs is gone when the work is waited for.
     let work = {
-        let permit = run.limits.admit_call(settings.timeout).map_err(|limit| {
-            limit_reached(run, &limit);
-            ToolError::from(limit)
-        })?;
+        let permit = run.limits.admit_call(settings.timeout).map_err(|limit| run.refuse(limit))?;
         // A call inside another ends with it, and is told so: a command then hands over what it has in time.
         let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
         let deadline = deadline.into_iter().chain(parents_end).min();
@@ -211,7 +207,7 @@ async fn attempt(
     if let Err(error) = &outcome
         && let Some(limit) = std::error::Error::source(error).and_then(|source| source.downcast_ref())
     {
-        limit_reached(run, limit);
+        run.limit_reached(LimitReached::clone(limit))?;
     }
     if settings.confidential { in_confidence(outcome) } else { outcome }
 }
@@ -307,20 +303,14 @@ fn holds_json_text(arguments: &serde_json::Value) -> bool {
     texts.into_iter().any(|text| text.trim_start().starts_with(['[', '{']))
 }
 
-pub(crate) fn limit_reached(run: &RunInner, limit: &crate::limits::LimitReached) {
-    run.end(RunEnd::Limit { limit: limit.clone() });
-    if let Err(error) = run.events.emit(EventKind::LimitHit { limit: limit.clone() }) {
-        run.end(RunEnd::Failed { message: error.message().to_owned() });
-    }
-}
-
 fn output_limit(run: &RunInner, found: &Result<&Entry, ToolError>) -> usize {
     found.as_ref().ok().and_then(|entry| entry.tool.settings().max_output).unwrap_or(run.max_output)
 }
 
 fn epoch_ms(deadline: Instant) -> u64 {
-    let at = SystemTime::now() + deadline.saturating_duration_since(Instant::now());
-    u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at = now.saturating_add(deadline.saturating_duration_since(Instant::now()));
+    u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Keeps a call in the list of calls under way, where it can be cancelled.
@@ -390,8 +380,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    fn close_fatal(mut self, outcome: Result<ToolOutput, ToolError>) -> ToolError {
-        let Err(error) = outcome else { return ToolError::fatal("a call failed without an error") };
+    fn close_fatal(mut self, error: ToolError) -> ToolError {
         self.run.end(RunEnd::Failed { message: error.message().to_owned() });
         match self.finish(None, Some(error.info()), false) {
             Ok(()) => error,

@@ -30,7 +30,7 @@ pub(crate) mod micros {
 
 /// The date, in UTC, of a moment given as the time since 1970: `2026-01-31`.
 pub fn utc_date(since_1970: Duration) -> String {
-    let Civil { year, month, day, .. } = Civil::of_system(UNIX_EPOCH + since_1970);
+    let Civil { year, month, day, .. } = Civil::of(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX));
     format!("{year:04}-{month:02}-{day:02}")
 }
 
@@ -74,6 +74,12 @@ fn parse(text: &str) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_that_no_clock_reaches_is_still_a_date() {
+        assert_eq!(utc_date(Duration::from_secs(951_827_696)), "2000-02-29");
+        assert_eq!(utc_date(Duration::MAX), "292277026596-12-04");
+    }
 
     #[test]
     fn times_are_written_as_people_write_them_and_read_back() {

@@ -16,7 +16,7 @@ use toolwright_core::{
 use crate::agent::Handoff;
 use crate::conversation::Said;
 use crate::events::EventKind;
-use crate::limits::{self, LimitKind, LimitReached};
+use crate::limits::{self, LimitKind};
 use crate::repeats::{self, Repeats};
 use crate::run::{Run, RunEnd};
 use crate::{ask, batch, call, direct, history, parse};
@@ -217,7 +217,7 @@ impl Talk<'_> {
                     false => limits.admit_turn(self.said.messages.len()),
                 };
                 if let Err(limit) = admitted {
-                    self.limit_reached(limit)?;
+                    self.run.inner.limit_reached(limit)?;
                     return Ok(false);
                 }
                 let Some(reply) = self.answer().await? else { return Ok(false) };
@@ -232,7 +232,7 @@ impl Talk<'_> {
                 self.said.stop = Some(reply.stop);
                 self.add(Message::Assistant(reply.message))?;
                 if let Err(limit) = spent {
-                    self.limit_reached(limit)?;
+                    self.run.inner.limit_reached(limit)?;
                     return Ok(false);
                 }
                 if !makes_calls(reply.stop) {
@@ -295,7 +295,7 @@ impl Talk<'_> {
         let asked = last_assistant(&self.said.messages).map(|(_, message)| &*message.tool_calls);
         let length = self.repeats.count(asked.unwrap_or_default());
         if length > max + 1 {
-            self.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
+            self.run.inner.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
             return Ok(false);
         }
         if length > max {
@@ -332,7 +332,7 @@ impl Talk<'_> {
         let deadline = match inner.limits.deadline(None) {
             Ok(deadline) => deadline,
             Err(limit) => {
-                self.limit_reached(limit)?;
+                self.run.inner.limit_reached(limit)?;
                 return Ok(None);
             }
         };
@@ -402,11 +402,6 @@ impl Talk<'_> {
 
     fn add(&mut self, message: Message) -> Result<(), ToolError> {
         self.said.add(self.run, message)
-    }
-
-    fn limit_reached(&self, limit: LimitReached) -> Result<(), ToolError> {
-        self.run.inner.end(RunEnd::Limit { limit: limit.clone() });
-        self.run.inner.events.emit(EventKind::LimitHit { limit })
     }
 }
 

@@ -1,6 +1,10 @@
 //! YAML in, JSON out, within bounds: keys are unique, and bombs do not go off.
 
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_saphyr::Spanned;
+use toolwright_core::Step;
 
 /// Reads one YAML document; only `true` and `false` are booleans.
 pub(crate) fn read(text: &str) -> Result<Value, Box<serde_saphyr::Error>> {
@@ -37,22 +41,108 @@ fn keep_letters(read: &mut Value, texts: Value) {
     }
 }
 
+/// The line of what a way into a document leads to, or of the last thing on the way that is there.
+pub(crate) fn line_of(text: &str, path: &[Step]) -> Option<u64> {
+    let line = |path: &[Step]| {
+        let way = |reader: serde_saphyr::Deserializer<'_, '_>| Way(path).deserialize(reader);
+        serde_saphyr::with_deserializer_from_str_with_options(text, options(true), way).ok().flatten()
+    };
+    (1..=path.len()).rev().find_map(|steps| line(path.get(..steps)?))
+}
+
+/// Goes a way into a document, to the line where it ends.
+struct Way<'p>(&'p [Step]);
+
+impl<'de> DeserializeSeed<'de> for Way<'_> {
+    type Value = Option<u64>;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
+        match self.0.first() {
+            Some(Step::Key(_)) => reader.deserialize_map(self),
+            Some(Step::Index(_)) => reader.deserialize_seq(self),
+            None => Ok(Some(Spanned::<IgnoredAny>::deserialize(reader)?.referenced.line())),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Way<'_> {
+    type Value = Option<u64>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list or a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let Some((Step::Key(wanted), rest)) = self.0.split_first() else { return Ok(None) };
+        let mut found = None;
+        while let Some(key) = map.next_key::<Spanned<String>>()? {
+            if key.value != *wanted {
+                map.next_value::<IgnoredAny>()?;
+            } else if rest.is_empty() {
+                found = Some(key.referenced.line());
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                found = map.next_value_seed(Way(rest))?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let Some((Step::Index(wanted), rest)) = self.0.split_first() else { return Ok(None) };
+        let mut found = None;
+        for index in 0.. {
+            let there = if index == *wanted {
+                let line = list.next_element_seed(Way(rest))?;
+                found = line.flatten();
+                line.is_some()
+            } else {
+                list.next_element::<IgnoredAny>()?.is_some()
+            };
+            if !there {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
 fn read_as(text: &str, strict_booleans: bool) -> Result<Value, Box<serde_saphyr::Error>> {
-    let options = serde_saphyr::options! {
+    serde_saphyr::from_str_with_options(text, options(strict_booleans)).map_err(Box::new)
+}
+
+fn options(strict_booleans: bool) -> serde_saphyr::Options {
+    serde_saphyr::options! {
         strict_booleans: strict_booleans,
+        // Only whoever reads the file knows the name that an excerpt would stand under.
+        with_snippet: false,
         budget: serde_saphyr::budget! {
             max_events: 50_000,
             max_nodes: 20_000,
             max_depth: 64,
             max_aliases: 1_000,
         },
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(Box::new)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_way_into_a_document_ends_at_a_line() {
+        let text = "# rules\n- tools: a\n  decision: ask\n- tools: b\n  when:\n    x: 1\n    y: 2\n";
+        let line = |path: &[Step]| line_of(text, path);
+        let (first, second) = (Step::from(0), Step::from(1));
+        assert_eq!(line(&[]), None);
+        assert_eq!(line(std::slice::from_ref(&first)), Some(2));
+        assert_eq!(line(&[first, "decision".into()]), Some(3));
+        assert_eq!(line(std::slice::from_ref(&second)), Some(4));
+        assert_eq!(line(&[second.clone(), "when".into(), "y".into()]), Some(7));
+        assert_eq!(line(&[second.clone(), "when".into(), "z".into()]), Some(5), "as far as there is a way");
+        assert_eq!(line(&[second, "zzz".into()]), Some(4));
+        assert_eq!(line_of("a: [", &["a".into()]), None);
+    }
 
     #[test]
     fn words_are_words_and_bombs_are_errors() {

@@ -46,7 +46,7 @@ pub use backend::process::ProcessSandbox;
 pub use launcher::client::sandboxes_ended;
 pub use layer::seccomp;
 pub use layer::view::{Access, ViewEntry};
-pub use pick::{BACKENDS, open};
+pub use pick::{BACKENDS, Backend, nearest_backend, open};
 pub use policy::{EnvPolicy, Layer, Limits, MASKED, Network, PROTECTED, Policy, SYSTEM};
 pub use probe::{Explanation, LayerReport, explain, probe, remedy};
 pub use proxy::NetworkEvent;

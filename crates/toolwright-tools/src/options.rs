@@ -24,6 +24,9 @@ const AFTER_THE_CALL: Duration = Duration::from_millis(5);
 /// of a file that is about to be read.
 const HELPER_TIME: Duration = Duration::from_secs(300);
 
+/// Longer than any call lasts, and still a time that can be added to a clock.
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// How a standard tool is set up. The default fits most runs.
 ///
 /// ```
@@ -157,7 +160,7 @@ impl Options {
     }
 
     pub(crate) fn wait(&self) -> Duration {
-        self.wait.unwrap_or(Duration::from_secs(30))
+        self.wait.unwrap_or(Duration::from_secs(30)).min(FOREVER)
     }
 
     pub(crate) fn instance_name(&self) -> &str {
@@ -204,7 +207,7 @@ impl Call {
 
     /// The time of the call. A command ends with it, so that what it has printed until then can be told.
     fn left(&self) -> Option<Duration> {
-        self.context.time_left().map(|left| left + AFTER_THE_CALL)
+        self.context.time_left().map(|left| left.saturating_add(AFTER_THE_CALL))
     }
 
     /// Runs a command to its end, telling its output as it comes.

@@ -138,7 +138,7 @@ pub(crate) async fn find(call: &Call, path: &str) -> Result<Found, ToolError> {
     let mut parts = result.stdout.splitn(4, '\n');
     let mut next = || parts.next().unwrap_or_default();
     let (rights, own_mode, about, real) = (next(), next(), next(), next());
-    if about == "-" && result.stderr.contains("Permission denied") {
+    if about == "-" && kind_of(&result.stderr) == ErrorKind::Permission {
         return Err(ToolError::of(ErrorKind::Permission, format!("permission denied: {path}")));
     }
     let real = real.strip_suffix('\n').filter(|real| !real.is_empty()).map(str::to_owned);
@@ -235,23 +235,44 @@ async fn done(call: &Call, command: &[&str], path: &str, failed: &str) -> Result
     if result.success() {
         return Ok(());
     }
-    let kind = match &result.stderr {
-        text if text.contains("Permission denied")
-            || text.contains("Read-only file system")
-            || text.contains("not permitted") =>
-        {
-            ErrorKind::Permission
-        }
-        text if text.contains("No such file") => ErrorKind::FileNotFound,
-        text if text.contains("Is a directory") => ErrorKind::IsADirectory,
-        _ => ErrorKind::Unknown,
-    };
+    let kind = kind_of(&result.stderr);
     Err(ToolError::of(kind, format!("{path} {failed}: {}", result.stderr.trim())))
+}
+
+/// The kind of error that a command for files wrote about. Its reason stands at the end of a line, after the path, which may
+/// hold any words.
+pub(crate) fn kind_of(stderr: &str) -> ErrorKind {
+    let of_reason = |line: &str| match line.rsplit(": ").next()?.trim_end() {
+        "Permission denied" | "Read-only file system" | "Operation not permitted" => {
+            Some(ErrorKind::Permission)
+        }
+        "No such file or directory" => Some(ErrorKind::FileNotFound),
+        "Is a directory" => Some(ErrorKind::IsADirectory),
+        _ => None,
+    };
+    stderr.lines().find_map(of_reason).unwrap_or(ErrorKind::Unknown)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reason_of_an_error_is_not_looked_for_in_a_path() {
+        for (stderr, kind) in [
+            ("rm: cannot remove 'a': Permission denied\n", ErrorKind::Permission),
+            ("chmod: changing permissions of 'a': Operation not permitted", ErrorKind::Permission),
+            ("mkdir: cannot create directory 'a': Read-only file system", ErrorKind::Permission),
+            ("find: \u{2018}a\u{2019}: No such file or directory", ErrorKind::FileNotFound),
+            ("rm: cannot remove 'a': Is a directory", ErrorKind::IsADirectory),
+            ("rm: cannot remove 'Permission denied': No such file or directory", ErrorKind::FileNotFound),
+            ("rmdir: failed to remove 'No such file': Directory not empty", ErrorKind::Unknown),
+            ("a note\nrm: cannot remove 'a': Permission denied", ErrorKind::Permission),
+            ("", ErrorKind::Unknown),
+        ] {
+            assert_eq!(kind_of(stderr), kind, "{stderr}");
+        }
+    }
 
     #[test]
     fn impossible_paths_are_refused_with_a_kind() {

@@ -99,12 +99,10 @@ fn parse(line: &str) -> Option<Item> {
 }
 
 async fn failure(call: &Call, folder: &str, message: &str) -> ToolError {
-    match message {
-        text if text.contains("No such file") => paths::missing(call, folder).await,
-        text if text.contains("Permission denied") => {
-            ToolError::of(ErrorKind::Permission, format!("{folder} may not be read"))
-        }
-        text => ToolError::new(format!("{folder} cannot be listed: {text}")),
+    match paths::kind_of(message) {
+        ErrorKind::FileNotFound => paths::missing(call, folder).await,
+        ErrorKind::Permission => ToolError::of(ErrorKind::Permission, format!("{folder} may not be read")),
+        kind => ToolError::of(kind, format!("{folder} cannot be listed: {message}")),
     }
 }
 

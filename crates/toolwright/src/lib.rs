@@ -39,6 +39,7 @@
 //! | see and keep what happened | [`Event`], [`EventSink`], [`Transcript`], [`RunState`] |
 //! | run commands safely | [`Sandbox`], and the module `sandbox` |
 //! | serve or use MCP | the module `mcp` |
+//! | say where pages may be fetched from, or ask a service | the module `net` (with `tools` or `data`) |
 //! | load tools from YAML | the modules `file` and `lang` |
 //!
 //! # Features
@@ -73,9 +74,11 @@ pub use toolwright_core::{
     MediaSource, ResultExt, RunScope, Secret, State, Store, StoreState, Stored, Structured, ToolContext,
     ToolError, ToolOutput, json_size,
 };
-// Wrappers, and names that are nearly right.
+// Wrappers, names that are nearly right, and data that does not fit.
 #[doc(inline)]
-pub use toolwright_core::{Cache, Patterns, RateLimit, Retry, glob_match, nearest, nearest_word};
+pub use toolwright_core::{
+    Cache, Misfit, Patterns, RateLimit, Retry, Step, glob_match, nearest, nearest_word, read_data,
+};
 // Calls and their results.
 #[doc(inline)]
 pub use toolwright_core::{
@@ -150,6 +153,9 @@ pub use toolwright_lang as lang;
 #[cfg(feature = "mcp")]
 #[doc(inline)]
 pub use toolwright_mcp as mcp;
+#[cfg(any(feature = "data", feature = "tools"))]
+#[doc(inline)]
+pub use toolwright_net as net;
 #[cfg(feature = "prompted")]
 #[doc(inline)]
 pub use toolwright_prompted as prompted;
@@ -165,6 +171,13 @@ pub use toolwright_tools as tools;
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "tools")]
+    #[test]
+    fn what_the_options_of_a_tool_take_has_a_name_here() {
+        let options = crate::tools::Options::new().reach(crate::net::Reach::Public);
+        assert!(format!("{options:?}").contains("Public"));
+    }
+
     /// The lists above are by hand, so that the page reads well; nothing may be missing in them.
     #[test]
     fn everything_the_parts_offer_is_here() {

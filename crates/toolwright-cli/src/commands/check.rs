@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use toolwright::file::SandboxSection;
+use toolwright::file::{SandboxSection, in_sandbox};
 use toolwright::lang::{Diagnostic, Loaded, MissingEnv, Severity};
-use toolwright::{Policy, Toolset};
+use toolwright::{Misfit, Policy, ToolError, Toolset};
 
 use crate::answers::Later;
-use crate::args::{Check, SandboxArgs};
+use crate::args::Check;
 use crate::prompt::printable;
 use crate::report::{self, Usage, counted};
-use crate::{demo, files, sandboxes, toolbox};
+use crate::{demo, files, toolbox};
 
 pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
     let named = what.file.clone().or_else(|| what.also_file.clone());
@@ -61,15 +61,16 @@ impl Rules {
         let Some(path) = path else { return Ok(Rules::default()) };
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()));
         let text = text.map_err(|error| Usage::new(format!("{error:#}")))?;
-        let told = |texts: Vec<String>| texts.into_iter().map(|text| format!("{}: {text}", path.display()));
+        let told = |misfits: Vec<Misfit>| {
+            misfits.into_iter().map(|misfit| format!("{}: {misfit}", path.display())).collect::<Vec<_>>()
+        };
         Ok(match Policy::from_yaml(&text) {
             Ok(policy) => {
-                let warnings =
-                    told(policy.unknown_tools(tools)).chain(told(policy.unknown_parameters(tools)));
-                let (count, warnings) = (Some(policy.rules().len()), warnings.collect());
+                let warnings = [policy.unknown_tools(tools), policy.unknown_parameters(tools)].concat();
+                let (count, warnings) = (Some(policy.rules().len()), told(warnings));
                 Rules { count, warnings, ..Rules::default() }
             }
-            Err(error) => Rules { problems: told(error.problems().to_vec()).collect(), ..Rules::default() },
+            Err(error) => Rules { problems: told(error.problems().to_vec()), ..Rules::default() },
         })
     }
 }
@@ -143,33 +144,23 @@ fn with_built_in(own: &Toolset) -> anyhow::Result<Toolset> {
 
 /// What is wrong with the sections that are the program's business; `limits` is checked with the file.
 fn section_problems(loaded: &Loaded) -> Vec<Diagnostic> {
-    let asked = sandboxes::of(&SandboxArgs::default(), Some(loaded));
-    let sandbox = || {
-        SandboxSection::of(loaded)?;
-        asked.as_ref().map_or(Ok(()), sandboxes::check)
+    let mut found = toolwright::file::section_problems(loaded);
+    let misfit = |error: &ToolError| {
+        let info = error.info();
+        Misfit { hint: info.hint, ..Misfit::new(info.message) }
     };
-    let named = || {
-        SandboxSection::named(loaded)?;
-        asked.as_ref().map_or(Ok(()), sandboxes::check_named)
-    };
-    let found = [
-        ("policy", files::policy(loaded).map(drop)),
-        ("models", crate::models::named(Some(loaded)).map(drop)),
-        ("sandbox", sandbox()),
-        ("sandboxes", named()),
-    ];
-    let told = found.into_iter().filter_map(|(name, found)| {
-        let (section, error) = (loaded.section(name)?, found.err()?);
-        // The place is told beside the message.
-        let message = format!("{error:#}");
-        let Diagnostic { file, line, column, .. } = loaded.problem_in(section, message.as_str());
-        let message = message.strip_prefix(&format!("{file}:{line}:{column}: ")).unwrap_or(&message);
-        let message = message.strip_prefix(&format!("{}: ", section.place)).unwrap_or(message);
-        let named =
-            if message.contains(&format!("`{name}`")) { String::new() } else { format!("`{name}`: ") };
-        Some(loaded.problem_in(section, format!("{named}{message}")))
-    });
-    told.collect()
+    // What can be read may still describe a sandbox that cannot be.
+    if let (Some(at), Ok(Some(section))) = (loaded.section("sandbox"), SandboxSection::of(loaded)) {
+        let wrong = section.check().err();
+        found.extend(wrong.map(|error| loaded.problem_in(at, misfit(&error).about("`sandbox`"))));
+    }
+    if let (Some(at), Ok(named)) = (loaded.section("sandboxes"), SandboxSection::named(loaded)) {
+        for (name, section) in named {
+            let wrong = section.check().err().map(|error| misfit(&in_sandbox(&name, &error)));
+            found.extend(wrong.map(|misfit| loaded.problem_in(at, misfit.inside(name.as_str()))));
+        }
+    }
+    found
 }
 
 /// What the rules of a file say about tools and parameters that are not there. A parameter that a tool of the file does
@@ -178,9 +169,9 @@ fn own_rules(loaded: &Loaded) -> Vec<Diagnostic> {
     let Some(section) = loaded.section("policy") else { return Vec::new() };
     // What is wrong with the rules themselves is told with the section.
     let Ok(policy) = Policy::from_value(section.value.clone()) else { return Vec::new() };
-    let told = |severity: Severity, texts: Vec<String>| {
-        let told = texts.into_iter().map(move |text| {
-            let mut problem = loaded.problem_in(section, text);
+    let told = |severity: Severity, misfits: Vec<Misfit>| {
+        let told = misfits.into_iter().map(move |misfit| {
+            let mut problem = loaded.problem_in(section, misfit);
             problem.severity = severity;
             problem
         });

@@ -219,7 +219,7 @@ fn a_person_is_offered_the_choices_of_an_approvers_file() {
     assert!(screen.contains("the policy does not allow this call"), "{screen}");
     policy("{name: human, tools: greet, choices: [frobnicate]}");
     let shown = show_in(folder.path(), &["check", "tools.yaml", "--policy", "policy.yaml"], "");
-    assert!(shown.contains("unknown variant `frobnicate`") && shown.contains("exit 2"), "{shown}");
+    assert!(shown.contains("unknown word `frobnicate`") && shown.contains("exit 2"), "{shown}");
     // Nobody is asked about what no entry is about.
     policy("{name: auto, tools: other}");
     let shown = show_in(folder.path(), &[&args[..], &["--no-record"]].concat(), "");

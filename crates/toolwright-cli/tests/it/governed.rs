@@ -37,8 +37,9 @@ fn limits_of_a_file_hold_whoever_makes_the_rules() {
 #[test]
 fn the_sandbox_of_a_file_is_read_and_checked() {
     for (section, wanted) in [
-        ("sandbox: {nonsense: 7}", "unknown field `nonsense`"),
-        ("sandbox: podmann", "the kinds are process"),
+        ("sandbox: {nonsense: 7}", "unknown key `nonsense`"),
+        ("sandbox: podmann", "did you mean `podman`?"),
+        ("sandbox: 7", "invalid type"),
         ("sandbox: {write: [no/such/folder]}", "cannot use `no/such/folder`"),
         ("sandbox: {network: [http://x/]}", "not a rule for hosts"),
     ] {
@@ -58,7 +59,7 @@ fn the_sandbox_of_a_file_is_read_and_checked() {
 #[test]
 fn the_other_sandboxes_of_a_file_are_checked_too() {
     for (section, wanted) in [
-        ("sandboxes: {victim: {nonsense: 7}}", "unknown field `nonsense`"),
+        ("sandboxes: {victim: {nonsense: 7}}", "unknown key `nonsense`"),
         (
             "sandboxes: {victim: {write: [no/such/folder]}}",
             "the sandbox `victim`: cannot use `no/such/folder`",
@@ -215,7 +216,7 @@ fn check_tells_what_is_wrong_with_every_section_at_once() {
     std::fs::write(folder.path().join("tools.yaml"), file).unwrap();
     let shown = show_in(folder.path(), &["check", "tools.yaml"], "");
     for wanted in
-        ["maybe", "turnz", "nonsense", "nobody", "tools.yaml:1:9", "tools.yaml:2:10", "tools.yaml:3:11"]
+        ["maybe", "turnz", "nonsense", "nobody", "tools.yaml:1:24", "tools.yaml:2:10", "tools.yaml:3:11"]
     {
         assert!(shown.contains(wanted), "{wanted}: {shown}");
     }

@@ -83,6 +83,58 @@ fn mistakes_in_files() {
     insta::assert_snapshot!(show_in(folder.path(), &["ask", "x", "--model", "scripted/replies.yaml"], ""));
 }
 
+/// What is wrong stands in the second entry, and the first one has the same keys.
+#[test]
+fn a_mistake_in_a_section_is_shown_where_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |sections: &str, told: &str| {
+        let file = format!("tools: [{{name: t, do: {{eval: x}}}}, {{import_tool: bash}}]\n{sections}");
+        std::fs::write(folder.path().join("tools.yaml"), file).unwrap();
+        let shown = show_in(folder.path(), &["check", "tools.yaml"], "");
+        assert!(shown.contains(told) && shown.ends_with("--- exit 2\n"), "{shown}");
+    };
+    check(
+        "policy:\n  - {tools: t, decision: approve}\n  - {tools: t, decision: perhaps}\n",
+        "error: `policy`: rule 2: `decision` cannot be `perhaps`\n  --> tools.yaml:4:16\n",
+    );
+    check(
+        "policy:\n  - {tools: t, decision: approve}\n  - {tools: t, decison: approve}\n",
+        "error: `policy`: rule 2: unknown key `decison`\n  --> tools.yaml:4:16\n4 |   - {tools: t, decison: approve}\n  |                \
+         ^^^^^^^\n\nhint: did you mean `decision`?\n",
+    );
+    check(
+        "policy:\n  - {tools: t, decision: approve}\n  - {tools: bash, decision: reject, when: {comand: x}}\n",
+        "error: rule 2: `comand` is no parameter of `bash`; is `command` meant?\n  --> tools.yaml:4:44\n",
+    );
+    check(
+        "sandbox:\n  read: []\n  kind: procss\n",
+        "error: `sandbox`: `kind`: there is no sandbox `procss`; did you mean `process`?\n  --> tools.yaml:4:3\n",
+    );
+    check(
+        "sandboxes:\n  one: {kind: local}\n  two: {kind: local, raed: [x]}\n",
+        "error: `sandboxes.two`: unknown key `raed`\n  --> tools.yaml:4:22\n",
+    );
+    check(
+        "sandboxes:\n  one: {kind: local}\n  two: {write: [no/such/folder]}\n",
+        "error: the sandbox `two`: cannot use `no/such/folder`: No such file or directory (os error 2)\n  --> tools.yaml:4:3\n",
+    );
+    check(
+        "models:\n  a: {model: ollama/m, timeout: 5}\n  b: {model: ollama/m, timeout: 1e300}\n",
+        "error: `models`: the model `b`: `timeout`: invalid type: string \"1e300\", expected a number\n  \
+         --> tools.yaml:4:24\n",
+    );
+    check(
+        "models:\n  - {name: a, model: ollama/m, retries: 1}\n  - {name: b, model: ollama/m, retires: 1}\n",
+        "error: `models`: the model `b`: unknown key `retires`\n  --> tools.yaml:4:32\n",
+    );
+}
+
+#[test]
+fn the_kind_of_a_sandbox_is_told_when_it_is_nearly_right() {
+    let shown = crate::show(&["call", "bash", "command=true", "--sandbox", "procss"]);
+    assert!(shown.contains("there is no sandbox `procss`; did you mean `process`?"), "{shown}");
+}
+
 #[test]
 fn models_of_a_file_are_asked_by_their_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -204,7 +256,7 @@ fn a_policy_is_checked_with_the_file_that_is_here() {
     write("policy.yaml", "- {tools: mine, decision: perhaps}\n");
     write("toolwright.yaml", "tools: [{name: mine, do: {eval: '${who}'}}]\n");
     let shown = show_in(folder.path(), &args, "");
-    assert!(shown.contains("policy.yaml: rule 1: unknown variant `perhaps`"), "{shown}");
+    assert!(shown.contains("policy.yaml: line 1: rule 1: `decision` cannot be `perhaps`"), "{shown}");
     assert!(shown.contains("nothing defines `who`") && shown.contains("2 problems were found"), "{shown}");
 }
 

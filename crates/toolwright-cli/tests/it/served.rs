@@ -243,7 +243,7 @@ fn a_server_in_a_sandbox_finds_nothing_to_steal() {
     // What it writes beside the file goes into a folder of its own, and with it.
     assert!(!secret.with_extension("new").exists());
     let wrong = steal(", sandbox: {raed: [x]}");
-    assert!(wrong.contains("unknown field `raed`") && wrong.ends_with("--- exit 2\n"), "{wrong}");
+    assert!(wrong.contains("unknown key `raed`") && wrong.ends_with("--- exit 2\n"), "{wrong}");
     let gone = steal(", sandbox: {read: [/no/such/folder]}");
     assert!(gone.contains("`sandbox` names `/no/such/folder`"), "{gone}");
 }

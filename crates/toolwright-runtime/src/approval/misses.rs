@@ -2,7 +2,7 @@
 //! goes on, since tools come and go; before it, somebody should be told.
 
 use serde_json::Value;
-use toolwright_core::{Entry, Toolset, nearest};
+use toolwright_core::{Entry, Misfit, Toolset, nearest};
 
 use super::policy::Policy;
 use super::rule::CompiledRule;
@@ -15,46 +15,46 @@ impl Policy {
     /// use toolwright_runtime::Policy;
     ///
     /// let policy = Policy::from_yaml("- {tools: bash, decision: reject}")?;
-    /// assert_eq!(policy.unknown_tools(&Toolset::new()), ["rule 1: `bash` matches no tool"]);
+    /// assert_eq!(policy.unknown_tools(&Toolset::new())[0].message, "rule 1: `bash` matches no tool");
     /// # Ok::<(), toolwright_runtime::PolicyError>(())
     /// ```
-    pub fn unknown_tools(&self, tools: &Toolset) -> Vec<String> {
+    pub fn unknown_tools(&self, tools: &Toolset) -> Vec<Misfit> {
         let names: Vec<&str> = tools.names().collect();
         self.each(|rule| {
             let unknown = rule.naming.about_none(&names).map(|pattern| {
                 let near = perhaps(pattern, names.iter().copied());
-                format!("`{pattern}` matches no tool{near}")
+                Misfit::new(format!("`{pattern}` matches no tool{near}")).inside("tools")
             });
             unknown.collect()
         })
     }
 
     /// The arguments in `when` and `set` that none of the tools a rule is about can have, one sentence each.
-    pub fn unknown_parameters(&self, tools: &Toolset) -> Vec<String> {
+    pub fn unknown_parameters(&self, tools: &Toolset) -> Vec<Misfit> {
         self.each(|rule| {
             let about = tools.iter().filter(|entry| rule.naming.is_about(&entry.tool.spec().name));
             let about: Vec<&Entry> = about.collect();
-            let named = rule.rule.when.keys().chain(rule.rule.set.keys());
-            let unknown =
-                named.filter(|name| !about.is_empty() && about.iter().all(|entry| cannot_have(entry, name)));
-            let told = unknown.map(|name| {
+            let when = rule.rule.when.keys().map(|name| ("when", name));
+            let named = when.chain(rule.rule.set.keys().map(|name| ("set", name)));
+            let unknown = named
+                .filter(|(_, name)| !about.is_empty() && about.iter().all(|entry| cannot_have(entry, name)));
+            let told = unknown.map(|(key, name)| {
                 let known = about.iter().flat_map(|entry| properties(&entry.tool.spec().parameters));
                 let of = match about.as_slice() {
                     [one] => format!("`{}`", one.tool.spec().name),
                     _ => "any tool the rule is about".to_owned(),
                 };
-                format!("`{name}` is no parameter of {of}{}", perhaps(name, known))
+                let told = format!("`{name}` is no parameter of {of}{}", perhaps(name, known));
+                Misfit::new(told).inside(name.as_str()).inside(key)
             });
             told.collect()
         })
     }
 
     /// What is told of each rule, with its number.
-    fn each(&self, tell: impl Fn(&CompiledRule) -> Vec<String>) -> Vec<String> {
-        let told = self.rules.iter().enumerate().flat_map(|(index, rule)| {
-            tell(rule).into_iter().map(move |text| format!("rule {}: {text}", index + 1))
-        });
-        told.collect()
+    fn each(&self, tell: impl Fn(&CompiledRule) -> Vec<Misfit>) -> Vec<Misfit> {
+        let of_rule = |rule| tell(rule).into_iter().map(move |misfit| self.in_rule(rule, misfit));
+        self.rules.iter().flat_map(of_rule).collect()
     }
 }
 
@@ -97,7 +97,8 @@ mod tests {
         let tools = Toolset::new().with(tool("bash", true)).unwrap().with(tool("open", false)).unwrap();
         let misses = |rule: &str| {
             let policy = Policy::from_yaml(&format!("- {{{rule}}}")).unwrap();
-            [policy.unknown_tools(&tools), policy.unknown_parameters(&tools)].concat()
+            let found = [policy.unknown_tools(&tools), policy.unknown_parameters(&tools)].concat();
+            found.into_iter().map(|misfit| misfit.message).collect::<Vec<_>>()
         };
         for fine in [
             "tools: '*', decision: approve",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_core::{Choice, Fingerprint, ToolCall, ToolSettings, ToolSpec};
+use toolwright_core::{Choice, Fingerprint, Misfit, Step, ToolCall, ToolSettings, ToolSpec, read_data};
 
 use super::matching::real_name;
 use super::naming::Naming;
@@ -39,7 +39,19 @@ impl Order {
             Order::First => Naming::of_approver(&rule.tools, rule.lets_pass()),
         }
     }
+
+    /// What is wrong with a rule, with its number and the way to it.
+    fn in_rule(self, index: usize, misfit: Misfit) -> Misfit {
+        let misfit = misfit.about(format_args!("rule {}", index + 1)).inside(index);
+        match self {
+            Order::Strictest => misfit,
+            Order::First => misfit.inside(APPROVERS),
+        }
+    }
 }
+
+/// The key of the rules in a file as Inspect writes it.
+const APPROVERS: &str = "approvers";
 
 /// A rule, and the only answers that whoever is asked may give.
 type Offering = (Rule, Option<Arc<[Choice]>>);
@@ -68,28 +80,28 @@ impl Ruling {
 impl Policy {
     /// A policy from rules. Their examples are tried; all problems are reported.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Result<Self, PolicyError> {
-        Self::build(rules.into_iter().map(|rule| Ok((rule, None))), Order::Strictest)
+        Self::build(rules.into_iter().map(|rule| Ok((rule, None))).enumerate(), Order::Strictest)
     }
 
     fn build(
-        rules: impl IntoIterator<Item = Result<Offering, String>>,
+        rules: impl IntoIterator<Item = (usize, Result<Offering, Misfit>)>,
         order: Order,
     ) -> Result<Self, PolicyError> {
         let (mut compiled, mut problems, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, read) in rules.into_iter().enumerate() {
+        for (index, read) in rules {
             if let Ok((rule, choices)) = &read {
                 told.extend(serde_json::to_value(rule));
                 told.extend(choices.as_deref().map(serde_json::to_value).transpose().ok().flatten());
             }
             let compile = |(rule, choices)| {
-                let naming = order.naming(&rule)?;
-                let mut rule = CompiledRule::new(rule, naming)?;
-                rule.choices = choices;
+                let naming = order.naming(&rule).map_err(|problem| Misfit::new(problem).inside("tools"))?;
+                let mut rule = CompiledRule::new(rule, naming).map_err(Misfit::new)?;
+                (rule.index, rule.choices) = (index, choices);
                 Ok(rule)
             };
             match read.and_then(compile) {
                 Ok(rule) => compiled.push(rule),
-                Err(problem) => problems.push(format!("rule {}: {problem}", index + 1)),
+                Err(misfit) => problems.push(order.in_rule(index, misfit)),
             }
         }
         if !problems.is_empty() {
@@ -102,29 +114,41 @@ impl Policy {
     /// A policy from YAML or JSON: a list of rules, or a map with `approvers` as Inspect writes them.
     pub fn from_yaml(text: &str) -> Result<Self, PolicyError> {
         let read = crate::yaml::read_with_words(text)
-            .map_err(|error| PolicyError { problems: vec![error.to_string()] });
-        Self::from_value(read?)
+            .map_err(|error| PolicyError { problems: vec![Misfit::new(error.to_string())] });
+        Self::from_value(read?).map_err(|error| {
+            let with_line = |misfit: Misfit| match crate::yaml::line_of(text, &misfit.path) {
+                Some(line) => misfit.about(format_args!("line {line}")),
+                None => misfit,
+            };
+            PolicyError { problems: error.problems.into_iter().map(with_line).collect() }
+        })
     }
 
     /// A policy from data, in either form of [`from_yaml`](Self::from_yaml).
     pub fn from_value(value: Value) -> Result<Self, PolicyError> {
-        let one = |problem: String| PolicyError { problems: vec![problem] };
-        match value {
+        let one = |misfit: Misfit| PolicyError { problems: vec![misfit] };
+        match &value {
             Value::Array(rules) => {
-                let read = |rule| match serde_json::from_value::<Rule>(rule) {
-                    Ok(rule) => Ok((rule, None)),
-                    Err(error) => Err(error.to_string()),
-                };
-                Self::build(rules.into_iter().map(read), Order::Strictest)
+                let read = |rule| Ok((read_data::<Rule>(rule)?, None));
+                Self::build(rules.iter().map(read).enumerate(), Order::Strictest)
             }
-            Value::Object(map) if map.contains_key("approvers") => {
-                let file: ApproverFile =
-                    serde_json::from_value(Value::Object(map)).map_err(|error| one(error.to_string()))?;
-                let rules = file.approvers.into_iter().filter_map(|entry| entry.into_rule().transpose());
+            Value::Object(map) if map.contains_key(APPROVERS) => {
+                let file: ApproverFile = read_data(&value).map_err(|misfit| match misfit.path.get(1) {
+                    Some(&Step::Index(index)) => one(misfit.about(format_args!("rule {}", index + 1))),
+                    _ => one(misfit),
+                })?;
+                let rules = file.approvers.into_iter().enumerate();
+                // Whoever only passes the question on is no rule, and counts where rules are counted.
+                let rules = rules.filter_map(|(index, entry)| Some((index, entry.into_rule().transpose()?)));
                 Self::build(rules, Order::First)
             }
-            _ => Err(one("a policy is a list of rules, or a map with `approvers`".to_owned())),
+            _ => Err(one(Misfit::new("a policy is a list of rules, or a map with `approvers`"))),
         }
+    }
+
+    /// The way to a rule in a file, and what is wrong with it.
+    pub(super) fn in_rule(&self, rule: &CompiledRule, misfit: Misfit) -> Misfit {
+        self.order.in_rule(rule.index, misfit)
     }
 
     /// The program's own default: approves tools that change nothing or work in a sandbox, those that only call others (which
@@ -233,48 +257,48 @@ struct ApproverEntry {
 
 impl ApproverEntry {
     /// The rule and what is offered to whoever is asked, or none when the entry only passes the question on.
-    fn into_rule(self) -> Result<Option<Offering>, String> {
+    fn into_rule(self) -> Result<Option<Offering>, Misfit> {
         let choices = match self.choices.or_else(|| self.params.get("choices").cloned()) {
-            Some(_) if self.name == "auto" => return Err("`choices` only go with `human`".to_owned()),
-            choices => choices.map(read_choices).transpose()?,
+            Some(_) if self.name == "auto" => return Err(Misfit::new("`choices` only go with `human`")),
+            choices => choices.map(|choices| read_choices(&choices)).transpose()?,
         };
-        let given = self
-            .decision
-            .map(Ok)
-            .or_else(|| self.params.get("decision").cloned().map(serde_json::from_value));
+        let given = self.decision.map(Ok).or_else(|| {
+            self.params
+                .get("decision")
+                .map(|said| read_data(said).map_err(|misfit| misfit.inside("decision").inside("params")))
+        });
         let decision = match (self.name.as_str(), given) {
             ("auto", None) => RuleDecision::Approve,
-            ("auto", Some(decision)) => decision.map_err(|error| error.to_string())?,
+            ("auto", Some(decision)) => decision?,
             ("human", _) => RuleDecision::Ask,
             (other, _) => {
-                return Err(format!("there is no approver `{other}`; there are `auto` and `human`"));
+                let told = format!("there is no approver `{other}`; there are `auto` and `human`");
+                return Err(Misfit::new(told).inside("name"));
             }
         };
         if self.name == "auto" && decision == RuleDecision::Ask {
             return Ok(None);
         }
+        let wrong = |told: &str| Misfit::new(told).inside("tools");
         let texts = match self.tools {
             Value::String(text) => vec![text],
             Value::Array(list) => list
                 .into_iter()
-                .map(|item| {
-                    serde_json::from_value(item).map_err(|_| "`tools` holds more than texts".to_owned())
-                })
-                .collect::<Result<Vec<String>, String>>()?,
-            _ => return Err("`tools` is text or a list of texts".to_owned()),
+                .map(|item| serde_json::from_value(item).map_err(|_| wrong("`tools` holds more than texts")))
+                .collect::<Result<Vec<String>, Misfit>>()?,
+            _ => return Err(wrong("`tools` is text or a list of texts")),
         };
         Ok(Some((Rule { decision, ..Rule::about(texts) }, choices)))
     }
 }
 
 /// The `choices` of a human approver. Where nobody can edit arguments `modify` is not offered, so it never stands alone.
-fn read_choices(choices: Value) -> Result<Arc<[Choice]>, String> {
+fn read_choices(choices: &Value) -> Result<Arc<[Choice]>, Misfit> {
     let choices: Vec<Choice> =
-        serde_json::from_value(choices).map_err(|error| format!("`choices`: {error}"))?;
+        read_data(choices).map_err(|misfit| misfit.about("`choices`").inside("choices"))?;
     if choices.iter().all(|choice| *choice == Choice::Modify) {
-        return Err(
-            "`choices` needs at least one of `approve`, `reject`, `terminate` and `escalate`".to_owned()
-        );
+        let told = "`choices` needs at least one of `approve`, `reject`, `terminate` and `escalate`";
+        return Err(Misfit::new(told).inside("choices"));
     }
     Ok(choices.into())
 }
@@ -282,19 +306,20 @@ fn read_choices(choices: Value) -> Result<Arc<[Choice]>, String> {
 /// Why a policy cannot be used: every problem, with the number of its rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
-    problems: Vec<String>,
+    problems: Vec<Misfit>,
 }
 
 impl PolicyError {
-    /// The problems, one sentence each.
-    pub fn problems(&self) -> &[String] {
+    /// The problems, each with the way to its rule and, when the policy was text, its line.
+    pub fn problems(&self) -> &[Misfit] {
         &self.problems
     }
 }
 
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the policy is wrong: {}", self.problems.join("; "))
+        let problems: Vec<String> = self.problems.iter().map(Misfit::to_string).collect();
+        write!(f, "the policy is wrong: {}", problems.join("; "))
     }
 }
 
@@ -437,10 +462,39 @@ mod tests {
         .unwrap_err();
         assert_eq!(error.problems().len(), 3, "{error}");
         assert!(error.to_string().contains("rule 1: the rule does not match its example bash(command='ls')"));
-        assert!(
-            Policy::from_yaml("- {tools: x, decision: perhaps}").unwrap_err().to_string().contains("rule 1")
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_rule_is_told_with_its_line_and_what_was_meant() {
+        let check = |text: &str, told: &str| {
+            let error = Policy::from_yaml(text).unwrap_err();
+            assert_eq!(error.problems().iter().map(Misfit::to_string).collect::<Vec<_>>(), [told]);
+        };
+        let fine = "- tools: a\n  decision: ask\n";
+        check(
+            &format!("{fine}- tools: b\n  decison: ask\n"),
+            "line 4: rule 2: unknown key `decison`; did you mean `decision`?",
         );
-        assert!(Policy::from_yaml("- {tolls: x, decision: approve}").is_err());
+        check(
+            &format!("{fine}- tools: b\n  decision: approv\n"),
+            "line 4: rule 2: `decision` cannot be `approv`; did you mean `approve`?",
+        );
+        check(&format!("{fine}- tools: b\n"), "line 3: rule 2: the key `decision` is missing");
+        check(
+            &format!("{fine}- decision: ask\n  tools: ''\n"),
+            "line 4: rule 2: a pattern of `tools` is empty; `*` means every tool",
+        );
+        // An entry that only passes the question on counts, too.
+        let passes = "approvers:\n- {name: auto, tools: a, decision: escalate}\n";
+        check(
+            &format!("{passes}- {{name: robot, tools: b}}\n"),
+            "line 3: rule 2: there is no approver `robot`; there are `auto` and `human`",
+        );
+        check(
+            &format!("{passes}- name: auto\n  tools: b\n  decison: ask\n"),
+            "line 5: rule 2: unknown key `decison`; did you mean `decision`?",
+        );
+        check("rules: []", "a policy is a list of rules, or a map with `approvers`");
     }
 
     #[test]
@@ -471,7 +525,7 @@ mod tests {
             assert_ne!(policy.id, file("name: human").unwrap().id);
         }
         for (wrong, told) in [
-            ("name: human, choices: [frobnicate]", "rule 1: `choices`: unknown variant `frobnicate`"),
+            ("name: human, choices: [frobnicate]", "rule 1: `choices`: unknown word `frobnicate`"),
             ("name: human, choices: approve", "rule 1: `choices`: invalid type"),
             ("name: human, choices: []", "needs at least one of"),
             ("name: human, choices: [modify]", "needs at least one of"),

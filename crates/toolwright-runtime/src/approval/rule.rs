@@ -142,6 +142,8 @@ pub(super) struct CompiledRule {
     pub(super) naming: Naming,
     when: Vec<(String, Match)>,
     pub(super) rule: Rule,
+    /// Where it stands in its file, counting from 0.
+    pub(super) index: usize,
     /// The only answers that whoever is asked may give, where the policy names them.
     pub(super) choices: Option<Arc<[Choice]>>,
 }
@@ -166,7 +168,7 @@ impl CompiledRule {
             Ok((name.clone(), pattern))
         });
         let when = when.collect::<Result<_, String>>()?;
-        let compiled = CompiledRule { naming, when, rule, choices: None };
+        let compiled = CompiledRule { naming, when, rule, index: 0, choices: None };
         compiled.try_examples()?;
         Ok(compiled)
     }

@@ -20,7 +20,7 @@ use crate::approval::Approvals;
 use crate::conversation::Conversation;
 use crate::events::{EventKind, Events};
 use crate::executor::Executor;
-use crate::limits::{Deadline, LimitScope, Limits, Spent, Waiting};
+use crate::limits::{Deadline, LimitReached, LimitScope, Limits, Spent, Waiting};
 use crate::state::{RunState, STATE_VERSION};
 use crate::turn::{Loop, LoopOutcome, RunError};
 use crate::{batch, call, guard};
@@ -356,6 +356,21 @@ impl RunInner {
         slot.get_or_insert(end).clone()
     }
 
+    /// Ends the run at a limit. That is written before it holds: a run whose record cannot be kept has failed.
+    pub(crate) fn limit_reached(&self, limit: LimitReached) -> Result<(), ToolError> {
+        let written = self.events.emit(EventKind::LimitHit { limit: limit.clone() });
+        self.end(match &written {
+            Ok(()) => RunEnd::Limit { limit },
+            Err(error) => RunEnd::Failed { message: error.message().to_owned() },
+        });
+        written
+    }
+
+    /// Ends the run at a limit, with the error for whoever ran into it.
+    pub(crate) fn refuse(&self, limit: LimitReached) -> ToolError {
+        self.limit_reached(limit.clone()).err().unwrap_or_else(|| limit.into())
+    }
+
     pub(crate) fn ended(&self) -> Option<RunEnd> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -399,7 +414,7 @@ impl RunInner {
                 Ok(deadline) => deadline,
                 Err(limit) => {
                     if self.ended().is_none() {
-                        call::limit_reached(self, &limit);
+                        self.limit_reached(limit)?;
                     }
                     return Ok(self.current_tools());
                 }
@@ -443,10 +458,7 @@ impl RunInner {
             }
         };
         Err(match limit {
-            Some(limit) => {
-                call::limit_reached(self, &limit);
-                limit.into()
-            }
+            Some(limit) => self.refuse(limit),
             None => guard::cancelled(),
         })
     }

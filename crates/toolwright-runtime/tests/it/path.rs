@@ -457,8 +457,12 @@ async fn a_cached_tool_that_calls_itself_is_stopped_by_its_depth() {
 
 #[tokio::test]
 async fn a_time_out_beyond_the_clock_is_none() {
-    let run = Run::builder(tools([add().with_timeout(Duration::MAX)])).build().unwrap();
-    assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
+    // One that the clock of the machine can hold, and the calendar cannot.
+    let nearly = Duration::from_secs(i64::MAX as u64 - 1_000_000_000);
+    for timeout in [Duration::MAX, nearly] {
+        let run = Run::builder(tools([add().with_timeout(timeout)])).build().unwrap();
+        assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");
+    }
     let limits = toolwright_runtime::Limits { wall_time: Some(1e19), ..Default::default() };
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
     assert_eq!(run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap().to_text(), "3");

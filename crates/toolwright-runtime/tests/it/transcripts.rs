@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde_json::json;
 use toolwright_core::{Secret, ToolError};
-use toolwright_runtime::{Durability, EventKind, Run, RunEnd, Transcript};
+use toolwright_runtime::{Durability, EventKind, Limits, Run, RunEnd, Transcript};
 
 use crate::support::{Ears, add, bare, call, plain, tools};
 
@@ -247,4 +247,26 @@ async fn a_transcript_that_cannot_be_written_ends_the_run() {
     let run = Run::builder(tools([add()])).on_event(Full).build().unwrap();
     let error = run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap_err();
     assert!(error.is_fatal() && error.message().contains("disk is full"));
+}
+
+#[tokio::test]
+async fn a_limit_that_cannot_be_written_is_no_quiet_end() {
+    struct Full;
+    impl toolwright_runtime::EventSink for Full {
+        fn take(&self, event: &toolwright_runtime::Event) -> Result<(), ToolError> {
+            match event.kind {
+                EventKind::LimitHit { .. } => Err(ToolError::fatal("the disk is full")),
+                _ => Ok(()),
+            }
+        }
+    }
+    let limits = Limits { tool_calls: Some(0), ..Limits::default() };
+    let run = Run::builder(tools([add()])).limits(limits).on_event(Full).build().unwrap();
+    let error = run.call(call("add", json!({"x": 1, "y": 2}))).await.unwrap_err();
+    assert!(error.is_fatal() && error.message().contains("disk is full"), "{error}");
+    assert!(
+        matches!(run.ended(), Some(RunEnd::Failed { message }) if message.contains("disk is full")),
+        "{:?}",
+        run.ended()
+    );
 }

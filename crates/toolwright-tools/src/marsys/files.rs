@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ErrorKind, Structured, ToolDef, ToolError};
+use toolwright_core::{Structured, ToolDef, ToolError};
 
 use super::{place, yes};
 use crate::options::{Call, Effect, Options, define, finish};
@@ -94,15 +94,8 @@ pub(crate) fn create_directory(options: &Options) -> ToolDef {
             if result.success() {
                 return Ok(Structured(Made { success: true, path, already_existed: false }));
             }
-            let kind = match &result.stderr {
-                text if text.contains("No such file") => ErrorKind::FileNotFound,
-                text if text.contains("Permission denied") || text.contains("Read-only") => {
-                    ErrorKind::Permission
-                }
-                _ => ErrorKind::Unknown,
-            };
             Err::<_, ToolError>(ToolError::of(
-                kind,
+                paths::kind_of(&result.stderr),
                 format!("{path} could not be made: {}", result.stderr.trim()),
             ))
         },

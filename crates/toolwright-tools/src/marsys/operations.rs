@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ToolDef, ToolError, ToolOutput};
 
 use super::place;
 use crate::edit_file::{self, Extent};
@@ -142,7 +142,6 @@ async fn delete(call: &Call, path: &str) -> Result<Value, ToolError> {
     if result.success() {
         return Ok(json!({"path": path, "status": "success"}));
     }
-    let denied = result.stderr.contains("Permission denied") || result.stderr.contains("Read-only");
-    let kind = if denied { ErrorKind::Permission } else { ErrorKind::Unknown };
+    let kind = paths::kind_of(&result.stderr);
     Err(ToolError::of(kind, format!("{path} could not be deleted: {}", result.stderr.trim())))
 }

@@ -14,6 +14,7 @@ cases![
     an_escape_sequence_without_an_end_hides_nothing,
     a_session_keeps_its_state_and_its_programs,
     a_program_that_does_not_read_can_be_interrupted,
+    a_wait_that_no_clock_can_hold_is_a_long_one,
     the_end_of_a_shell_is_told_at_once,
     each_tool_has_a_shell_and_instances_share_one,
     a_session_ends_with_its_run,
@@ -88,6 +89,12 @@ async fn an_escape_sequence_without_an_end_hides_nothing(backend: Backend) {
     let told = submit(&bench, "").await;
     assert!(told.starts_with("red\n"), "{told:?}");
     until(&bench, "printf '\\033]0;title'; read -r -p 'Name? ' name", "Name? ").await;
+}
+
+async fn a_wait_that_no_clock_can_hold_is_a_long_one(backend: Backend) {
+    let session = configured("bash_session", &json!({"wait_for_output": 1.0e19})).unwrap().unwrap();
+    let bench = Bench::of(backend, [session]).await;
+    until(&bench, "echo $((6 * 7))", "42\n").await;
 }
 
 async fn the_end_of_a_shell_is_told_at_once(backend: Backend) {

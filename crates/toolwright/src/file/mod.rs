@@ -11,8 +11,8 @@ mod programs;
 mod sandbox;
 
 use serde_json::Value;
-use toolwright_core::{ToolError, Toolset};
-use toolwright_lang::{CurrentTools, Host, LoadError, Loaded, Section, Source};
+use toolwright_core::{Misfit, ToolError, Toolset, read_data};
+use toolwright_lang::{CurrentTools, Diagnostic, Host, LoadError, Loaded, Source};
 use toolwright_runtime::{Limits, Policy, Run, RunBuilder};
 
 #[cfg(any(feature = "mcp", feature = "tools", feature = "data"))]
@@ -76,7 +76,7 @@ impl ToolFile {
 
     /// A run with the tools, the policy and the limits of the file, in the sandboxes it asks for. Without a `sandbox`
     /// section a process sandbox is opened when a tool needs one; where none can be had, the calls of such tools are
-    /// refused. A program with a process sandbox begins with `sandbox::launcher::main_if_launcher`. Without a `policy` every call is approved, unless the builder is told otherwise.
+    /// refused, and told why. A program with a process sandbox begins with `sandbox::launcher::main_if_launcher`. Without a `policy` every call is approved, unless the builder is told otherwise.
     pub async fn run(&self) -> Result<RunBuilder, ToolError> {
         let current = self.loaded.current_tools(["*"]);
         let mut builder = apply_limits(&self.loaded, following(current, self.loaded.tools()))?;
@@ -88,7 +88,11 @@ impl ToolFile {
             let needed = self.loaded.tools().iter().any(|entry| entry.tool.settings().sandboxed);
             let opened = match SandboxSection::of(&self.loaded)? {
                 Some(section) => section.open().await?,
-                None if needed => SandboxSection::default().open().await.unwrap_or_default(),
+                // A tool that does not need one is not kept from its work; whoever does is told why there is none.
+                None if needed => {
+                    let opened = SandboxSection::default().open().await;
+                    opened.unwrap_or_else(|why| Some(sandbox::closed(why)))
+                }
                 None => None,
             };
             let mut others = Vec::new();
@@ -113,9 +117,38 @@ pub fn following(current: Option<CurrentTools>, loaded: &Toolset) -> RunBuilder 
 
 /// The policy of a file, if it has one.
 pub fn policy(loaded: &Loaded) -> Result<Option<Policy>, ToolError> {
-    let read =
-        |section: &Section| Policy::from_value(section.value.clone()).map_err(|error| at(section, error));
-    loaded.section("policy").map(read).transpose()
+    read_policy(loaded).map_err(|misfits| {
+        let told = misfits.into_iter().map(|misfit| at(loaded, POLICY, misfit)).reduce(and);
+        told.unwrap_or_else(|| ToolError::invalid("the policy is wrong"))
+    })
+}
+
+/// Everything that is wrong with the sections of a file that are about runs, each where it stands in the file. What only shows when
+/// a sandbox is planned is found by [`SandboxSection::check`].
+pub fn section_problems(loaded: &Loaded) -> Vec<Diagnostic> {
+    let mut found: Vec<(&str, Misfit)> = Vec::new();
+    found.extend(read_policy(loaded).err().into_iter().flatten().map(|misfit| (POLICY, misfit)));
+    #[cfg(feature = "models")]
+    found.extend(read_models(loaded).err().map(|misfit| (MODELS, misfit)));
+    #[cfg(feature = "sandbox")]
+    found.extend(sandbox::misfits(loaded));
+    let told = found.into_iter().filter_map(|(name, misfit)| {
+        let named =
+            [format!("`{name}`"), format!("`{name}.")].iter().any(|word| misfit.message.contains(word));
+        let misfit = if named { misfit } else { misfit.about(format_args!("`{name}`")) };
+        Some(loaded.problem_in(loaded.section(name)?, misfit))
+    });
+    told.collect()
+}
+
+const POLICY: &str = "policy";
+
+fn read_policy(loaded: &Loaded) -> Result<Option<Policy>, Vec<Misfit>> {
+    let Some(section) = loaded.section(POLICY) else { return Ok(None) };
+    Policy::from_value(section.value.clone()).map(Some).map_err(|error| {
+        let told = error.problems().iter().cloned().map(|misfit| misfit.about("`policy`"));
+        told.collect()
+    })
 }
 
 /// What a run may spend, as the file says.
@@ -128,7 +161,7 @@ pub fn limits(loaded: &Loaded) -> Result<Limits, ToolError> {
     if limits.is_null() {
         return Ok(Limits::default());
     }
-    serde_json::from_value(limits).map_err(|error| at(section, error))
+    read_data(&limits).map_err(|misfit| at(loaded, "limits", misfit))
 }
 
 /// Lets a run spend what the file says, do as much at once, and give a model as much of an output.
@@ -149,18 +182,40 @@ pub fn apply_limits(loaded: &Loaded, builder: RunBuilder) -> Result<RunBuilder, 
 
 /// The models of a file, by name.
 #[cfg(feature = "models")]
-pub fn models(
-    loaded: &Loaded,
-) -> Result<std::collections::BTreeMap<String, toolwright_models::ModelConfig>, ToolError> {
-    let Some(section) = loaded.section("models") else { return Ok(Default::default()) };
-    toolwright_models::ModelConfig::read(&section.value).map_err(|error| {
-        let problem = loaded.problem_in(section, error.to_string());
-        ToolError::invalid(format!("{}:{}:{}: {error}", problem.file, problem.line, problem.column))
-    })
+pub fn models(loaded: &Loaded) -> Result<Models, ToolError> {
+    read_models(loaded).map_err(|misfit| at(loaded, MODELS, misfit))
 }
 
-fn at(section: &Section, error: impl std::fmt::Display) -> ToolError {
-    ToolError::invalid(format!("{}: {error}", section.place))
+#[cfg(feature = "models")]
+type Models = std::collections::BTreeMap<String, toolwright_models::ModelConfig>;
+
+#[cfg(feature = "models")]
+const MODELS: &str = "models";
+
+#[cfg(feature = "models")]
+fn read_models(loaded: &Loaded) -> Result<Models, Misfit> {
+    let Some(section) = loaded.section(MODELS) else { return Ok(Models::new()) };
+    toolwright_models::ModelConfig::read(&section.value).map_err(|error| error.misfit().clone())
+}
+
+/// What is wrong with a section, with the place of it.
+fn at(loaded: &Loaded, name: &str, misfit: Misfit) -> ToolError {
+    let Some(section) = loaded.section(name) else { return misfit.into() };
+    let Diagnostic { file, line, column, message, hint, .. } = loaded.problem_in(section, misfit);
+    let error = ToolError::invalid(format!("{file}:{line}:{column}: {message}"));
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// Two errors in one, the hint of the first with it.
+fn and(first: ToolError, second: ToolError) -> ToolError {
+    let error = ToolError::invalid(format!("{}; {}", first.message(), second.message()));
+    match first.hint_text().or(second.hint_text()) {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
 }
 
 #[cfg(test)]
@@ -222,14 +277,21 @@ mod tests {
         }
         let none = file("none").run().await.unwrap().build().unwrap();
         assert_eq!(none.call(echo()).await.unwrap().error.unwrap().kind, ErrorKind::SandboxUnavailable);
+        // Nobody asked for one, so the run is made; whoever needs it hears why there is none.
+        let text = "tools: [{import_tool: bash}]\n";
+        let file_without = ToolFile::load(Source::text("t.yaml", text), Host::new().imports(Importer::new()));
+        let run = file_without.unwrap().run().await.unwrap().build().unwrap();
+        let refused = run.call(echo()).await.unwrap().error.unwrap();
+        assert_eq!(refused.kind, ErrorKind::SandboxUnavailable);
+        assert!(refused.message.contains("launcher"), "{refused:?}");
         let wrong = file("{kind: local, read: [/]}").run().await.err().unwrap();
         assert!(wrong.message().contains("isolates nothing"), "{wrong}");
         let wrong = file("none\nsandboxes: {victim: {kind: local, read: [/]}}").run().await.err().unwrap();
         assert!(wrong.message().starts_with("the sandbox `victim`: "), "{wrong}");
         for (said, told) in [
             ("[victim]", "t.yaml:3:12: `sandboxes` is a map"),
-            ("{default: local}", "t.yaml:3:12: `default` is"),
-            ("{victim: {kidn: local}}", "t.yaml:3:12: `sandboxes.victim`: unknown field `kidn`"),
+            ("{default: local}", "t.yaml:3:13: `default` is"),
+            ("{victim: {kidn: local}}", "t.yaml:3:22: `sandboxes.victim`: unknown key `kidn`"),
         ] {
             let wrong = file(&format!("none\nsandboxes: {said}")).run().await.err().unwrap();
             assert!(wrong.message().starts_with(told), "{wrong}");

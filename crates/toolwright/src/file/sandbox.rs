@@ -7,14 +7,16 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_core::{
-    BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, OutputSink, Preparation, Sandbox,
-    SandboxProcess, SpawnRequest, ToolError,
+    BoxFuture, Connection, ErrorKind, ExecRequest, ExecResult, Misfit, OutputSink, Preparation, Sandbox,
+    SandboxProcess, SpawnRequest, ToolError, read_data,
 };
 use toolwright_lang::Loaded;
 use toolwright_runtime::RunBuilder;
-use toolwright_sandbox::{EnvPolicy, Layer, Limits, LocalSandbox, Network, Policy, ProcessSandbox};
+use toolwright_sandbox::{
+    Backend, EnvPolicy, Layer, Limits, LocalSandbox, Network, Policy, ProcessSandbox, nearest_backend,
+};
 
-use super::programs;
+use super::{at, programs};
 
 /// What a file's `sandbox` section says, or one entry of `sandboxes`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -44,6 +46,9 @@ pub struct SandboxSection {
     pub setup: Option<String>,
 }
 
+/// The word for no sandbox at all.
+const NONE: &str = "none";
+
 /// The kinds of sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -62,15 +67,24 @@ impl std::str::FromStr for SandboxKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "process" => Ok(SandboxKind::Process),
-            "local" => Ok(SandboxKind::Local),
-            "none" => Ok(SandboxKind::None),
-            "docker" | "podman" => Err(format!("name the image, for example {text}:debian:12")),
-            _ if text.starts_with("docker:") || text.starts_with("podman:") => {
+        if text == NONE {
+            return Ok(SandboxKind::None);
+        }
+        match Backend::named(text) {
+            Some(Backend::Process) => Ok(SandboxKind::Process),
+            Some(Backend::Local) => Ok(SandboxKind::Local),
+            Some(Backend::Docker(None) | Backend::Podman(None)) => {
+                Err(format!("name the image, for example {text}:debian:12"))
+            }
+            Some(Backend::Docker(Some(_)) | Backend::Podman(Some(_))) => {
                 Ok(SandboxKind::Engine(text.to_owned()))
             }
-            _ => Err("the kinds are process, docker:IMAGE, podman:IMAGE, local and none".to_owned()),
+            None => Err(match nearest_backend(text, [NONE]) {
+                Some(near) => {
+                    format!("there is no sandbox `{}`; did you mean `{near}`?", text.escape_debug())
+                }
+                None => "the kinds are process, docker:IMAGE, podman:IMAGE, local and none".to_owned(),
+            }),
         }
     }
 }
@@ -81,6 +95,15 @@ impl TryFrom<String> for SandboxKind {
     fn try_from(text: String) -> Result<Self, String> {
         text.parse()
     }
+}
+
+const SANDBOX: &str = "sandbox";
+const SANDBOXES: &str = "sandboxes";
+
+/// What is wrong with the sandboxes of a file, by section.
+pub(super) fn misfits(loaded: &Loaded) -> impl Iterator<Item = (&'static str, Misfit)> {
+    let default = SandboxSection::default_of(loaded).err().map(|misfit| (SANDBOX, misfit));
+    default.into_iter().chain(SandboxSection::others_of(loaded).err().map(|misfit| (SANDBOXES, misfit)))
 }
 
 /// A section as a policy.
@@ -95,36 +118,45 @@ pub struct Plan {
 impl SandboxSection {
     /// The section of a file, if it has one.
     pub fn of(loaded: &Loaded) -> Result<Option<Self>, ToolError> {
-        let Some(section) = loaded.section("sandbox") else { return Ok(None) };
-        let said = Self::read(&section.value);
-        said.map(Some).map_err(|error| ToolError::invalid(format!("{}: `sandbox`: {error}", section.place)))
+        Self::default_of(loaded).map_err(|misfit| at(loaded, SANDBOX, misfit))
     }
 
     /// The sandboxes of a file beside the default one, by name.
     pub fn named(loaded: &Loaded) -> Result<Vec<(String, Self)>, ToolError> {
-        let Some(section) = loaded.section("sandboxes") else { return Ok(Vec::new()) };
-        let wrong = |problem: String| ToolError::invalid(format!("{}: {problem}", section.place));
+        Self::others_of(loaded).map_err(|misfit| at(loaded, SANDBOXES, misfit))
+    }
+
+    fn default_of(loaded: &Loaded) -> Result<Option<Self>, Misfit> {
+        let Some(section) = loaded.section(SANDBOX) else { return Ok(None) };
+        Self::read(&section.value).map(Some).map_err(|misfit| misfit.about("`sandbox`"))
+    }
+
+    fn others_of(loaded: &Loaded) -> Result<Vec<(String, Self)>, Misfit> {
+        let Some(section) = loaded.section(SANDBOXES) else { return Ok(Vec::new()) };
         let entries = match &section.value {
             Value::Null => return Ok(Vec::new()),
             Value::Object(entries) => entries,
-            _ => return Err(wrong("`sandboxes` is a map of names to sandboxes".to_owned())),
+            _ => return Err(Misfit::new("`sandboxes` is a map of names to sandboxes")),
         };
         let read = entries.iter().map(|(name, said)| {
-            if name == "default" {
-                return Err(wrong("`default` is the one that `sandbox` describes".to_owned()));
-            }
-            let said = Self::read(said).map_err(|error| wrong(format!("`sandboxes.{name}`: {error}")))?;
-            Ok((name.clone(), said))
+            let said = match name.as_str() {
+                "default" => Err(Misfit::new("`default` is the one that `sandbox` describes")),
+                _ => Self::read(said).map_err(|misfit| misfit.about(format_args!("`sandboxes.{name}`"))),
+            };
+            Ok((name.clone(), said.map_err(|misfit| misfit.inside(name.as_str()))?))
         });
         read.collect()
     }
 
-    fn read(said: &Value) -> Result<Self, serde_json::Error> {
+    fn read(said: &Value) -> Result<Self, Misfit> {
         match said {
             // The kind alone is enough.
-            Value::String(kind) => serde_json::from_value(json!({ "kind": kind })),
+            Value::String(kind) => {
+                let kind = kind.parse().map_err(|problem: String| Misfit::new(problem))?;
+                Ok(SandboxSection { kind: Some(kind), ..SandboxSection::default() })
+            }
             Value::Null => Ok(SandboxSection::default()),
-            other => serde_json::from_value(other.clone()),
+            other => read_data(other),
         }
     }
 
@@ -257,26 +289,36 @@ pub fn give_sandboxes(
     named: impl IntoIterator<Item = (String, Arc<dyn Sandbox>)>,
 ) -> RunBuilder {
     let mut named = named.into_iter().peekable();
-    let closed = || named.peek().is_some().then(|| Arc::new(Closed) as Arc<dyn Sandbox>);
+    let none = || ToolError::of(ErrorKind::SandboxUnavailable, "the run has no default sandbox");
+    let closed = || named.peek().is_some().then(|| closed(none()));
     if let Some(default) = default.or_else(closed) {
         builder = builder.sandbox("default", default);
     }
     named.fold(builder, |builder, (name, sandbox)| builder.sandbox(name, sandbox))
 }
 
-/// Stands where the default sandbox would be: nothing can be done in it.
-struct Closed;
+/// A sandbox in which nothing can be done, for the reason that is given.
+pub(super) fn closed(why: ToolError) -> Arc<dyn Sandbox> {
+    Arc::new(Closed(why))
+}
+
+/// Stands where the default sandbox would be: nothing can be done in it, and each call is told why.
+struct Closed(ToolError);
 
 impl Closed {
-    fn refuse<'a, T: 'a>() -> BoxFuture<'a, Result<T, ToolError>> {
-        let error = ToolError::of(ErrorKind::SandboxUnavailable, "the run has no default sandbox");
+    fn refuse<'a, T: 'a>(&self) -> BoxFuture<'a, Result<T, ToolError>> {
+        let error = ToolError::of(ErrorKind::SandboxUnavailable, self.0.message());
+        let error = match self.0.hint_text() {
+            Some(hint) => error.hint(hint),
+            None => error,
+        };
         Box::pin(async { Err(error) })
     }
 }
 
 impl Sandbox for Closed {
     fn kind(&self) -> &str {
-        "none"
+        NONE
     }
 
     fn isolates(&self) -> bool {
@@ -284,15 +326,15 @@ impl Sandbox for Closed {
     }
 
     fn exec<'a>(&'a self, _: ExecRequest) -> BoxFuture<'a, Result<ExecResult, ToolError>> {
-        Closed::refuse()
+        self.refuse()
     }
 
     fn write_file<'a>(&'a self, _: &'a str, _: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        Closed::refuse()
+        self.refuse()
     }
 
     fn read_file<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        Closed::refuse()
+        self.refuse()
     }
 }
 
@@ -301,13 +343,8 @@ pub async fn open_policy(
     said: Value,
     command: ExecRequest,
 ) -> Result<(Arc<dyn Sandbox>, ExecRequest), ToolError> {
-    let mut said = if said.is_null() { json!({}) } else { said };
-    // In YAML, `off` is false.
-    if let Some(network) = said.get_mut("network").filter(|network| **network == json!(false)) {
-        *network = "off".into();
-    }
-    let mut policy: Policy = serde_json::from_value(said)
-        .map_err(|error| ToolError::invalid(format!("`sandbox` is not a policy: {error}")))?;
+    let said = if said.is_null() { json!({}) } else { said };
+    let mut policy: Policy = read_data(&said).map_err(|misfit| misfit.about("`sandbox` is not a policy"))?;
     for path in policy.workspace.iter_mut().chain(&mut policy.read).chain(&mut policy.write) {
         *path = path
             .canonicalize()
