@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
 use toolwright::expr;
 use toolwright::lang::{Diagnostic, FAILED_AT, Severity};
-use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, ToolError, ToolResult, nearest, text};
+use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, RunEnd, ToolError, ToolResult, nearest, text};
 
 use crate::prompt::printable;
 
@@ -170,6 +170,17 @@ pub fn line(text: impl std::fmt::Display) -> std::io::Result<()> {
 /// Prints where something can be reached from now on.
 pub fn address(address: &str, json: bool) -> std::io::Result<()> {
     if json { line(json!({"address": address})) } else { line(address) }
+}
+
+/// How a command ends whose run ended so.
+pub fn outcome(end: RunEnd) -> anyhow::Result<()> {
+    match end {
+        RunEnd::Done => Ok(()),
+        RunEnd::Limit { limit } => anyhow::bail!("{limit}"),
+        RunEnd::Terminated { reason } => anyhow::bail!("the run was ended: {reason}"),
+        RunEnd::Cancelled => anyhow::bail!("stopped"),
+        RunEnd::Failed { message } => anyhow::bail!("the run failed: {message}"),
+    }
 }
 
 /// `1 call`, `2 calls`.

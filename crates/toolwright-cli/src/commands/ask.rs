@@ -116,13 +116,7 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     if let Some(warning) = warning.filter(|_| end == RunEnd::Done) {
         eprintln!("warning: {warning}");
     }
-    match end {
-        RunEnd::Done => Ok(()),
-        RunEnd::Limit { limit } => anyhow::bail!("{limit}"),
-        RunEnd::Terminated { reason } => anyhow::bail!("the run was ended: {reason}"),
-        RunEnd::Cancelled => anyhow::bail!("stopped"),
-        RunEnd::Failed { message } => anyhow::bail!("the run failed: {message}"),
-    }
+    report::outcome(end)
 }
 
 /// How the model works: which tools it must call before it is free.

@@ -18,7 +18,7 @@ use crate::args::{Step, StepFormat};
 use crate::commands::{ask, interruptible, until_stopped};
 use crate::files;
 use crate::models;
-use crate::report::Usage;
+use crate::report::{self, Usage};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
 
@@ -117,11 +117,7 @@ async fn native(
     }
     let end = step.map_err(ask::because)?.or_else(|| run.ended()).unwrap_or(RunEnd::Done);
     warn(conversation.last_stop());
-    match end {
-        RunEnd::Limit { limit } => anyhow::bail!("{limit}"),
-        RunEnd::Terminated { reason } => anyhow::bail!("the run was ended: {reason}"),
-        RunEnd::Done | RunEnd::Cancelled | RunEnd::Failed { .. } => Ok(()),
-    }
+    report::outcome(end)
 }
 
 /// Says what a person should know about an answer that ended so.
