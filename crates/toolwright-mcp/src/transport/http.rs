@@ -23,6 +23,7 @@ use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{self, MAX_MESSAGE_BYTES};
 use crate::oauth::{Challenge, OAuth};
 use crate::protocol::STATELESS_VERSION;
+use crate::transport::hidden::Hidden;
 
 /// The longest id of a session, which goes back with every request.
 const MAX_SESSION_ID: usize = 1024;
@@ -65,6 +66,8 @@ pub(crate) struct Link {
     url: Url,
     headers: HeaderMap,
     oauth: Option<OAuth>,
+    /// What the server may not have us repeat.
+    hidden: Hidden,
     said: Mutex<Said>,
     under_way: Mutex<HashMap<i64, AbortHandle>>,
     unasked: Arc<Semaphore>,
@@ -106,6 +109,7 @@ impl Link {
         let oauth = oauth.map(|options| OAuth::new(client.clone(), url.clone(), options)).transpose()?;
         Ok(Link {
             client,
+            hidden: Hidden::new(&url, &target.headers),
             url,
             headers,
             oauth,
@@ -212,7 +216,7 @@ impl Link {
             "text/event-stream" => self.events(connection, response, id).await,
             "application/json" => {
                 let body = read(response, MAX_MESSAGE_BYTES).await?;
-                take(connection, &body, None)
+                self.take(connection, &body, None)
             }
             _ => Err(McpError::new(
                 McpErrorKind::Protocol,
@@ -285,7 +289,10 @@ impl Link {
     fn with_token(&self, method: Method, url: Url, token: Option<&Secret>) -> RequestBuilder {
         let request = self.client.request(method, url).headers(self.headers.clone());
         match token {
-            Some(token) => request.bearer_auth(token.expose()),
+            Some(token) => {
+                self.hidden.sent(token);
+                request.bearer_auth(token.expose())
+            }
             None => request,
         }
     }
@@ -320,7 +327,7 @@ impl Link {
             matches!(message, jsonrpc::Message::Response { id: jsonrpc::Id::Number(id), .. } if Some(id) == outgoing.id)
         });
         if is_error {
-            return take(connection, &body, None);
+            return self.take(connection, &body, None);
         }
         if status == StatusCode::NOT_FOUND && has_session {
             let ended =
@@ -334,7 +341,8 @@ impl Link {
             .as_ref()
             .and_then(|said| said.get("error"))
             .and_then(|error| serde_json::from_value::<jsonrpc::RpcError>(error.clone()).ok());
-        if let Some(error) = error {
+        if let Some(mut error) = error {
+            self.hidden.error(&mut error);
             return Err(McpError::refused(&error));
         }
         let kind = match status {
@@ -344,7 +352,8 @@ impl Link {
             status if status.is_client_error() => McpErrorKind::Refused,
             _ => McpErrorKind::Closed,
         };
-        let shown = toolwright_core::text::visible(&text::clip(&String::from_utf8_lossy(&body), 200));
+        let shown = self.hidden.words(&String::from_utf8_lossy(&body));
+        let shown = toolwright_core::text::visible(&text::clip(&shown, 200));
         Err(McpError::new(kind, format!("the server answered {}: {shown}", status.as_u16())))
     }
 
@@ -435,7 +444,18 @@ impl Link {
         if event.data.is_empty() || !matches!(event.name.as_str(), "" | "message") {
             return Ok(());
         }
-        take(connection, event.data.as_bytes(), of)
+        self.take(connection, event.data.as_bytes(), of)
+    }
+
+    /// Takes a message, without what the server repeats of our secrets. `of` is the request it was sent beside.
+    fn take(&self, connection: &Arc<Connection>, message: &[u8], of: Option<i64>) -> Result<(), McpError> {
+        let mut message = jsonrpc::parse(message).map_err(|malformed| {
+            let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
+            McpError::new(McpErrorKind::Protocol, message)
+        })?;
+        self.hidden.message(&mut message);
+        connection.take(message, of);
+        Ok(())
     }
 
     /// Listens for what the server says unasked, until the session is over. Most servers have nothing to say. `opened` is
@@ -547,19 +567,6 @@ impl Place {
 fn kind(response: &Response) -> String {
     let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-fn take(connection: &Arc<Connection>, message: &[u8], of: Option<i64>) -> Result<(), McpError> {
-    match jsonrpc::parse(message) {
-        Ok(message) => {
-            connection.take(message, of);
-            Ok(())
-        }
-        Err(malformed) => {
-            let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
-            Err(McpError::new(McpErrorKind::Protocol, message))
-        }
-    }
 }
 
 /// A whole body, within its bounds.

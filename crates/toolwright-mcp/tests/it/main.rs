@@ -15,6 +15,7 @@ mod hostile_words;
 mod http;
 mod http_bounds;
 mod http_client;
+mod http_client_faults;
 mod http_client_streams;
 mod misbehaving;
 mod passed_on;
