@@ -191,7 +191,11 @@ impl Link {
     }
 
     async fn exchange(&self, connection: &Arc<Connection>, outgoing: &Outgoing) -> Result<(), McpError> {
-        let response = self.post(outgoing).await?;
+        let response = self.post(outgoing).await;
+        if let Some(trouble) = self.oauth.as_ref().and_then(OAuth::take_trouble) {
+            connection.log(&trouble);
+        }
+        let response = response?;
         connection.note_life();
         let status = response.status();
         if let Some(session) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok())
