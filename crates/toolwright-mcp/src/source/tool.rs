@@ -12,6 +12,7 @@ use toolwright_core::{
 
 use super::Inner;
 use crate::client::OnProgress;
+use crate::error::McpError;
 use crate::extras;
 use crate::protocol::ToolDefinition;
 
@@ -41,17 +42,11 @@ impl Tool for McpTool {
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let client = self.server.session().await?;
-            // A server that was started again may have changed since the model was told of the tool.
-            self.offered()?;
-            let noting = context.clone();
-            let on_progress: OnProgress = Arc::new(move |done, total, message| {
-                noting.note(CallNote::Progress { done, total, message });
-            });
-            let output = client
-                .call_tool_for(Some(context), &self.remote, arguments, self.timeout, Some(on_progress))
-                .await?;
-            self.check(output)
+            match self.attempt(context, arguments.clone()).await {
+                // The server forgot the session, and has not looked at the call: it gets it again in a new one.
+                Err(error) if McpError::is_unheard(&error) => self.attempt(context, arguments).await,
+                other => other,
+            }
         })
     }
 }
@@ -96,6 +91,20 @@ impl McpTool {
             output_schema,
             timeout,
         })
+    }
+
+    async fn attempt(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let client = self.server.session().await?;
+        // A server that was started again may have changed since the model was told of the tool.
+        self.offered()?;
+        let noting = context.clone();
+        let on_progress: OnProgress = Arc::new(move |done, total, message| {
+            noting.note(CallNote::Progress { done, total, message });
+        });
+        let output = client
+            .call_tool_for(Some(context), &self.remote, arguments, self.timeout, Some(on_progress))
+            .await?;
+        self.check(output)
     }
 
     /// An error when the server offers this tool no longer, or not as it was.

@@ -20,7 +20,7 @@ use toolwright_net::{SseEvent, SseReader};
 use crate::client::connection::Connection;
 use crate::client::target::HttpTarget;
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::{self, MAX_MESSAGE_BYTES};
+use crate::jsonrpc::{self, MAX_MESSAGE_BYTES, METHOD_NOT_FOUND};
 use crate::oauth::{Challenge, OAuth};
 use crate::protocol::STATELESS_VERSION;
 use crate::transport::hidden::Hidden;
@@ -327,17 +327,21 @@ impl Link {
         }
         let has_session = self.said().session.is_some();
         let body = read(response, ERROR_BODY).await.unwrap_or_default();
+        if has_session && forgot_session(status, &body, outgoing.id) {
+            let ended =
+                McpError::new(McpErrorKind::Closed, "connection closed: the server ended the session");
+            // Other requests may have been begun before; of this one it is known that it was not. What a task belongs to was.
+            if let Some(id) = outgoing.id.filter(|_| !outgoing.method.starts_with("tasks/")) {
+                connection.answer(id, Err(ended.clone().unheard()));
+            }
+            connection.close(ended.clone());
+            return Err(ended);
+        }
         let is_error = jsonrpc::parse(&body).is_ok_and(|message| {
             matches!(message, jsonrpc::Message::Response { id: jsonrpc::Id::Number(id), .. } if Some(id) == outgoing.id)
         });
         if is_error {
             return self.take(connection, &body, None);
-        }
-        if status == StatusCode::NOT_FOUND && has_session {
-            let ended =
-                McpError::new(McpErrorKind::Closed, "connection closed: the server ended the session");
-            connection.close(ended.clone());
-            return Err(ended);
         }
         // An error without an id still says what is wrong.
         let said = serde_json::from_slice::<serde_json::Value>(&body).ok();
@@ -564,6 +568,28 @@ impl Place {
     fn pause(&self, in_vain: u32) -> Duration {
         let said = self.retry.unwrap_or(RESUME_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         said.saturating_mul(1 << in_vain.min(16)).min(LONGEST_PAUSE)
+    }
+}
+
+/// Whether a refusal says that the server does not know our session any more.
+fn forgot_session(status: StatusCode, body: &[u8], asked: Option<i64>) -> bool {
+    let said: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    match status {
+        // Some servers answer so to methods they do not have.
+        StatusCode::NOT_FOUND => {
+            said.pointer("/error/code").and_then(serde_json::Value::as_i64) != Some(METHOD_NOT_FOUND)
+        }
+        // "No valid session ID provided" of servers made with the official packages, once they were started again. That is no
+        // answer to the request: one that has its id may be about anything.
+        StatusCode::BAD_REQUEST => {
+            let answers = asked.is_some() && said.get("id").and_then(serde_json::Value::as_i64) == asked;
+            let words = match said.pointer("/error/message").and_then(serde_json::Value::as_str) {
+                Some(message) => message.to_lowercase(),
+                None => String::from_utf8_lossy(body.get(..1000).unwrap_or(body)).to_lowercase(),
+            };
+            !answers && words.contains("session")
+        }
+        _ => false,
     }
 }
 
