@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolwright_core::{Secret, ToolCall, ToolSource as _};
-use toolwright_mcp::{Client, HttpTarget, McpServer};
+use toolwright_mcp::{Client, HttpTarget, McpErrorKind, McpServer};
 use toolwright_runtime::Run;
 
 use crate::http_client::{answer, greeting, options, result, scripted};
@@ -153,4 +153,23 @@ async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
     let called = run.call(ToolCall::new("1", "t", json!({}))).await.unwrap();
     assert!(called.error.unwrap().message.contains("the server ended the session"));
     assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_list_of_very_large_pages_is_given_up() {
+    let pages = Arc::new(AtomicUsize::new(0));
+    let counting = pages.clone();
+    let server = scripted(move |_, request| match request["method"].as_str() {
+        Some("tools/list") => {
+            let page = counting.fetch_add(1, Ordering::SeqCst);
+            let tool = json!({"name": "t", "description": "x".repeat(12 * 1024 * 1024), "inputSchema": {}});
+            result(&request, json!({"tools": [tool], "nextCursor": format!("{page}")}))
+        }
+        _ => greeting(&request).unwrap(),
+    })
+    .await;
+    let client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
+    let error = client.list_tools().await.unwrap_err();
+    assert_eq!(error.to_string(), "the list of tools is larger than 64 MiB");
+    assert_eq!((error.kind(), pages.load(Ordering::SeqCst)), (McpErrorKind::Limit, 6));
 }
