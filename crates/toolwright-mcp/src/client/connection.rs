@@ -225,7 +225,7 @@ impl Connection {
     }
 
     /// Ends after this long. The time in which a person is asked whether we may use the server does not count.
-    async fn run_out(&self, mut left: Duration) {
+    pub(crate) async fn run_out(&self, mut left: Duration) {
         let Some(mut asking) = self.link().and_then(|link| link.asking()) else {
             return tokio::time::sleep(left).await;
         };

@@ -106,8 +106,26 @@ impl Client {
         typed(entries.into(), "its list")
     }
 
-    /// Hands on every entry of a list with its size, page by page: what is not used is not kept until the last page is there.
+    /// Hands on every entry of a list with its size. All its pages have the time of one request.
     async fn list_all(
+        &self,
+        method: &str,
+        key: &str,
+        each: impl FnMut(Value, usize),
+    ) -> Result<(), McpError> {
+        let time = self.options.request_timeout;
+        tokio::select! {
+            biased;
+            listed = self.list_pages(method, key, each) => listed,
+            () = self.connection.run_out(time) => Err(McpError::new(
+                McpErrorKind::Timeout,
+                format!("the server did not answer `{method}` within {time:?}"),
+            )),
+        }
+    }
+
+    /// Goes through a list page by page: what is not used is not kept until the last page is there.
+    async fn list_pages(
         &self,
         method: &str,
         key: &str,

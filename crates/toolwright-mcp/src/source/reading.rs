@@ -85,7 +85,7 @@ impl Tool for ReadingTool {
 
 impl ReadingTool {
     async fn read(&self, context: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolError> {
-        let client = self.server.session().await?;
+        let client = self.server.session_within(self.server.timeout).await?;
         let _paying = client.paid_by(context);
         let said = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
         Ok(match self.what {

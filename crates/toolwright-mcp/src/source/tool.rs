@@ -1,7 +1,7 @@
 //! One tool of a server: what a model is told of it, and how it is called.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use toolwright_core::schema::Schema;
@@ -42,9 +42,10 @@ impl Tool for McpTool {
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            match self.attempt(context, arguments.clone()).await {
+            let since = Instant::now();
+            match self.attempt(context, arguments.clone(), since).await {
                 // The server forgot the session, and has not looked at the call: it gets it again in a new one.
-                Err(error) if McpError::is_unheard(&error) => self.attempt(context, arguments).await,
+                Err(error) if McpError::is_unheard(&error) => self.attempt(context, arguments, since).await,
                 other => other,
             }
         })
@@ -93,17 +94,27 @@ impl McpTool {
         })
     }
 
-    async fn attempt(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let client = self.server.session().await?;
+    /// Makes the call, in what is left of its time. Starting the server is part of it.
+    async fn attempt(
+        &self,
+        context: &ToolContext,
+        arguments: Value,
+        since: Instant,
+    ) -> Result<ToolOutput, ToolError> {
+        let left = || {
+            // In whole milliseconds, so that a call that had nothing to wait for tells its time as it was set.
+            let gone = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.timeout.saturating_sub(Duration::from_millis(gone))
+        };
+        let client = self.server.session_within(left()).await?;
         // A server that was started again may have changed since the model was told of the tool.
         self.offered()?;
         let noting = context.clone();
         let on_progress: OnProgress = Arc::new(move |done, total, message| {
             noting.note(CallNote::Progress { done, total, message });
         });
-        let output = client
-            .call_tool_for(Some(context), &self.remote, arguments, self.timeout, Some(on_progress))
-            .await?;
+        let output =
+            client.call_tool_for(Some(context), &self.remote, arguments, left(), Some(on_progress)).await?;
         self.check(output)
     }
 
