@@ -167,6 +167,9 @@ pub(crate) struct Scripted {
     pub(crate) requests: Arc<Mutex<Vec<String>>>,
 }
 
+/// In place of an answer: nothing, while the connection stays open.
+pub(crate) const SILENCE: &str = "silence";
+
 type Script = dyn Fn(&str, Value) -> String + Send + Sync;
 
 pub(crate) async fn scripted(script: impl Fn(&str, Value) -> String + Send + Sync + 'static) -> Scripted {
@@ -191,6 +194,9 @@ pub(crate) async fn scripted(script: impl Fn(&str, Value) -> String + Send + Syn
                             let said = serde_json::from_str(body).unwrap_or_else(|_| body.into());
                             let answer = script(head, said);
                             seen.lock().unwrap().push(text);
+                            if answer == SILENCE {
+                                return std::future::pending().await;
+                            }
                             let _ = connection.write_all(answer.as_bytes()).await;
                             let _ = connection.shutdown().await;
                             return;

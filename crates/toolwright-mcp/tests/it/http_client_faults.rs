@@ -10,7 +10,7 @@ use toolwright_core::{Secret, ToolCall, ToolSource as _};
 use toolwright_mcp::{Client, HttpTarget, McpErrorKind, McpServer};
 use toolwright_runtime::Run;
 
-use crate::http_client::{answer, greeting, options, result, scripted};
+use crate::http_client::{SILENCE, answer, greeting, options, result, scripted};
 use crate::support::PATIENCE;
 
 /// What a client is told by a server that repeats the header it was sent, in its own way.
@@ -172,4 +172,30 @@ async fn a_list_of_very_large_pages_is_given_up() {
     let error = client.list_tools().await.unwrap_err();
     assert_eq!(error.to_string(), "the list of tools is larger than 64 MiB");
     assert_eq!((error.kind(), pages.load(Ordering::SeqCst)), (McpErrorKind::Limit, 6));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_the_newest_question_is_greeted_in_the_older_way() {
+    let events = || answer("200 OK", "Content-Type: text/event-stream\r\n", "");
+    for unknown in [answer("500 Internal Server Error", "", "oh"), events(), SILENCE.to_owned()] {
+        let (said, name) = (unknown.clone(), format!("{unknown:?}"));
+        let server = scripted(move |_, request| match request["method"].as_str() {
+            Some("server/discover") => said.clone(),
+            Some("initialize") => {
+                let about = json!({"name": "older", "version": "1"});
+                let capabilities = json!({"tools": {}});
+                let said = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": about});
+                result(&request, said)
+            }
+            Some("notifications/initialized") => answer("202 Accepted", "", ""),
+            _ => greeting(&request).unwrap_or_else(|| answer("405 Method Not Allowed", "", "")),
+        })
+        .await;
+        let mut options = options();
+        options.start_timeout = if unknown == SILENCE { Duration::from_secs(6) } else { PATIENCE };
+        let client = Client::dial(&HttpTarget::new(&server.url), options).await;
+        let client = client.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(client.greeting().version, "2025-06-18", "{name}");
+        assert_eq!(client.list_tools().await.unwrap().tools.len(), 1, "{name}");
+    }
 }
