@@ -199,6 +199,15 @@ impl OAuth {
         self.authorize(challenge).await
     }
 
+    /// Gets another token in place of one that was refused, where that needs no person.
+    pub(crate) async fn refresh(&self, presented: Option<&Secret>) {
+        let _one = self.fetching.lock().await;
+        let Some(tokens) = self.state().tokens.clone() else { return };
+        if presented == Some(&tokens.access) && !self.take_over() && tokens.refresh.is_some() {
+            let _ = self.renew(&tokens).await;
+        }
+    }
+
     async fn authorize(&self, challenge: &Challenge) -> Result<(), McpError> {
         let resource = discovery::resource(&self.http, &self.server, challenge).await?;
         let (reach, http) = self.far().await?;

@@ -184,8 +184,9 @@ impl Link {
         }
         let link = self.clone();
         tokio::spawn(async move {
-            let request =
-                link.request(Method::DELETE, link.url.clone()).await.header("mcp-session-id", session);
+            let token = link.token().await;
+            let request = link.request(Method::DELETE, link.url.clone(), token.as_ref());
+            let request = request.header("mcp-session-id", session);
             let _ = request.timeout(Duration::from_secs(2)).send().await;
         });
     }
@@ -239,12 +240,10 @@ impl Link {
 
     /// Posts a message, with another token when the server wants one.
     async fn post(&self, outgoing: &Outgoing) -> Result<Response, McpError> {
-        let mut tries = 0;
-        loop {
+        self.with_tokens(|token| {
             let url = self.said().endpoint.clone().unwrap_or_else(|| self.url.clone());
-            let token = self.token().await;
             let mut request = self
-                .with_token(Method::POST, url, token.as_ref())
+                .with_token(Method::POST, url, token)
                 .header("content-type", "application/json")
                 .header("accept", "application/json, text/event-stream");
             {
@@ -265,8 +264,20 @@ impl Link {
                     request = request.header(format!("mcp-param-{name}"), encoded(value));
                 }
             }
-            let response =
-                request.body(outgoing.message.clone()).send().await.map_err(|cause| unreachable(&cause))?;
+            request.body(outgoing.message.clone())
+        })
+        .await
+    }
+
+    /// Sends a request, and again with another token when the server wants one.
+    async fn with_tokens(
+        &self,
+        request: impl Fn(Option<&Secret>) -> RequestBuilder,
+    ) -> Result<Response, McpError> {
+        let mut tries = 0;
+        loop {
+            let token = self.token().await;
+            let response = request(token.as_ref()).send().await.map_err(|cause| unreachable(&cause))?;
             let challenge = Challenge::read(response.status(), response.headers());
             let (Some(oauth), Some(challenge)) = (&self.oauth, challenge) else { return Ok(response) };
             tries += 1;
@@ -301,9 +312,8 @@ impl Link {
         }
     }
 
-    async fn request(&self, method: Method, url: Url) -> RequestBuilder {
-        let token = self.token().await;
-        let request = self.with_token(method, url, token.as_ref());
+    fn request(&self, method: Method, url: Url, token: Option<&Secret>) -> RequestBuilder {
+        let request = self.with_token(method, url, token);
         match &self.said().version {
             Some(version) => request.header("mcp-protocol-version", version),
             None => request,
@@ -398,14 +408,14 @@ impl Link {
                 return Err(closed());
             }
             tokio::time::sleep(place.pause(resumes - 1)).await;
-            let answered = self.listen_request(Some(&last)).await.send().await;
+            let answered = self.with_tokens(|token| self.listen_request(Some(&last), token)).await;
             response = answered.ok().filter(|response| response.status() == StatusCode::OK);
         }
     }
 
-    async fn listen_request(&self, last_id: Option<&str>) -> RequestBuilder {
+    fn listen_request(&self, last_id: Option<&str>, token: Option<&Secret>) -> RequestBuilder {
         let mut request =
-            self.request(Method::GET, self.url.clone()).await.header("accept", "text/event-stream");
+            self.request(Method::GET, self.url.clone(), token).header("accept", "text/event-stream");
         if let Some(session) = &self.said().session {
             request = request.header("mcp-session-id", session);
         }
@@ -474,7 +484,8 @@ impl Link {
         let mut connected_before = false;
         let _opened = opened.clone().drop_guard();
         loop {
-            let response = self.listen_request(place.last_id.as_deref()).await.send().await;
+            let token = self.token().await;
+            let response = self.listen_request(place.last_id.as_deref(), token.as_ref()).send().await;
             opened.cancel();
             let Some(live) = connection.upgrade() else { return };
             let closed = live.closed().clone();
@@ -493,12 +504,19 @@ impl Link {
                         in_vain = 0;
                     }
                     connected_before = true;
+                    drop(live);
+                }
+                // Nobody asked for this stream, so no person is asked for a token for it: one that can be renewed is.
+                Ok(response) if response.status() == StatusCode::UNAUTHORIZED && self.oauth.is_some() => {
+                    drop(live);
+                    if let Some(oauth) = &self.oauth {
+                        oauth.refresh(token.as_ref()).await;
+                    }
                 }
                 // The server has no such stream.
                 Ok(_) => return,
-                Err(_) => {}
+                Err(_) => drop(live),
             }
-            drop(live);
             tokio::select! {
                 () = tokio::time::sleep(place.pause(in_vain)) => {}
                 () = closed.cancelled() => return,
@@ -514,12 +532,17 @@ impl Link {
         time: Duration,
     ) -> Result<(), McpError> {
         let start = |message: String| McpError::new(McpErrorKind::Start, message);
-        let asked = async { self.listen_request(None).await.send().await };
-        let response = tokio::time::timeout(time, asked).await;
-        let response = response.map_err(|_| start(format!("the server did not answer within {time:?}")))?;
-        let response = response.map_err(|cause| unreachable(&cause))?;
+        let response = tokio::select! {
+            biased;
+            response = self.with_tokens(|token| self.listen_request(None, token)) => response?,
+            () = connection.run_out(time) => return Err(start(format!("the server did not answer within {time:?}"))),
+        };
         if response.status() != StatusCode::OK {
-            return Err(start(format!("the server answered {}", response.status().as_u16())));
+            let kind = match response.status() {
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => McpErrorKind::Unauthorized,
+                _ => McpErrorKind::Start,
+            };
+            return Err(McpError::new(kind, format!("the server answered {}", response.status().as_u16())));
         }
         if kind(&response) != "text/event-stream" {
             return Err(start("the server's answer is no stream of events".to_owned()));

@@ -13,7 +13,7 @@ use crate::support::{Log, PATIENCE};
 
 /// A person who allows everything, and is counted.
 #[derive(Default)]
-struct Person(AtomicUsize);
+pub(crate) struct Person(pub(crate) AtomicUsize);
 
 impl Browser for Person {
     fn redirect_uri(&self) -> String {
