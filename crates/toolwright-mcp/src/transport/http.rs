@@ -514,8 +514,16 @@ impl Link {
                     }
                 }
                 // The server has no such stream.
-                Ok(_) => return,
-                Err(_) => drop(live),
+                Ok(response)
+                    if matches!(
+                        response.status(),
+                        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+                    ) =>
+                {
+                    return;
+                }
+                // A gateway that is busy may be better another time.
+                Ok(_) | Err(_) => drop(live),
             }
             tokio::select! {
                 () = tokio::time::sleep(place.pause(in_vain)) => {}

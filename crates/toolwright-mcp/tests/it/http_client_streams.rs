@@ -306,3 +306,39 @@ async fn the_older_transport_gets_a_token_too() {
     let error = Client::dial(&HttpTarget::new(&url).legacy_sse(), options()).await.unwrap_err();
     assert_eq!(error.kind(), McpErrorKind::Unauthorized, "{error}");
 }
+
+#[tokio::test]
+async fn a_gateway_that_is_busy_once_does_not_make_us_deaf() {
+    let knocks = Arc::new(AtomicUsize::new(0));
+    let counting = knocks.clone();
+    let server = scripted(move |head, request| {
+        session(&request).unwrap_or_else(|| match head.starts_with("GET") {
+            true if counting.fetch_add(1, Ordering::SeqCst) == 0 => answer("503 Service Unavailable", "", ""),
+            true => events("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\nretry: 30000\n\n"),
+            false => answer("202 Accepted", "", ""),
+        })
+    })
+    .await;
+    let client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
+    eventually("it is heard that the tools changed", || client.tools_changed()).await;
+    assert_eq!(knocks.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_server_without_a_stream_is_asked_for_it_once() {
+    for status in ["404 Not Found", "405 Method Not Allowed"] {
+        let knocks = Arc::new(AtomicUsize::new(0));
+        let counting = knocks.clone();
+        let server = scripted(move |head, request| {
+            if head.starts_with("GET") {
+                counting.fetch_add(1, Ordering::SeqCst);
+            }
+            session(&request).unwrap_or_else(|| answer(status, "", ""))
+        })
+        .await;
+        let _client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
+        // Twice the pause before it would be asked again.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(knocks.load(Ordering::SeqCst), 1, "{status}");
+    }
+}
