@@ -102,8 +102,15 @@ impl Client {
 
     async fn list_typed<T: DeserializeOwned>(&self, method: &str, key: &str) -> Result<Vec<T>, McpError> {
         let mut entries = Vec::new();
-        self.list_all(method, key, |entry, _| entries.push(entry)).await?;
-        typed(entries.into(), "its list")
+        let each = |mut entry: Value, _| {
+            tidy(&mut entry);
+            match serde_json::from_value(entry) {
+                Ok(entry) => entries.push(entry),
+                Err(error) => self.connection.log(&format!("one of the {key} is left out: {error}")),
+            }
+        };
+        self.list_all(method, key, each).await?;
+        Ok(entries)
     }
 
     /// Hands on every entry of a list with its size. All its pages have the time of one request.
@@ -167,6 +174,28 @@ impl Client {
             }
             cursor = Some(next.to_owned());
         }
+    }
+}
+
+/// Makes an entry what it is meant to be: `null` is read as what is not there, a size of 10.0 as one of 10, and of
+/// -1 as none.
+fn tidy(entry: &mut Value) {
+    match entry {
+        Value::Object(members) => {
+            members.retain(|_, value| !value.is_null());
+            if let Some(size) = members.get("size").filter(|size| !size.is_u64()) {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+                let whole =
+                    size.as_f64().filter(|size| *size >= 0.0 && size.fract() == 0.0).map(|size| size as u64);
+                match whole {
+                    Some(whole) => members.insert("size".to_owned(), whole.into()),
+                    None => members.remove("size"),
+                };
+            }
+            members.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
