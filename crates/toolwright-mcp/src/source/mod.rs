@@ -173,11 +173,13 @@ impl McpServer {
         true
     }
 
-    /// The tools that are approved now, for a lock file.
+    /// The tools that are approved now, for a lock file. What changed and waits for approval is not among them, nor what the
+    /// patterns leave out.
     pub async fn lock(&self) -> Result<LockedServer, McpError> {
         self.inner.session().await?;
         let seen = self.inner.seen();
-        Ok(LockedServer::of(seen.pins.identity.clone(), &seen.listed))
+        let offered: Vec<ToolDefinition> = seen.offered.iter().map(|(tool, _)| tool.clone()).collect();
+        Ok(LockedServer::of(seen.pins.identity.clone(), &offered))
     }
 
     /// The tools of the last listing; `None` before the first.
