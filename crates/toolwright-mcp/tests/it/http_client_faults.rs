@@ -11,7 +11,7 @@ use toolwright_mcp::{Client, HttpTarget, McpErrorKind, McpServer};
 use toolwright_runtime::Run;
 
 use crate::http_client::{SILENCE, answer, greeting, options, result, scripted};
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, eventually};
 
 /// What a client is told by a server that repeats the header it was sent, in its own way.
 async fn repeated(repeat: impl Fn(&Value, &str) -> String + Send + Sync + 'static) -> String {
@@ -115,6 +115,29 @@ async fn a_session_that_is_lost_is_begun_again_and_the_call_made_again() {
     check(|_| error("400 Bad Request", &Value::Null, -32000, MISSING)).await;
     check(|_| error("400 Bad Request", &json!("server-error"), -32600, MISSING)).await;
     check(|_| answer("400 Bad Request", "", "Invalid or missing session ID")).await;
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_been_begun_is_not_made_again() {
+    let (server, sessions) = forgetful(|request| match request["params"]["arguments"]["slow"].as_bool() {
+        Some(true) => SILENCE.to_owned(),
+        _ => answer("404 Not Found", "", ""),
+    })
+    .await;
+    let source = McpServer::builder("s", HttpTarget::new(&server.url)).build();
+    let run = Run::builder(source.tools().await.unwrap()).build().unwrap();
+    let slow = run.call(ToolCall::new("1", "t", json!({"slow": true})));
+    let quick = async {
+        // Once the server has the other.
+        let at_work = || server.requests.lock().unwrap().iter().any(|request| request.contains("slow"));
+        eventually("the slow call is under way", at_work).await;
+        run.call(ToolCall::new("2", "t", json!({}))).await
+    };
+    let (slow, quick) = tokio::join!(slow, quick);
+    assert_eq!(quick.unwrap().to_text(), "again");
+    assert!(slow.unwrap().error.unwrap().message.contains("the server ended the session"));
+    let made = server.requests.lock().unwrap().iter().filter(|request| request.contains("slow")).count();
+    assert_eq!((made, sessions.load(Ordering::SeqCst)), (1, 2));
 }
 
 #[tokio::test]
