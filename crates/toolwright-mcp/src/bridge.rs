@@ -353,6 +353,14 @@ mod tests {
     }
 
     #[test]
+    fn null_is_read_as_what_is_not_there() {
+        let answer = json!({"content": null, "isError": null, "_meta": null, "structuredContent": {"a": 1}});
+        assert_eq!(read_result(answer).unwrap().structured, Some(json!({"a": 1})));
+        let answer = json!({"content": [{"type": "text", "text": "hi"}], "resultType": null, "_meta": null});
+        assert_eq!(read_result(answer).unwrap().to_text(), "hi");
+    }
+
+    #[test]
     fn an_unknown_kind_of_block_is_kept_as_json() {
         let block = json!({"type": "hologram", "data": "x"});
         let output = read_result(json!({"content": [block.clone(), {"type": "text"}, 3]})).unwrap();

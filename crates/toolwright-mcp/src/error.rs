@@ -36,18 +36,31 @@ pub struct McpError {
     code: Option<i64>,
     /// The revisions the server named, when it refused the one it was asked in.
     supported: Vec<String>,
+    /// True when the server has not even begun, so that asking again is safe.
+    unheard: bool,
 }
 
 impl McpError {
     pub(crate) fn new(kind: McpErrorKind, message: impl Into<String>) -> Self {
-        McpError { kind, message: message.into(), code: None, supported: Vec::new() }
+        McpError { kind, message: message.into(), code: None, supported: Vec::new(), unheard: false }
     }
 
     pub(crate) fn refused(error: &RpcError) -> Self {
         let message = toolwright_core::text::clip(&error.message, 4096);
         let supported = error.data.as_ref().and_then(|data| data.get("supported")).cloned();
         let supported = supported.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default();
-        McpError { kind: McpErrorKind::Refused, message, code: Some(error.code), supported }
+        McpError { kind: McpErrorKind::Refused, message, code: Some(error.code), supported, unheard: false }
+    }
+
+    /// The same, of a request that the server has not begun with.
+    pub(crate) fn unheard(self) -> Self {
+        McpError { unheard: true, ..self }
+    }
+
+    /// Whether this is why a call failed, and the server has not begun with it.
+    pub(crate) fn is_unheard(error: &ToolError) -> bool {
+        let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<McpError>());
+        cause.is_some_and(|cause| cause.unheard)
     }
 
     /// What to match on.

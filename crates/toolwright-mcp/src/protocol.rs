@@ -3,7 +3,7 @@
 //! Two eras share them. Up to 2025-11-25 a session begins with `initialize`; from 2026-07-28 on every request carries
 //! its revision and the client's capabilities in `_meta`, and every result says what type it has.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use toolwright_core::{Annotations, ToolSpec};
 
@@ -37,10 +37,10 @@ pub(crate) const CITATIONS_KEY: &str = "toolwright/citations";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Implementation {
     /// The name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub name: String,
     /// The version.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub version: String,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,7 +194,7 @@ pub(crate) struct InitializeResult {
     pub(crate) protocol_version: String,
     #[serde(default)]
     pub(crate) capabilities: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) server_info: Implementation,
     #[serde(default)]
     pub(crate) instructions: Option<String>,
@@ -217,16 +217,21 @@ pub(crate) struct DiscoverResult {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CallResult {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) content: Vec<Value>,
     #[serde(default)]
     pub(crate) structured_content: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) is_error: bool,
     #[serde(default)]
     pub(crate) result_type: Option<String>,
-    #[serde(default, rename = "_meta")]
+    #[serde(default, rename = "_meta", deserialize_with = "or_default")]
     pub(crate) meta: Map<String, Value>,
+}
+
+/// Reads `null` as if it were not there: many languages write what is not set so.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -61,6 +61,8 @@ pub(crate) struct Connection {
     /// What the program calls the server.
     name: String,
     questions: AtomicUsize,
+    /// The questions that are being answered; the server may take one back.
+    answering: Mutex<Vec<(Id, CancelToken)>>,
     /// Questions since the last call.
     asked: AtomicUsize,
     /// The calls under way, which pay for what the server asks a model; the latest is the last.
@@ -140,6 +142,7 @@ impl Connection {
             answers: options.answers.clone(),
             name: options.name.clone(),
             questions: AtomicUsize::new(0),
+            answering: Mutex::default(),
             asked: AtomicUsize::new(0),
             payers: Mutex::default(),
             callers: Mutex::default(),
@@ -225,7 +228,7 @@ impl Connection {
     }
 
     /// Ends after this long. The time in which a person is asked whether we may use the server does not count.
-    async fn run_out(&self, mut left: Duration) {
+    pub(crate) async fn run_out(&self, mut left: Duration) {
         let Some(mut asking) = self.link().and_then(|link| link.asking()) else {
             return tokio::time::sleep(left).await;
         };
@@ -394,6 +397,7 @@ impl Connection {
                 "notifications/progress" => self.progress(&params),
                 "notifications/tools/list_changed" => self.tools_may_differ(),
                 "notifications/message" => self.said(&params),
+                "notifications/cancelled" => self.taken_back(&params),
                 _ => {}
             },
         }
@@ -482,17 +486,36 @@ impl Connection {
             self.try_send("", jsonrpc::response(Some(&id), Err(error)));
             return;
         }
-        let connection = self.clone();
+        let (connection, taken_back) = (self.clone(), CancelToken::new());
+        self.answering().push((id.clone(), taken_back.clone()));
         tokio::spawn(async move {
             let outcome = tokio::select! {
                 outcome = connection.answer_somebody(&method, &params, whose) => Some(outcome),
                 () = connection.closed.cancelled() => None,
+                // What is taken back gets no answer, says the protocol.
+                () = taken_back.cancelled() => None,
             };
+            {
+                let mut answering = connection.answering();
+                let at = answering.iter().position(|(other, _)| *other == id);
+                at.map(|at| answering.swap_remove(at));
+            }
             connection.questions.fetch_sub(1, Ordering::AcqRel);
             if let Some(outcome) = outcome {
                 connection.try_send("", jsonrpc::response(Some(&id), outcome));
             }
         });
+    }
+
+    fn answering(&self) -> MutexGuard<'_, Vec<(Id, CancelToken)>> {
+        self.answering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops answering a question that the server has taken back: a model is not asked for nothing.
+    fn taken_back(&self, params: &Value) {
+        let id = params.get("requestId").and_then(|id| serde_json::from_value::<Id>(id.clone()).ok());
+        let asked = self.answering().clone();
+        asked.iter().filter(|(other, _)| Some(other) == id.as_ref()).for_each(|(_, token)| token.cancel());
     }
 
     /// Answers what a server asks in place of a result, all of it at once.

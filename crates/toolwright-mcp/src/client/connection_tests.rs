@@ -169,3 +169,46 @@ async fn the_call_that_is_worked_on_pays_and_not_the_latest() {
     assert!(lines.recv().await.is_some());
     assert_eq!(paid(), [2, 1]);
 }
+
+/// A person who never answers: says when the question is there, and when nobody waits any more.
+struct Pondering {
+    asked: CancelToken,
+    left: CancelToken,
+}
+
+impl crate::client::Elicitor for Pondering {
+    fn elicit<'a>(&'a self, _: &'a crate::client::Elicitation) -> BoxFuture<'a, crate::client::ElicitReply> {
+        self.asked.cancel();
+        let left = self.left.clone().drop_guard();
+        Box::pin(async move {
+            let _left = left;
+            std::future::pending().await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_the_server_takes_back_is_not_answered() {
+    let (asked, left) = (CancelToken::new(), CancelToken::new());
+    let mut options = ClientOptions::default();
+    options.answers.elicitor = Some(Arc::new(Pondering { asked: asked.clone(), left: left.clone() }));
+    let (out, mut lines) = mpsc::channel(8);
+    let connection = Arc::new(Connection::new(Out::Lines(out), &options));
+    let params = json!({"message": "?", "requestedSchema": {"type": "object"}});
+    let id = Id::Text("q".to_owned());
+    connection.take(Message::Request { id, method: "elicitation/create".to_owned(), params }, None);
+    let take_back = |id: Value| {
+        let method = "notifications/cancelled".to_owned();
+        connection.take(Message::Notification { method, params: json!({"requestId": id}) }, None);
+    };
+    tokio::time::timeout(Duration::from_secs(60), asked.cancelled()).await.expect("somebody is asked");
+    take_back(json!("another"));
+    tokio::task::yield_now().await;
+    assert!(!left.is_cancelled());
+    take_back(json!("q"));
+    tokio::time::timeout(Duration::from_secs(60), left.cancelled()).await.expect("nobody waits");
+    while connection.questions.load(Ordering::Acquire) > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(lines.try_recv().is_err() && connection.answering().is_empty());
+}

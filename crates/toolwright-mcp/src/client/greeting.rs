@@ -18,6 +18,10 @@ use crate::protocol::{
 /// How long the stream for what a server says unasked may take to open before the session goes on without waiting.
 const LISTEN_TIME: Duration = Duration::from_secs(2);
 
+/// How long a server may take to answer whether it speaks the newest revision, before it is greeted in the older way. Some do
+/// not answer at all what they do not know.
+const DISCOVER_TIME: Duration = Duration::from_secs(10);
+
 /// How long a server that refused the newer transport may take to show that it speaks the older one.
 const STREAM_TIME: Duration = Duration::from_secs(10);
 
@@ -44,19 +48,29 @@ impl Client {
     pub(super) async fn greeted(mut self) -> Result<Client, McpError> {
         let newer_first = self.connection.link().is_some_and(|link| !link.is_legacy());
         let greeting = if newer_first {
-            match self.discover().await {
-                Err(error) if error.supports(STATELESS_VERSION) => self.discover().await,
+            let (heard, time) = (self.connection.heard(), self.options.start_timeout);
+            match self.discover((time / 2).min(DISCOVER_TIME)).await {
+                Err(error) if error.supports(STATELESS_VERSION) => self.discover(time).await,
                 // Servers that do not know the question refuse it, or answer it with anything at all.
                 Err(error) if matches!(error.kind(), McpErrorKind::Refused | McpErrorKind::Protocol) => {
                     self.initialize_either_way().await
+                }
+                // An error of the server's own, a stream without an answer, or nothing.
+                Err(error)
+                    if error.kind() == McpErrorKind::Timeout
+                        || error.kind() == McpErrorKind::Closed && self.connection.heard() != heard =>
+                {
+                    match self.initialize_either_way().await {
+                        // It knows the newest revision only, and was busy.
+                        Err(error) if is_newer(&error) => self.discover(time).await,
+                        other => other,
+                    }
                 }
                 other => other,
             }
         } else {
             match self.initialize().await {
-                Err(error) if matches!(error.code(), Some(METHOD_NOT_FOUND | UNSUPPORTED_VERSION)) => {
-                    self.discover().await
-                }
+                Err(error) if is_newer(&error) => self.discover(self.options.start_timeout).await,
                 other => other,
             }
         };
@@ -114,11 +128,11 @@ impl Client {
         }
     }
 
-    async fn discover(&self) -> Result<Greeting, McpError> {
+    async fn discover(&self, time: Duration) -> Result<Greeting, McpError> {
         self.say_version(Some(STATELESS_VERSION));
         let mut params = json!({});
         self.say_who(&Whose::default(), &mut params);
-        let ask = Ask::new("server/discover", params, self.options.start_timeout);
+        let ask = Ask::new("server/discover", params, time);
         read_discover(self.connection.request(ask).await?)
     }
 
@@ -168,6 +182,11 @@ impl Client {
             }
         });
     }
+}
+
+/// Whether a server refused `initialize` because it is of the era after it.
+fn is_newer(error: &McpError) -> bool {
+    matches!(error.code(), Some(METHOD_NOT_FOUND | UNSUPPORTED_VERSION))
 }
 
 fn read_initialize(answer: Value) -> Result<Greeting, McpError> {

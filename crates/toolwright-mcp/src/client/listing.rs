@@ -22,6 +22,9 @@ pub const MAX_TOOLS: usize = 10_000;
 /// The most pages a list may have.
 const MAX_PAGES: usize = 1_000;
 
+/// The most a list may hold in all its pages, in bytes of JSON. Each page alone may be as long as a message.
+const MAX_LIST: usize = 64 * 1024 * 1024;
+
 /// The longest definition of a tool, in bytes of JSON.
 const MAX_DEFINITION: usize = 1024 * 1024;
 
@@ -32,12 +35,13 @@ impl Client {
     /// Lists the tools, page by page. Definitions that cannot be used are left out and named.
     pub async fn list_tools(&self) -> Result<Listing, McpError> {
         let (mut listing, mut tasked) = (Listing::default(), HashSet::new());
-        for tool in self.list_all("tools/list", "tools").await? {
+        let each = |tool: Value, size| {
             if tool.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
                 tasked.extend(tool.get("name").and_then(Value::as_str).map(str::to_owned));
             }
-            listing.take(tool);
-        }
+            listing.take(tool, size);
+        };
+        self.list_all("tools/list", "tools", each).await?;
         *self.tasked.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = tasked;
         *self.mirrored.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
             Mirrored::of(&listing.tools);
@@ -97,26 +101,72 @@ impl Client {
     }
 
     async fn list_typed<T: DeserializeOwned>(&self, method: &str, key: &str) -> Result<Vec<T>, McpError> {
-        typed(self.list_all(method, key).await?.into(), "its list")
+        let mut entries = Vec::new();
+        let each = |mut entry: Value, _| {
+            tidy(&mut entry);
+            match serde_json::from_value(entry) {
+                Ok(entry) => entries.push(entry),
+                Err(error) => self.connection.log(&format!("one of the {key} is left out: {error}")),
+            }
+        };
+        self.list_all(method, key, each).await?;
+        Ok(entries)
     }
 
-    /// Every entry of a list.
-    async fn list_all(&self, method: &str, key: &str) -> Result<Vec<Value>, McpError> {
-        let mut entries = Vec::new();
+    /// Hands on every entry of a list with its size. All its pages have the time of one request.
+    async fn list_all(
+        &self,
+        method: &str,
+        key: &str,
+        each: impl FnMut(Value, usize),
+    ) -> Result<(), McpError> {
+        let time = self.options.request_timeout;
+        tokio::select! {
+            biased;
+            listed = self.list_pages(method, key, each) => listed,
+            () = self.connection.run_out(time) => Err(McpError::new(
+                McpErrorKind::Timeout,
+                format!("the server did not answer `{method}` within {time:?}"),
+            )),
+        }
+    }
+
+    /// Goes through a list page by page: what is not used is not kept until the last page is there.
+    async fn list_pages(
+        &self,
+        method: &str,
+        key: &str,
+        mut each: impl FnMut(Value, usize),
+    ) -> Result<(), McpError> {
+        let (mut entries, mut bytes) = (0_usize, 0_usize);
         let mut seen_cursors: BTreeSet<String> = BTreeSet::new();
         let mut cursor: Option<String> = None;
         loop {
             let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
             let mut page = self.request(Ask::new(method, params, self.options.request_timeout)).await?;
-            let Some(Value::Array(mut more)) = page.get_mut(key).map(Value::take) else {
+            let Some(Value::Array(more)) = page.get_mut(key).map(Value::take) else {
                 return Err(McpError::new(McpErrorKind::Protocol, format!("the list of {key} is not one")));
             };
-            if entries.len() + more.len() > MAX_TOOLS {
+            entries += more.len();
+            if entries > MAX_TOOLS {
                 let message = format!("the server lists more than {MAX_TOOLS} {key}");
                 return Err(McpError::new(McpErrorKind::Limit, message));
             }
-            entries.append(&mut more);
-            let Some(next) = page.get("nextCursor").and_then(Value::as_str) else { return Ok(entries) };
+            let next = page.get("nextCursor").and_then(Value::as_str);
+            bytes += next.map_or(0, str::len);
+            for entry in more {
+                let size = entry.to_string().len();
+                bytes += size;
+                if bytes <= MAX_LIST {
+                    each(entry, size);
+                }
+            }
+            if bytes > MAX_LIST {
+                let most = MAX_LIST / (1024 * 1024);
+                let message = format!("the list of {key} is larger than {most} MiB");
+                return Err(McpError::new(McpErrorKind::Limit, message));
+            }
+            let Some(next) = next else { return Ok(()) };
             if seen_cursors.len() >= MAX_PAGES || !seen_cursors.insert(next.to_owned()) {
                 let pages = seen_cursors.len() + 1;
                 let message = format!("the list of {key} does not end after {pages} pages");
@@ -124,6 +174,28 @@ impl Client {
             }
             cursor = Some(next.to_owned());
         }
+    }
+}
+
+/// Makes an entry what it is meant to be: `null` is read as what is not there, a size of 10.0 as one of 10, and of
+/// -1 as none.
+fn tidy(entry: &mut Value) {
+    match entry {
+        Value::Object(members) => {
+            members.retain(|_, value| !value.is_null());
+            if let Some(size) = members.get("size").filter(|size| !size.is_u64()) {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+                let whole =
+                    size.as_f64().filter(|size| *size >= 0.0 && size.fract() == 0.0).map(|size| size as u64);
+                match whole {
+                    Some(whole) => members.insert("size".to_owned(), whole.into()),
+                    None => members.remove("size"),
+                };
+            }
+            members.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -142,10 +214,10 @@ pub struct Listing {
 }
 
 impl Listing {
-    fn take(&mut self, tool: Value) {
+    fn take(&mut self, tool: Value, size: usize) {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or("a tool without a name");
         let name = toolwright_core::text::visible(&text::clip(name, 200));
-        let problem = if tool.to_string().len() > MAX_DEFINITION {
+        let problem = if size > MAX_DEFINITION {
             Some(format!("its definition is larger than {MAX_DEFINITION} bytes"))
         } else {
             match serde_json::from_value::<ToolDefinition>(tool) {

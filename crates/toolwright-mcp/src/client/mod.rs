@@ -54,7 +54,7 @@ pub struct ClientOptions {
     pub client_info: Implementation,
     /// How long the greeting may take; starting a server may mean installing it.
     pub start_timeout: Duration,
-    /// How long listing tools and the like may take.
+    /// How long listing tools and the like may take, all pages together.
     pub request_timeout: Duration,
     /// How long a server may say nothing at all after a call timed out before it is ended.
     pub silence: Duration,

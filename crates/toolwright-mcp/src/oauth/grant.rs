@@ -52,11 +52,13 @@ pub(super) struct NoToken {
     pub(super) error: McpError,
     /// True when the authorization server does not know the client, or does not any more.
     pub(super) client_unknown: bool,
+    /// True when what was to be traded is worth nothing any more. Anything else may be better another time.
+    pub(super) grant_gone: bool,
 }
 
 impl From<McpError> for NoToken {
     fn from(error: McpError) -> Self {
-        NoToken { error, client_unknown: false }
+        NoToken { error, client_unknown: false, grant_gone: false }
     }
 }
 
@@ -304,14 +306,19 @@ async fn token(
         return Err(unreachable("the place for tokens is busy or out of order").into());
     }
     let accepted = response.status().is_success();
-    let answer = body(response).await?;
+    let answer =
+        body(response).await.map_err(|_| unreachable("the answer of the place for tokens broke off"))?;
     let token = serde_json::from_slice::<TokenAnswer>(&answer).ok().filter(|_| accepted);
     let token = token.ok_or_else(|| {
+        let answer = without_secrets(&answer, &form);
+        // A page in place of an answer, as of a gateway, says nothing about what is asked for either.
+        let Ok(refusal) = serde_json::from_slice::<Refusal>(&answer) else {
+            return unreachable("the place for tokens gave no answer that can be read").into();
+        };
         // The second is what servers made with the official Python package said before its version 2.
-        let unknown = ["invalid_client", "unauthorized_client"];
-        let refusal = serde_json::from_slice::<Refusal>(&answer);
-        let client_unknown = refusal.is_ok_and(|refusal| unknown.contains(&refusal.error.as_str()));
-        NoToken { error: refused("the request for a token", &answer), client_unknown }
+        let client_unknown = ["invalid_client", "unauthorized_client"].contains(&refusal.error.as_str());
+        let grant_gone = client_unknown || refusal.error == "invalid_grant";
+        NoToken { error: refused("the request for a token", &answer), client_unknown, grant_gone }
     })?;
     if !token.token_type.is_empty() && !token.token_type.eq_ignore_ascii_case("bearer") {
         return Err(failed("the token is of a kind that is not spoken here").into());
@@ -321,6 +328,14 @@ async fn token(
         return Err(failed("the token is no token").into());
     }
     Ok(Tokens::new(token.access_token, token.refresh_token, token.expires_in))
+}
+
+/// What an authorization server answered, without what it repeats of what it was sent.
+fn without_secrets(answer: &[u8], form: &[(&str, String)]) -> Vec<u8> {
+    let secret = ["refresh_token", "code", "code_verifier", "client_secret", "client_assertion"];
+    let sent = form.iter().filter(|(name, value)| secret.contains(name) && value.len() >= 6);
+    let text = String::from_utf8_lossy(answer).into_owned();
+    sent.fold(text, |text, (_, value)| text.replace(value, "[secret]")).into_bytes()
 }
 
 /// Form encoding of one value (RFC 3986's unreserved characters stay).

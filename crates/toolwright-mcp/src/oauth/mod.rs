@@ -104,6 +104,10 @@ pub(crate) struct OAuth {
     server: Url,
     options: OAuthOptions,
     state: Mutex<Kept>,
+    /// The access token that the store held when it was last looked at; another one there is newer than ours.
+    stored: Mutex<Option<Secret>>,
+    /// Why the last token could not be kept, until somebody is told.
+    trouble: Mutex<Option<String>>,
     /// Held while a token is fetched, so that this happens once.
     fetching: tokio::sync::Mutex<()>,
     /// True while a person is asked.
@@ -120,9 +124,10 @@ impl OAuth {
         options: OAuthOptions,
     ) -> Result<Self, McpError> {
         let kept = options.store.load(server.as_str()).map_err(|why| failed(&why))?.unwrap_or_default();
-        let (state, fetching) = (Mutex::new(kept), tokio::sync::Mutex::default());
+        let stored = Mutex::new(kept.tokens.as_ref().map(|tokens| tokens.access.clone()));
+        let (state, fetching, trouble) = (Mutex::new(kept), tokio::sync::Mutex::default(), Mutex::default());
         let (asking, far) = (watch::Sender::new(false), tokio::sync::OnceCell::new());
-        Ok(OAuth { http, proxies, server, options, state, fetching, asking, far })
+        Ok(OAuth { http, proxies, server, options, state, stored, trouble, fetching, asking, far })
     }
 
     /// Tells when a person is asked, which takes as long as people take.
@@ -146,7 +151,7 @@ impl OAuth {
     }
 
     fn state(&self) -> MutexGuard<'_, Kept> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// The token to present, if there is one; one that is about to end is renewed first.
@@ -171,10 +176,13 @@ impl OAuth {
     ) -> Result<(), McpError> {
         let _one = self.fetching.lock().await;
         let tokens = self.state().tokens.clone();
-        // Somebody else may have got a new one in the meantime.
+        // Somebody else may have got a new one in the meantime, here or in another program.
         if let Some(tokens) = &tokens
             && presented.is_some_and(|presented| *presented != tokens.access)
         {
+            return Ok(());
+        }
+        if self.take_over() {
             return Ok(());
         }
         if challenge.wants_more_scopes {
@@ -190,12 +198,20 @@ impl OAuth {
                 Err(error) if error.kind() == McpErrorKind::Unauthorized => {}
                 other => return other,
             }
-        }
-        // A token that is only worth too little stays until there is a better one.
-        if !challenge.wants_more_scopes {
+        } else {
             self.state().tokens = None;
         }
+        // A token that is only worth too little, or may be renewed another time, stays until there is a better one.
         self.authorize(challenge).await
+    }
+
+    /// Gets another token in place of one that was refused, where that needs no person.
+    pub(crate) async fn refresh(&self, presented: Option<&Secret>) {
+        let _one = self.fetching.lock().await;
+        let Some(tokens) = self.state().tokens.clone() else { return };
+        if presented == Some(&tokens.access) && !self.take_over() && tokens.refresh.is_some() {
+            let _ = self.renew(&tokens).await;
+        }
     }
 
     async fn authorize(&self, challenge: &Challenge) -> Result<(), McpError> {
@@ -225,9 +241,37 @@ impl OAuth {
         state.token_endpoint = Some(metadata.token_endpoint.to_string());
         state.asked_scopes = scopes;
         state.tokens = Some(tokens);
-        let kept = state.clone();
         drop(state);
-        self.options.store.save(self.server.as_str(), &kept).map_err(|why| failed(&why))
+        self.keep();
+        Ok(())
+    }
+
+    /// Keeps what there is. A token that cannot be kept is used all the same: the one before it may be worth nothing any more.
+    fn keep(&self) {
+        let kept = self.state().clone();
+        match self.options.store.save(self.server.as_str(), &kept) {
+            Ok(()) => *locked(&self.stored) = kept.tokens.map(|tokens| tokens.access),
+            Err(why) => *locked(&self.trouble) = Some(format!("the new token is not kept: {why}")),
+        }
+    }
+
+    /// Why the last token could not be kept; told once.
+    pub(crate) fn take_trouble(&self) -> Option<String> {
+        locked(&self.trouble).take()
+    }
+
+    /// Takes over the token that another program has put into the store since it was last looked at, if there is one.
+    fn take_over(&self) -> bool {
+        let Ok(Some(kept)) = self.options.store.load(self.server.as_str()) else { return false };
+        let Some(access) = kept.tokens.as_ref().map(|tokens| tokens.access.clone()) else { return false };
+        let before = locked(&self.stored).replace(access.clone());
+        let mut state = self.state();
+        if before.as_ref() == Some(&access) || state.tokens.as_ref().is_some_and(|ours| ours.access == access)
+        {
+            return false;
+        }
+        *state = kept;
+        true
     }
 
     /// What to ask for: what the server named, else what it lists, else nothing; what was asked for before stays.
@@ -321,16 +365,22 @@ impl OAuth {
         Ok(suspect.then_some(known))
     }
 
-    /// Trades a refresh token for a new access token.
+    /// Trades a refresh token for a new access token. Of programs that share the store one does so at a time, and the others
+    /// take its token over: many authorization servers take each refresh token once, and none of its kind after a second time.
     async fn renew(&self, tokens: &Tokens) -> Result<(), McpError> {
+        let _turn = self.options.store.renewing(self.server.as_str()).await;
+        if self.take_over() {
+            return Ok(());
+        }
         let kept = self.state().clone();
         let (reach, http) = self.far().await?;
-        let renewed = grant::renewed(http, *reach, &kept, tokens).await;
-        let mut state = self.state();
-        match renewed {
-            Ok(renewed) => state.tokens = Some(renewed),
-            Err(NoToken { error, client_unknown }) => {
-                if error.kind() == McpErrorKind::Unauthorized {
+        match grant::renewed(http, *reach, &kept, tokens).await {
+            Ok(renewed) => self.state().tokens = Some(renewed),
+            // A program that waits for no turn may have been first.
+            Err(none) if none.grant_gone && self.take_over() => return Ok(()),
+            Err(NoToken { error, client_unknown, grant_gone }) => {
+                let mut state = self.state();
+                if grant_gone {
                     state.tokens = None;
                 }
                 if client_unknown {
@@ -339,9 +389,8 @@ impl OAuth {
                 return Err(error);
             }
         }
-        let kept = state.clone();
-        drop(state);
-        self.options.store.save(self.server.as_str(), &kept).map_err(|why| failed(&why))
+        self.keep();
+        Ok(())
     }
 }
 
@@ -359,6 +408,10 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.send_replace(false);
     }
+}
+
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failed(why: &str) -> McpError {

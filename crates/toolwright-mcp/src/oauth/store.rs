@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use toolwright_core::Secret;
 
 use crate::whole;
 
 /// A token that ends within this time is renewed before it is used.
 const MARGIN: Duration = Duration::from_secs(30);
+
+/// How long another program may take to renew a token before it is not waited for any more: longer than a request may.
+const TURN: Duration = Duration::from_secs(35);
 
 /// The largest file that is read.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
@@ -164,6 +168,26 @@ impl TokenStore {
         let file = Self::private().create(true).truncate(false).open(path.with_extension("lock"))?;
         file.lock()?;
         Ok(file)
+    }
+
+    /// A turn at renewing the tokens of a server, until it is dropped: programs that share the file do so one after the other.
+    /// `None` where there is nothing to share, or the turn does not come. The file itself stays free meanwhile.
+    pub(super) async fn renewing(&self, server: &str) -> Option<std::fs::File> {
+        let path = self.path.as_ref()?;
+        let hash = Sha256::digest(server.as_bytes());
+        let name: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let path = path.with_extension(format!("{name}.lock"));
+        let file = Self::private().create(true).truncate(false).open(path).ok()?;
+        let since = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some(file),
+                Err(std::fs::TryLockError::WouldBlock) if since.elapsed() < TURN => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Opens for writing what nobody else may read.

@@ -22,7 +22,7 @@ pub use self::builder::{DEFAULT_CALL_TIMEOUT, McpServerBuilder, Pinning};
 use self::said::Said;
 use self::tool::McpTool;
 use crate::client::{Client, ClientOptions, Listing, OnLog, Target};
-use crate::error::McpError;
+use crate::error::{McpError, McpErrorKind};
 use crate::lock::{Identity, LockedServer, Suspension, fingerprint};
 use crate::protocol::ToolDefinition;
 
@@ -31,6 +31,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// A server that lived at least this long did not fail at the start.
 const SETTLED: Duration = Duration::from_secs(10);
+
+/// A server that failed is left alone by who only wants to know its tools for so many times as long as the failure took, twice
+/// as long after each further one, up to the longest. A model would wait for it at every turn.
+const REST: u32 = 10;
+const LONGEST_REST: Duration = Duration::from_secs(3600);
 
 /// Changed tools are listed again at most this often.
 const LIST_PAUSE: Duration = Duration::from_millis(100);
@@ -93,6 +98,8 @@ struct Live {
 struct Seen {
     client: Option<Arc<Client>>,
     failure: Option<McpError>,
+    /// Until when nobody starts or lists it only to know its tools.
+    rests_until: Option<Instant>,
     starts: u32,
     /// Counts the listings; 0 before the first.
     listings: u64,
@@ -166,11 +173,13 @@ impl McpServer {
         true
     }
 
-    /// The tools that are approved now, for a lock file.
+    /// The tools that are approved now, for a lock file. What changed and waits for approval is not among them, nor what the
+    /// patterns leave out.
     pub async fn lock(&self) -> Result<LockedServer, McpError> {
         self.inner.session().await?;
         let seen = self.inner.seen();
-        Ok(LockedServer::of(seen.pins.identity.clone(), &seen.listed))
+        let offered: Vec<ToolDefinition> = seen.offered.iter().map(|(tool, _)| tool.clone()).collect();
+        Ok(LockedServer::of(seen.pins.identity.clone(), &offered))
     }
 
     /// The tools of the last listing; `None` before the first.
@@ -240,6 +249,20 @@ impl McpServer {
     }
 }
 
+/// A start that ends when whoever waits for it is gone, unless it is to go on.
+struct Starting {
+    task: tokio::task::JoinHandle<Result<Arc<Client>, McpError>>,
+    goes_on: bool,
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if !self.goes_on {
+            self.task.abort();
+        }
+    }
+}
+
 impl std::fmt::Debug for McpServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("McpServer").field("name", &self.inner.name).field("state", &self.state()).finish()
@@ -259,6 +282,9 @@ impl ToolSource for McpServer {
                 && let Some(tools) = self.made()
             {
                 return Ok(tools);
+            }
+            if self.inner.rests() && !self.inner.required {
+                return Ok(self.made().unwrap_or_default());
             }
             let outcome = self.inner.session().await;
             match (outcome, self.made()) {
@@ -307,8 +333,14 @@ impl Inner {
             let Some(why) = client.closed() else {
                 let rested = live.listed.is_none_or(|at| at.elapsed() >= LIST_PAUSE);
                 if rested && client.take_tools_changed() {
-                    // Still to be listed, when listing them fails.
-                    self.list(&mut live, &client).await.inspect_err(|_| client.note_tools_changed())?;
+                    let since = Instant::now();
+                    if let Err(error) = self.list(&mut live, &client).await {
+                        // Still to be listed.
+                        client.note_tools_changed();
+                        self.rest(since, 0);
+                        return Err(error);
+                    }
+                    self.seen().rests_until = None;
                 }
                 return Ok(client);
             };
@@ -322,12 +354,13 @@ impl Inner {
             let why = self.seen().failure.as_ref().map_or_else(String::new, ToString::to_string);
             let wait = at.saturating_duration_since(Instant::now());
             return Err(McpError::new(
-                crate::McpErrorKind::Closed,
+                McpErrorKind::Closed,
                 format!("the server `{}` is down ({why}); it is tried again in {wait:.1?}", self.name),
             ));
         }
         self.seen().starts += 1;
-        live.started = Some(Instant::now());
+        let since = Instant::now();
+        live.started = Some(since);
         let started = Client::open(&self.target, self.options.clone()).await;
         let listed = match started {
             Ok(client) => self.list(&mut live, &client).await.map(|()| Arc::new(client)),
@@ -337,15 +370,49 @@ impl Inner {
             Ok(client) => {
                 live.retry_at = None;
                 let mut seen = self.seen();
-                seen.failure = None;
+                (seen.failure, seen.rests_until) = (None, None);
                 seen.client = Some(client.clone());
                 Ok(client)
             }
             Err(error) => {
+                self.rest(since, live.failures);
                 self.failed(&mut live, error.clone());
                 Err(error)
             }
         }
+    }
+
+    /// The running session, for a call that has so much time. A start that takes longer goes on for the calls that follow.
+    async fn session_within(self: &Arc<Self>, time: Duration) -> Result<Arc<Client>, McpError> {
+        if let Ok(_nobody_lists) = self.live.try_lock() {
+            let client = self.seen().client.clone();
+            if let Some(client) = client.filter(|client| client.closed().is_none() && !client.tools_changed())
+            {
+                return Ok(client);
+            }
+        }
+        let server = self.clone();
+        let mut starting =
+            Starting { task: tokio::spawn(async move { server.session().await }), goes_on: false };
+        match tokio::time::timeout(time, &mut starting.task).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(McpError::new(McpErrorKind::Closed, "the server could not be started")),
+            Err(_) => {
+                starting.goes_on = true;
+                let message = format!("the server `{}` was not ready within {time:?}", self.name);
+                Err(McpError::new(McpErrorKind::Timeout, message))
+            }
+        }
+    }
+
+    /// Leaves the server alone for a while, after something of it failed.
+    fn rest(&self, since: Instant, failures: u32) {
+        let rest = since.elapsed().saturating_mul(REST << failures.min(10)).min(LONGEST_REST);
+        self.seen().rests_until = Some(Instant::now() + rest);
+    }
+
+    fn rests(&self) -> bool {
+        self.seen().rests_until.is_some_and(|until| until > Instant::now())
     }
 
     /// Notes a failure, and how long to wait before the next try. The first restart of a server that had worked for a

@@ -9,6 +9,7 @@ use toolwright_core::{
 
 use super::Inner;
 use crate::bridge;
+use crate::error::McpError;
 use crate::server::Role;
 
 /// What is read.
@@ -73,35 +74,44 @@ impl Tool for ReadingTool {
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let client = self.server.session().await?;
-            let _paying = client.paid_by(context);
-            let said = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
-            Ok(match self.what {
-                What::ListResources => {
-                    let templates = client.list_resource_templates().await.unwrap_or_default();
-                    let resources = client.list_resources().await?;
-                    ToolOutput::json(json!({"resources": resources, "templates": templates}))
-                }
-                What::ReadResource => {
-                    let contents = client.read_resource(said("uri")).await?;
-                    let block =
-                        |content| bridge::read_block(json!({"type": "resource", "resource": content}));
-                    ToolOutput::blocks(contents.into_iter().map(block))
-                }
-                What::ListPrompts => ToolOutput::json(json!({"prompts": client.list_prompts().await?})),
-                What::GetPrompt => {
-                    let given: Map<String, Value> =
-                        arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
-                    let prompt = client.get_prompt(said("name"), given).await?;
-                    ToolOutput::blocks(prompt.messages.into_iter().flat_map(|message| {
-                        let who = match message.role {
-                            Role::User => "user:",
-                            Role::Assistant => "assistant:",
-                        };
-                        [Content::text(who), message.content]
-                    }))
-                }
-            })
+            match self.read(context, &arguments).await {
+                // The server forgot the session: it is asked again in a new one.
+                Err(error) if McpError::is_unheard(&error) => self.read(context, &arguments).await,
+                other => other,
+            }
+        })
+    }
+}
+
+impl ReadingTool {
+    async fn read(&self, context: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolError> {
+        let client = self.server.session_within(self.server.timeout).await?;
+        let _paying = client.paid_by(context);
+        let said = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
+        Ok(match self.what {
+            What::ListResources => {
+                let templates = client.list_resource_templates().await.unwrap_or_default();
+                let resources = client.list_resources().await?;
+                ToolOutput::json(json!({"resources": resources, "templates": templates}))
+            }
+            What::ReadResource => {
+                let contents = client.read_resource(said("uri")).await?;
+                let block = |content| bridge::read_block(json!({"type": "resource", "resource": content}));
+                ToolOutput::blocks(contents.into_iter().map(block))
+            }
+            What::ListPrompts => ToolOutput::json(json!({"prompts": client.list_prompts().await?})),
+            What::GetPrompt => {
+                let given: Map<String, Value> =
+                    arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+                let prompt = client.get_prompt(said("name"), given).await?;
+                ToolOutput::blocks(prompt.messages.into_iter().flat_map(|message| {
+                    let who = match message.role {
+                        Role::User => "user:",
+                        Role::Assistant => "assistant:",
+                    };
+                    [Content::text(who), message.content]
+                }))
+            }
         })
     }
 }

@@ -1,7 +1,7 @@
 //! One tool of a server: what a model is told of it, and how it is called.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use toolwright_core::schema::Schema;
@@ -12,6 +12,7 @@ use toolwright_core::{
 
 use super::Inner;
 use crate::client::OnProgress;
+use crate::error::McpError;
 use crate::extras;
 use crate::protocol::ToolDefinition;
 
@@ -41,17 +42,12 @@ impl Tool for McpTool {
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let client = self.server.session().await?;
-            // A server that was started again may have changed since the model was told of the tool.
-            self.offered()?;
-            let noting = context.clone();
-            let on_progress: OnProgress = Arc::new(move |done, total, message| {
-                noting.note(CallNote::Progress { done, total, message });
-            });
-            let output = client
-                .call_tool_for(Some(context), &self.remote, arguments, self.timeout, Some(on_progress))
-                .await?;
-            self.check(output)
+            let since = Instant::now();
+            match self.attempt(context, arguments.clone(), since).await {
+                // The server forgot the session, and has not looked at the call: it gets it again in a new one.
+                Err(error) if McpError::is_unheard(&error) => self.attempt(context, arguments, since).await,
+                other => other,
+            }
         })
     }
 }
@@ -96,6 +92,30 @@ impl McpTool {
             output_schema,
             timeout,
         })
+    }
+
+    /// Makes the call, in what is left of its time. Starting the server is part of it.
+    async fn attempt(
+        &self,
+        context: &ToolContext,
+        arguments: Value,
+        since: Instant,
+    ) -> Result<ToolOutput, ToolError> {
+        let left = || {
+            // In whole milliseconds, so that a call that had nothing to wait for tells its time as it was set.
+            let gone = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.timeout.saturating_sub(Duration::from_millis(gone))
+        };
+        let client = self.server.session_within(left()).await?;
+        // A server that was started again may have changed since the model was told of the tool.
+        self.offered()?;
+        let noting = context.clone();
+        let on_progress: OnProgress = Arc::new(move |done, total, message| {
+            noting.note(CallNote::Progress { done, total, message });
+        });
+        let output =
+            client.call_tool_for(Some(context), &self.remote, arguments, left(), Some(on_progress)).await?;
+        self.check(output)
     }
 
     /// An error when the server offers this tool no longer, or not as it was.

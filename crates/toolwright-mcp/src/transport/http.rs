@@ -20,9 +20,10 @@ use toolwright_net::{Dial, Proxies, Reach, SseEvent, SseReader};
 use crate::client::connection::Connection;
 use crate::client::target::HttpTarget;
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::{self, MAX_MESSAGE_BYTES};
+use crate::jsonrpc::{self, MAX_MESSAGE_BYTES, METHOD_NOT_FOUND};
 use crate::oauth::{Challenge, OAuth};
 use crate::protocol::STATELESS_VERSION;
+use crate::transport::hidden::Hidden;
 
 /// The longest id of a session, which goes back with every request.
 const MAX_SESSION_ID: usize = 1024;
@@ -65,6 +66,8 @@ pub(crate) struct Link {
     url: Url,
     headers: HeaderMap,
     oauth: Option<OAuth>,
+    /// What the server may not have us repeat.
+    hidden: Hidden,
     said: Mutex<Said>,
     under_way: Mutex<HashMap<i64, AbortHandle>>,
     unasked: Arc<Semaphore>,
@@ -109,6 +112,7 @@ impl Link {
         let oauth = oauth.map(|options| OAuth::new(http, proxies, url.clone(), options)).transpose()?;
         Ok(Link {
             client,
+            hidden: Hidden::new(&url, &target.headers),
             url,
             headers,
             oauth,
@@ -183,14 +187,19 @@ impl Link {
         }
         let link = self.clone();
         tokio::spawn(async move {
-            let request =
-                link.request(Method::DELETE, link.url.clone()).await.header("mcp-session-id", session);
+            let token = link.token().await;
+            let request = link.request(Method::DELETE, link.url.clone(), token.as_ref());
+            let request = request.header("mcp-session-id", session);
             let _ = request.timeout(Duration::from_secs(2)).send().await;
         });
     }
 
     async fn exchange(&self, connection: &Arc<Connection>, outgoing: &Outgoing) -> Result<(), McpError> {
-        let response = self.post(outgoing).await?;
+        let response = self.post(outgoing).await;
+        if let Some(trouble) = self.oauth.as_ref().and_then(OAuth::take_trouble) {
+            connection.log(&trouble);
+        }
+        let response = response?;
         connection.note_life();
         let status = response.status();
         if let Some(session) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok())
@@ -215,7 +224,7 @@ impl Link {
             "text/event-stream" => self.events(connection, response, id).await,
             "application/json" => {
                 let body = read(response, MAX_MESSAGE_BYTES).await?;
-                take(connection, &body, None)
+                self.take(connection, &body, None)
             }
             _ => Err(McpError::new(
                 McpErrorKind::Protocol,
@@ -234,12 +243,10 @@ impl Link {
 
     /// Posts a message, with another token when the server wants one.
     async fn post(&self, outgoing: &Outgoing) -> Result<Response, McpError> {
-        let mut tries = 0;
-        loop {
+        self.with_tokens(|token| {
             let url = self.said().endpoint.clone().unwrap_or_else(|| self.url.clone());
-            let token = self.token().await;
             let mut request = self
-                .with_token(Method::POST, url, token.as_ref())
+                .with_token(Method::POST, url, token)
                 .header("content-type", "application/json")
                 .header("accept", "application/json, text/event-stream");
             {
@@ -260,8 +267,20 @@ impl Link {
                     request = request.header(format!("mcp-param-{name}"), encoded(value));
                 }
             }
-            let response =
-                request.body(outgoing.message.clone()).send().await.map_err(|cause| unreachable(&cause))?;
+            request.body(outgoing.message.clone())
+        })
+        .await
+    }
+
+    /// Sends a request, and again with another token when the server wants one.
+    async fn with_tokens(
+        &self,
+        request: impl Fn(Option<&Secret>) -> RequestBuilder,
+    ) -> Result<Response, McpError> {
+        let mut tries = 0;
+        loop {
+            let token = self.token().await;
+            let response = request(token.as_ref()).send().await.map_err(|cause| unreachable(&cause))?;
             let challenge = Challenge::read(response.status(), response.headers());
             let (Some(oauth), Some(challenge)) = (&self.oauth, challenge) else { return Ok(response) };
             tries += 1;
@@ -288,14 +307,16 @@ impl Link {
     fn with_token(&self, method: Method, url: Url, token: Option<&Secret>) -> RequestBuilder {
         let request = self.client.request(method, url).headers(self.headers.clone());
         match token {
-            Some(token) => request.bearer_auth(token.expose()),
+            Some(token) => {
+                self.hidden.sent(token);
+                request.bearer_auth(token.expose())
+            }
             None => request,
         }
     }
 
-    async fn request(&self, method: Method, url: Url) -> RequestBuilder {
-        let token = self.token().await;
-        let request = self.with_token(method, url, token.as_ref());
+    fn request(&self, method: Method, url: Url, token: Option<&Secret>) -> RequestBuilder {
+        let request = self.with_token(method, url, token);
         match &self.said().version {
             Some(version) => request.header("mcp-protocol-version", version),
             None => request,
@@ -319,17 +340,21 @@ impl Link {
         }
         let has_session = self.said().session.is_some();
         let body = read(response, ERROR_BODY).await.unwrap_or_default();
+        if has_session && forgot_session(status, &body, outgoing.id) {
+            let ended =
+                McpError::new(McpErrorKind::Closed, "connection closed: the server ended the session");
+            // Other requests may have been begun before; of this one it is known that it was not. What a task belongs to was.
+            if let Some(id) = outgoing.id.filter(|_| !outgoing.method.starts_with("tasks/")) {
+                connection.answer(id, Err(ended.clone().unheard()));
+            }
+            connection.close(ended.clone());
+            return Err(ended);
+        }
         let is_error = jsonrpc::parse(&body).is_ok_and(|message| {
             matches!(message, jsonrpc::Message::Response { id: jsonrpc::Id::Number(id), .. } if Some(id) == outgoing.id)
         });
         if is_error {
-            return take(connection, &body, None);
-        }
-        if status == StatusCode::NOT_FOUND && has_session {
-            let ended =
-                McpError::new(McpErrorKind::Closed, "connection closed: the server ended the session");
-            connection.close(ended.clone());
-            return Err(ended);
+            return self.take(connection, &body, None);
         }
         // An error without an id still says what is wrong.
         let said = serde_json::from_slice::<serde_json::Value>(&body).ok();
@@ -337,7 +362,8 @@ impl Link {
             .as_ref()
             .and_then(|said| said.get("error"))
             .and_then(|error| serde_json::from_value::<jsonrpc::RpcError>(error.clone()).ok());
-        if let Some(error) = error {
+        if let Some(mut error) = error {
+            self.hidden.error(&mut error);
             return Err(McpError::refused(&error));
         }
         let kind = match status {
@@ -347,7 +373,8 @@ impl Link {
             status if status.is_client_error() => McpErrorKind::Refused,
             _ => McpErrorKind::Closed,
         };
-        let shown = toolwright_core::text::visible(&text::clip(&String::from_utf8_lossy(&body), 200));
+        let shown = self.hidden.words(&String::from_utf8_lossy(&body));
+        let shown = toolwright_core::text::visible(&text::clip(&shown, 200));
         Err(McpError::new(kind, format!("the server answered {}: {shown}", status.as_u16())))
     }
 
@@ -384,14 +411,14 @@ impl Link {
                 return Err(closed());
             }
             tokio::time::sleep(place.pause(resumes - 1)).await;
-            let answered = self.listen_request(Some(&last)).await.send().await;
+            let answered = self.with_tokens(|token| self.listen_request(Some(&last), token)).await;
             response = answered.ok().filter(|response| response.status() == StatusCode::OK);
         }
     }
 
-    async fn listen_request(&self, last_id: Option<&str>) -> RequestBuilder {
+    fn listen_request(&self, last_id: Option<&str>, token: Option<&Secret>) -> RequestBuilder {
         let mut request =
-            self.request(Method::GET, self.url.clone()).await.header("accept", "text/event-stream");
+            self.request(Method::GET, self.url.clone(), token).header("accept", "text/event-stream");
         if let Some(session) = &self.said().session {
             request = request.header("mcp-session-id", session);
         }
@@ -438,7 +465,18 @@ impl Link {
         if event.data.is_empty() || !matches!(event.name.as_str(), "" | "message") {
             return Ok(());
         }
-        take(connection, event.data.as_bytes(), of)
+        self.take(connection, event.data.as_bytes(), of)
+    }
+
+    /// Takes a message, without what the server repeats of our secrets. `of` is the request it was sent beside.
+    fn take(&self, connection: &Arc<Connection>, message: &[u8], of: Option<i64>) -> Result<(), McpError> {
+        let mut message = jsonrpc::parse(message).map_err(|malformed| {
+            let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
+            McpError::new(McpErrorKind::Protocol, message)
+        })?;
+        self.hidden.message(&mut message);
+        connection.take(message, of);
+        Ok(())
     }
 
     /// Listens for what the server says unasked, until the session is over. Most servers have nothing to say. `opened` is
@@ -449,7 +487,8 @@ impl Link {
         let mut connected_before = false;
         let _opened = opened.clone().drop_guard();
         loop {
-            let response = self.listen_request(place.last_id.as_deref()).await.send().await;
+            let token = self.token().await;
+            let response = self.listen_request(place.last_id.as_deref(), token.as_ref()).send().await;
             opened.cancel();
             let Some(live) = connection.upgrade() else { return };
             let closed = live.closed().clone();
@@ -468,12 +507,27 @@ impl Link {
                         in_vain = 0;
                     }
                     connected_before = true;
+                    drop(live);
+                }
+                // Nobody asked for this stream, so no person is asked for a token for it: one that can be renewed is.
+                Ok(response) if response.status() == StatusCode::UNAUTHORIZED && self.oauth.is_some() => {
+                    drop(live);
+                    if let Some(oauth) = &self.oauth {
+                        oauth.refresh(token.as_ref()).await;
+                    }
                 }
                 // The server has no such stream.
-                Ok(_) => return,
-                Err(_) => {}
+                Ok(response)
+                    if matches!(
+                        response.status(),
+                        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+                    ) =>
+                {
+                    return;
+                }
+                // A gateway that is busy may be better another time.
+                Ok(_) | Err(_) => drop(live),
             }
-            drop(live);
             tokio::select! {
                 () = tokio::time::sleep(place.pause(in_vain)) => {}
                 () = closed.cancelled() => return,
@@ -489,12 +543,17 @@ impl Link {
         time: Duration,
     ) -> Result<(), McpError> {
         let start = |message: String| McpError::new(McpErrorKind::Start, message);
-        let asked = async { self.listen_request(None).await.send().await };
-        let response = tokio::time::timeout(time, asked).await;
-        let response = response.map_err(|_| start(format!("the server did not answer within {time:?}")))?;
-        let response = response.map_err(|cause| unreachable(&cause))?;
+        let response = tokio::select! {
+            biased;
+            response = self.with_tokens(|token| self.listen_request(None, token)) => response?,
+            () = connection.run_out(time) => return Err(start(format!("the server did not answer within {time:?}"))),
+        };
         if response.status() != StatusCode::OK {
-            return Err(start(format!("the server answered {}", response.status().as_u16())));
+            let kind = match response.status() {
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => McpErrorKind::Unauthorized,
+                _ => McpErrorKind::Start,
+            };
+            return Err(McpError::new(kind, format!("the server answered {}", response.status().as_u16())));
         }
         if kind(&response) != "text/event-stream" {
             return Err(start("the server's answer is no stream of events".to_owned()));
@@ -546,23 +605,32 @@ impl Place {
     }
 }
 
+/// Whether a refusal says that the server does not know our session any more.
+fn forgot_session(status: StatusCode, body: &[u8], asked: Option<i64>) -> bool {
+    let said: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    match status {
+        // Some servers answer so to methods they do not have.
+        StatusCode::NOT_FOUND => {
+            said.pointer("/error/code").and_then(serde_json::Value::as_i64) != Some(METHOD_NOT_FOUND)
+        }
+        // "No valid session ID provided" of servers made with the official packages, once they were started again. That is no
+        // answer to the request: one that has its id may be about anything.
+        StatusCode::BAD_REQUEST => {
+            let answers = asked.is_some() && said.get("id").and_then(serde_json::Value::as_i64) == asked;
+            let words = match said.pointer("/error/message").and_then(serde_json::Value::as_str) {
+                Some(message) => message.to_lowercase(),
+                None => String::from_utf8_lossy(body.get(..1000).unwrap_or(body)).to_lowercase(),
+            };
+            !answers && words.contains("session")
+        }
+        _ => false,
+    }
+}
+
 /// The media type of an answer.
 fn kind(response: &Response) -> String {
     let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-fn take(connection: &Arc<Connection>, message: &[u8], of: Option<i64>) -> Result<(), McpError> {
-    match jsonrpc::parse(message) {
-        Ok(message) => {
-            connection.take(message, of);
-            Ok(())
-        }
-        Err(malformed) => {
-            let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
-            Err(McpError::new(McpErrorKind::Protocol, message))
-        }
-    }
 }
 
 /// A whole body, within its bounds.

@@ -521,6 +521,59 @@ async fn a_server_that_keeps_dying_is_started_again_with_growing_pauses() {
 }
 
 #[tokio::test]
+async fn a_list_of_slow_pages_has_the_time_of_one_request() {
+    let body = r#"init; n=2; while read -r l; do sleep 0.2; answer $n "{\"tools\":[],\"nextCursor\":\"c$n\"}"; n=$((n+1)); done"#;
+    let mut options = ClientOptions::default();
+    options.start_timeout = PATIENCE;
+    options.request_timeout = Duration::from_secs(1);
+    let client = Client::start(&script(body), options).await.unwrap();
+    let late = tokio::time::timeout(PATIENCE, client.list_tools()).await.expect("in time");
+    assert_eq!(late.unwrap_err().kind(), McpErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn a_call_does_not_wait_for_a_start_longer_than_it_may_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mark, ready) = (folder.path().join("mark"), folder.path().join("ready"));
+    // It dies in its first call. Started again, it takes until it is told.
+    let body = format!(
+        "if [ -e {mark} ]; then until [ -e {ready} ]; do sleep 0.05; done; init; tools 2; read l; answer 3 {OK}; forever; fi
+: > {mark}; init; tools 2; read l; exit 1",
+        mark = mark.display(),
+        ready = ready.display()
+    );
+    let server = server(&body).timeout(Duration::from_secs(1)).build();
+    let run = Run::builder(Toolset::new()).source(server.clone()).build().unwrap();
+    let call = || async { run.call(ToolCall::new("1", "add", json!({}))).await.unwrap() };
+    assert!(call().await.error.unwrap().message.contains("connection closed"));
+    let late = tokio::time::timeout(PATIENCE, call()).await.expect("in time").error.unwrap();
+    assert_eq!(
+        (late.kind, late.message.contains("was not ready within")),
+        (ErrorKind::Timeout, true),
+        "{late:?}"
+    );
+    // The start goes on without it, and serves the next call.
+    std::fs::write(&ready, "").unwrap();
+    let started = server.clone();
+    eventually("it is there", || matches!(started.state().status, ServerStatus::Started { .. })).await;
+    assert_eq!(call().await.to_text(), "ok");
+    assert_eq!(server.state().starts, 2);
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_not_waited_for_at_every_turn() {
+    let hangs = server("hang")
+        .first_pause(Duration::from_millis(1))
+        .options(|options| options.start_timeout = Duration::from_secs(1))
+        .build();
+    for _ in 0..10 {
+        assert!(hangs.tools().await.unwrap().is_empty());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(hangs.state().starts, 1);
+}
+
+#[tokio::test]
 async fn a_failing_server_leaves_the_others_alone_unless_it_is_required() {
     let good = McpServer::builder("good", everything()).tools(["add"]).build();
     let bad = server("exit 1").build();

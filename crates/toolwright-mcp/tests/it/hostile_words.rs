@@ -303,3 +303,21 @@ n=2; while read -r l; do answer $n '{"resources":7,"contents":[{"uri":3}],"promp
     assert_eq!(client.get_prompt("x", Default::default()).await.unwrap_err().kind(), McpErrorKind::Protocol);
     client.close().await;
 }
+
+#[tokio::test]
+async fn entries_with_null_and_fractions_cost_no_list() {
+    let body = r#"read -r line; answer 1 '{"protocolVersion":"2025-11-25","capabilities":{"resources":{},"prompts":{}},"serverInfo":{"name":"s","version":null}}'; read -r line
+n=2; while read -r l; do answer $n '{"resources":[{"uri":"a:1","size":10.0,"title":null},{"uri":3},{"uri":"a:2","name":null,"size":null}],"prompts":[{"name":"p","arguments":null},{"name":"q","arguments":[{"name":"x","required":null}]},7]}'; n=$((n+1)); done"#;
+    let log = Log::default();
+    let mut options = ClientOptions::default();
+    options.on_log = Some(std::sync::Arc::new(log.sink()));
+    let client = Client::start(&script(body), options).await.unwrap();
+    let resources = client.list_resources().await.unwrap();
+    let read: Vec<_> = resources.iter().map(|resource| (resource.uri.as_str(), resource.size)).collect();
+    assert_eq!(read, [("a:1", Some(10)), ("a:2", None)]);
+    let prompts = client.list_prompts().await.unwrap();
+    let read: Vec<_> = prompts.iter().map(|prompt| (prompt.name.as_str(), prompt.arguments.len())).collect();
+    assert_eq!(read, [("p", 0), ("q", 1)]);
+    assert!(log.text().contains("one of the resources is left out"), "{}", log.text());
+    client.close().await;
+}

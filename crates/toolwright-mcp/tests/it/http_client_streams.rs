@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolwright_core::{ErrorKind, ToolSource as _};
-use toolwright_mcp::{Client, HttpTarget, McpServer};
+use toolwright_mcp::{Client, HttpTarget, McpErrorKind, McpServer, OAuthOptions};
 
 use crate::http_client::{answer, options, result, scripted};
+use crate::renewing::Person;
 use crate::support::{PATIENCE, eventually};
 
 /// The answers of a server that knows sessions, and nothing newer.
@@ -193,6 +194,14 @@ async fn the_older_transport_notices_silence() {
 
 /// A server of 2024-11-05 at `/sse`, which refuses everything that is posted there with this status.
 async fn older_server(status: &'static str) -> String {
+    guarded_older_server(status, |_| None).await
+}
+
+/// The same, behind a guard that may answer in its place.
+async fn guarded_older_server(
+    status: &'static str,
+    guard: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/sse", listener.local_addr().unwrap());
@@ -213,6 +222,10 @@ async fn older_server(status: &'static str) -> String {
                     break;
                 }
                 text.push_str(&String::from_utf8_lossy(&chunk[..read]));
+            }
+            if let Some(said) = guard(&text) {
+                let _ = connection.write_all(said.as_bytes()).await;
+                continue;
             }
             if text.starts_with("GET /sse") {
                 let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n";
@@ -258,4 +271,74 @@ async fn an_address_without_a_server_says_what_it_said_first() {
     .await;
     let error = Client::dial(&HttpTarget::new(&page.url), options()).await.unwrap_err();
     assert!(error.to_string().contains("the server answered 405: posts are not taken"), "{error}");
+}
+
+#[tokio::test]
+async fn the_older_transport_gets_a_token_too() {
+    let url = guarded_older_server("405 Method Not Allowed", |text| {
+        let lower = text.to_ascii_lowercase();
+        let own = format!("http://{}", lower.split("host: ").nth(1)?.lines().next()?);
+        let said = match text.split(' ').nth(1)? {
+            "/.well-known/oauth-protected-resource/sse" => {
+                json!({"resource": format!("{own}/sse"), "authorization_servers": [own]})
+            }
+            "/.well-known/oauth-authorization-server" => json!({
+                "issuer": own, "authorization_endpoint": format!("{own}/authorize"),
+                "token_endpoint": format!("{own}/token"), "registration_endpoint": format!("{own}/register"),
+                "code_challenge_methods_supported": ["S256"]
+            }),
+            "/register" => json!({"client_id": "us", "token_endpoint_auth_method": "none"}),
+            "/token" => json!({"access_token": "token-1", "token_type": "Bearer"}),
+            _ if lower.contains("authorization: bearer token-1") => return None,
+            _ => return Some(answer("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", "")),
+        };
+        Some(answer("200 OK", "Content-Type: application/json\r\n", &said.to_string()))
+    })
+    .await;
+    let person = Arc::new(Person::default());
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(person.clone());
+    let target = HttpTarget::new(&url).legacy_sse().oauth(oauth);
+    let client = tokio::time::timeout(PATIENCE, Client::dial(&target, options())).await.expect("in time");
+    assert_eq!(client.unwrap().list_tools().await.unwrap().tools[0].name, "t");
+    assert_eq!(person.0.load(Ordering::SeqCst), 1);
+    // Without anybody who could be asked, it says that it is a matter of tokens.
+    let error = Client::dial(&HttpTarget::new(&url).legacy_sse(), options()).await.unwrap_err();
+    assert_eq!(error.kind(), McpErrorKind::Unauthorized, "{error}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_busy_once_does_not_make_us_deaf() {
+    let knocks = Arc::new(AtomicUsize::new(0));
+    let counting = knocks.clone();
+    let server = scripted(move |head, request| {
+        session(&request).unwrap_or_else(|| match head.starts_with("GET") {
+            true if counting.fetch_add(1, Ordering::SeqCst) == 0 => answer("503 Service Unavailable", "", ""),
+            true => events("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\nretry: 30000\n\n"),
+            false => answer("202 Accepted", "", ""),
+        })
+    })
+    .await;
+    let client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
+    eventually("it is heard that the tools changed", || client.tools_changed()).await;
+    assert_eq!(knocks.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_server_without_a_stream_is_asked_for_it_once() {
+    for status in ["404 Not Found", "405 Method Not Allowed"] {
+        let knocks = Arc::new(AtomicUsize::new(0));
+        let counting = knocks.clone();
+        let server = scripted(move |head, request| {
+            if head.starts_with("GET") {
+                counting.fetch_add(1, Ordering::SeqCst);
+            }
+            session(&request).unwrap_or_else(|| answer(status, "", ""))
+        })
+        .await;
+        let _client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
+        // Twice the pause before it would be asked again.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(knocks.load(Ordering::SeqCst), 1, "{status}");
+    }
 }

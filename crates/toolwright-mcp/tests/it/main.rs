@@ -16,6 +16,7 @@ mod http;
 mod http_asking;
 mod http_bounds;
 mod http_client;
+mod http_client_faults;
 mod http_client_streams;
 mod misbehaving;
 mod passed_on;

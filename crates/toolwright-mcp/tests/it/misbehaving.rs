@@ -45,6 +45,9 @@ const SERVERS: &[(&str, &str, &[&str])] = &[
             "stderr_is_told_line_by_line_however_much_there_is",
             "a_server_that_keeps_dying_is_started_again_with_growing_pauses",
             "a_flood_from_one_server_does_not_hold_up_another",
+            "a_list_of_slow_pages_has_the_time_of_one_request",
+            "a_call_does_not_wait_for_a_start_longer_than_it_may_take",
+            "a_server_that_hangs_is_not_waited_for_at_every_turn",
         ],
     ),
     (
@@ -75,6 +78,7 @@ const SERVERS: &[(&str, &str, &[&str])] = &[
             "revisions_by_the_thousand",
             "what_it_writes_for_people_cannot_move_the_cursor_through_the_log",
             "resources_and_prompts_of_the_wrong_kinds",
+            "entries_with_null_and_fractions_cost_no_list",
         ],
     ),
     (
@@ -102,6 +106,18 @@ const SERVERS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "http_client_faults.rs",
+        include_str!("http_client_faults.rs"),
+        &[
+            "a_server_that_repeats_the_token_does_not_make_us_repeat_it",
+            "a_session_that_is_lost_is_begun_again_and_the_call_made_again",
+            "a_call_that_may_have_been_begun_is_not_made_again",
+            "a_server_that_forgets_every_session_is_not_asked_for_ever",
+            "a_list_of_very_large_pages_is_given_up",
+            "a_server_that_does_not_know_the_newest_question_is_greeted_in_the_older_way",
+        ],
+    ),
+    (
         "http_client_streams.rs",
         include_str!("http_client_streams.rs"),
         &[
@@ -110,12 +126,13 @@ const SERVERS: &[(&str, &str, &[&str])] = &[
             "tools_that_could_not_be_listed_are_listed_later",
             "the_older_transport_does_not_wait_for_ever",
             "the_older_transport_notices_silence",
+            "a_gateway_that_is_busy_once_does_not_make_us_deaf",
         ],
     ),
     (
         "renewing.rs",
         include_str!("renewing.rs"),
-        &["a_server_that_refuses_every_token_is_not_asked_for_ever"],
+        &["a_server_that_refuses_every_token_is_not_asked_for_ever", "an_answer_that_is_none_ends_no_token"],
     ),
     (
         "pinning.rs",

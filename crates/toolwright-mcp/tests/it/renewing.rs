@@ -9,11 +9,11 @@ use toolwright_core::{BoxFuture, ErrorKind, Secret};
 use toolwright_mcp::{Browser, Client, HttpTarget, McpErrorKind, OAuthOptions, TokenStore};
 
 use crate::http_client::{Scripted, answer, greeting, options, result, scripted};
-use crate::support::PATIENCE;
+use crate::support::{Log, PATIENCE};
 
 /// A person who allows everything, and is counted.
 #[derive(Default)]
-struct Person(AtomicUsize);
+pub(crate) struct Person(pub(crate) AtomicUsize);
 
 impl Browser for Person {
     fn redirect_uri(&self) -> String {
@@ -45,6 +45,8 @@ struct World {
     registered: AtomicUsize,
     /// How many of them, the first ones, are not known any more.
     forgotten: AtomicUsize,
+    /// How requests for tokens are answered: 1 with an answer that breaks off, 2 with a page; as they should be otherwise.
+    broken: AtomicUsize,
 }
 
 impl World {
@@ -93,6 +95,11 @@ async fn world() -> (Arc<World>, Scripted) {
                 json(json!({"client_id": format!("us-{number}"), "token_endpoint_auth_method": "none"}))
             }
             "/token" => {
+                match seen.broken.load(Ordering::SeqCst) {
+                    1 => return "HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"access_token\":\"".to_owned(),
+                    2 => return answer("200 OK", "Content-Type: text/html\r\n", "<p>Please log in to the hotel</p>"),
+                    _ => {}
+                }
                 let form = request.as_str().unwrap_or_default();
                 let last = seen.given.load(Ordering::SeqCst);
                 if form.contains("grant_type=refresh_token") {
@@ -296,4 +303,73 @@ async fn a_server_that_refuses_every_token_is_not_asked_for_ever() {
     assert_eq!(refused.kind(), ErrorKind::Permission, "{refused}");
     let asked = person.0.load(Ordering::SeqCst);
     assert!(asked <= 3, "the person was asked {asked} times");
+}
+
+#[tokio::test]
+async fn programs_that_share_a_store_renew_one_after_the_other() {
+    let (world, server) = world().await;
+    let folder = tempfile::tempdir().unwrap();
+    let person = Arc::new(Person::default());
+    let dial = async || {
+        let mut oauth = OAuthOptions::default();
+        oauth.browser = Some(person.clone());
+        oauth.store = TokenStore::in_file(folder.path().join("tokens.json"));
+        Client::dial(&HttpTarget::new(&server.url).oauth(oauth), options()).await.unwrap()
+    };
+    let (one, other) = (dial().await, dial().await);
+    let hello = async |client: &Client| {
+        client.call_tool("t", json!({}), PATIENCE, None).await.map(|output| output.to_text())
+    };
+    // One renews the token. The refresh token of the other is worth nothing now; the new token is found in the store.
+    world.good.store(0, Ordering::SeqCst);
+    assert_eq!(hello(&one).await.unwrap(), "hello");
+    assert_eq!(hello(&other).await.unwrap(), "hello");
+    let met = || (person.0.load(Ordering::SeqCst), world.renewals.load(Ordering::SeqCst));
+    assert_eq!(met(), (1, 1));
+    // Both find it gone at the same time.
+    world.good.store(0, Ordering::SeqCst);
+    let (a, b) = tokio::join!(hello(&one), hello(&other));
+    assert_eq!((a.unwrap(), b.unwrap()), ("hello".to_owned(), "hello".to_owned()));
+    assert_eq!(met(), (1, 2));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_ends_no_token() {
+    let (world, server) = world().await;
+    let person = Arc::new(Person::default());
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(person.clone());
+    let client = Client::dial(&HttpTarget::new(&server.url).oauth(oauth), options()).await.unwrap();
+    let hello = async || client.call_tool("t", json!({}), PATIENCE, None).await;
+    for broken in [1, 2] {
+        world.good.store(0, Ordering::SeqCst);
+        world.broken.store(broken, Ordering::SeqCst);
+        let error = hello().await.unwrap_err();
+        assert!(error.message().contains("the place for tokens"), "{error}");
+        world.broken.store(0, Ordering::SeqCst);
+        assert_eq!(hello().await.unwrap().to_text(), "hello");
+    }
+    assert_eq!((person.0.load(Ordering::SeqCst), world.renewals.load(Ordering::SeqCst)), (1, 2));
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_kept_is_used_all_the_same() {
+    let (world, server) = world().await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("tokens.json");
+    let person = Arc::new(Person::default());
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(person.clone());
+    oauth.store = TokenStore::in_file(&store);
+    let log = Log::default();
+    let mut logged = options();
+    logged.on_log = Some(Arc::new(log.sink()));
+    let client = Client::dial(&HttpTarget::new(&server.url).oauth(oauth), logged).await.unwrap();
+    std::fs::write(&store, "no store of tokens").unwrap();
+    for _ in 0..2 {
+        world.good.store(0, Ordering::SeqCst);
+        assert_eq!(client.call_tool("t", json!({}), PATIENCE, None).await.unwrap().to_text(), "hello");
+    }
+    assert_eq!((person.0.load(Ordering::SeqCst), world.renewals.load(Ordering::SeqCst)), (1, 2));
+    assert!(log.text().contains("the new token is not kept"), "{}", log.text());
 }
