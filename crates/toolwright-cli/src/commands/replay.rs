@@ -5,17 +5,18 @@
 //! calls, so they are run again, with the calls they make answered from the record. The replay is recorded too, in a
 //! file of its own that is compared and removed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolwright::lang::{CLI_TOOL, Host};
 use toolwright::{
     AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, Loop, Message, Run,
     RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use crate::args::Replay;
-use crate::commands::{ask, diff};
+use crate::commands::{ask, diff, run};
 use crate::prompt::printable;
 use crate::runs;
 use crate::runs::index::Kind;
@@ -85,12 +86,22 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
     let recorded = labels.get("file").map(PathBuf::from);
     let recorded = || recorded.filter(|path| path.exists()).map(files::found);
     let file = what.file.clone().or_else(recorded);
-    let loaded = file.as_deref().map(files::open).transpose()?;
+    let command = labels.get("command").map_or("", String::as_str);
+    let lend = |host: Host, file: &Path| match command {
+        "run" => host.arguments(&arguments(source, file, labels.get("folder"))),
+        _ => host,
+    };
+    let open = |path: &Path| files::open_with(path, |host| lend(host, path));
+    let loaded = file.as_deref().map(open).transpose()?;
     let built_in = toolbox::all()?;
     let (mut tools, mut flows) = (built_in.clone(), Vec::new());
     if let Some(loaded) = &loaded {
         flows = loaded.flows().map(str::to_owned).collect();
         tools = loaded.chat().map_or(loaded.tools(), |chat| &chat.tools).clone();
+        if let ("run", Some(cli)) = (command, loaded.cli()) {
+            flows.push(CLI_TOOL.to_owned());
+            tools = loaded.tools().clone().with(cli.tool())?;
+        }
     }
     for stamp in stamps {
         match tools.get(&stamp.name) {
@@ -99,7 +110,7 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
             None => {
                 // Beside a file, `call` reaches built-in tools too; no other happens to have the name.
                 let same = built_in.get(&stamp.name).filter(|entry| entry.fingerprint == stamp.fingerprint);
-                let same = same.filter(|_| labels.get("command").is_some_and(|command| command == "call"));
+                let same = same.filter(|_| command == "call");
                 tools = match same {
                     Some(entry) => tools.with(ToolDef::of(entry.tool.clone()))?,
                     None => {
@@ -114,6 +125,26 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
         }
     }
     Ok(Today { tools, flows, remarks })
+}
+
+/// The command line of a `run`, as its file saw it: the inputs are those that were worked on.
+fn arguments(source: &Source, file: &Path, folder: Option<&String>) -> Value {
+    let calls =
+        source.index.items.iter().filter(|item| item.call.as_ref().is_some_and(|call| call.parent.is_none()));
+    let inputs = calls.filter_map(|item| match source.event(item.at).ok()?.kind {
+        EventKind::CallStarted { tool, mut arguments, .. } if *tool == *CLI_TOOL => {
+            Some(arguments.get_mut("input")?.take())
+        }
+        _ => None,
+    });
+    let inputs = inputs.flat_map(|input| match input {
+        Value::Array(inputs) => inputs,
+        input => vec![input],
+    });
+    let inputs: Vec<String> = inputs.filter_map(|input| input.as_str().map(str::to_owned)).collect();
+    // It was most likely named from the folder of the run.
+    let file = folder.and_then(|folder| file.strip_prefix(folder).ok()).unwrap_or(file);
+    run::arguments(file, &inputs)
 }
 
 /// A tool that takes everything; the executor answers for it.

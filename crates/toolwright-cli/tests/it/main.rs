@@ -23,6 +23,7 @@ mod pages;
 mod passed_on;
 mod pictures;
 mod recorded;
+mod replayed;
 mod sandboxed;
 mod served;
 mod servers;
