@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright::lang::{CLI_TOOL, Host};
+use toolwright::lang::{CLI_TOOL, Host, Loaded};
 use toolwright::{
     AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, Loop, Message, Run,
     RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
@@ -96,12 +96,8 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
     let built_in = toolbox::all()?;
     let (mut tools, mut flows) = (built_in.clone(), Vec::new());
     if let Some(loaded) = &loaded {
-        flows = loaded.flows().map(str::to_owned).collect();
-        tools = loaded.chat().map_or(loaded.tools(), |chat| &chat.tools).clone();
-        if let ("run", Some(cli)) = (command, loaded.cli()) {
-            flows.push(CLI_TOOL.to_owned());
-            tools = loaded.tools().clone().with(cli.tool())?;
-        }
+        flows = loaded.flows().chain([CLI_TOOL]).map(str::to_owned).collect();
+        tools = tools_of(loaded, command)?;
     }
     for stamp in stamps {
         match tools.get(&stamp.name) {
@@ -118,6 +114,8 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
                             "`{}` is not here now, so its arguments are not checked",
                             stamp.name
                         ));
+                        // A flow of that name is another tool, and cannot be run in its place.
+                        flows.retain(|flow| **flow != *stamp.name);
                         tools.with(stand_in(&stamp.name))?
                     }
                 };
@@ -125,6 +123,16 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
         }
     }
     Ok(Today { tools, flows, remarks })
+}
+
+/// The tools that a command takes from a file.
+fn tools_of(loaded: &Loaded, command: &str) -> anyhow::Result<Toolset> {
+    Ok(match (command, loaded.chat(), loaded.cli()) {
+        ("chat", Some(chat), _) => chat.tools.clone(),
+        ("run", _, Some(cli)) => loaded.tools().clone().with(cli.tool())?,
+        ("serve: prompts", ..) => loaded.prompts().clone(),
+        _ => loaded.tools().clone(),
+    })
 }
 
 /// The command line of a `run`, as its file saw it: the inputs are those that were worked on.

@@ -49,3 +49,33 @@ cli:
     show_in(folder.path(), &["init", "--yes"], "");
     same(&replayed(folder.path(), &["run", "toolwright.yaml", "ada"]));
 }
+
+/// A `chat` section says what the chat has, and nothing about other commands.
+#[test]
+fn a_replay_has_the_tools_of_its_command() {
+    let file = "\
+models: {default: scripted/asks.yaml}
+tools:
+  - {name: greet, description: Greets., input: [{name: who, type: str}], do: {eval: 'Hello ${who}'}}
+  - {import_tool: add}
+chat:
+  tools: [add, {name: own, description: d, do: {eval: mine}}]
+cli: {process_input: one_by_one, do: {call: greet, params: {who: '${input}'}}}
+";
+    let asks = "- calls: [{tool: greet, arguments: {who: ada}}, {tool: add, arguments: {x: 1, y: 2}}]\n- text: done\n";
+    let folder = folder(&[("t.yaml", file), ("asks.yaml", asks)]);
+    same(&replayed(folder.path(), &["call", "greet", "who=ada", "-f", "t.yaml"]));
+    same(&replayed(folder.path(), &["run", "t.yaml", "ada"]));
+    same(&replayed(folder.path(), &["ask", "go", "-f", "t.yaml"]));
+    // The chat's own are those of a chat.
+    std::fs::write(folder.path().join("asks.yaml"), "- calls: [{tool: own}]\n- text: done\n").unwrap();
+    let shown = show_in(folder.path(), &["chat", "t.yaml"], "go\n");
+    assert!(shown.contains("mine") && shown.ends_with("--- exit 0\n"), "{shown}");
+    same(&show_in(folder.path(), &["replay"], ""));
+    // With another file the name may be a flow that is not for the command: it is not run.
+    let file = file.replace("name: greet", "name: other").replace("name: own", "name: greet");
+    std::fs::write(folder.path().join("u.yaml"), file.replace("call: greet", "call: other")).unwrap();
+    show_in(folder.path(), &["call", "greet", "who=ada", "-f", "t.yaml"], "");
+    let shown = show_in(folder.path(), &["replay", "last", "-f", "u.yaml"], "");
+    assert!(shown.contains("`greet` is not here now") && shown.contains("no difference"), "{shown}");
+}
