@@ -5,6 +5,7 @@
 //! calls, so they are run again, with the calls they make answered from the record. The replay is recorded too, in a
 //! file of its own that is compared and removed.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,7 +56,8 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
     }
     drop(run);
     let replayed = Source::open(&again)?;
-    let changes = story::compare(&Story::played(record.source()), &Story::played(&replayed));
+    let then = Story::played(record.source(), &record.answered());
+    let changes = story::compare(&then, &Story::played(&replayed, &HashSet::new()));
     if let (Some(RunEnd::Limit { limit }), true) = (end, changes.is_empty()) {
         remarks.push(format!("the replay ends where the run ended: {limit}"));
     }

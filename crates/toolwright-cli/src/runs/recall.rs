@@ -31,6 +31,8 @@ pub struct Record {
     /// The calls of each id and tool, in their order; models reuse ids.
     by_id: HashMap<(String, String), Vec<usize>>,
     used: Mutex<HashSet<(usize, Use)>>,
+    /// The items of the calls that were answered whole.
+    answered: Mutex<HashSet<usize>>,
     /// True when somebody, or a rule, was asked about a call, or may have been when the run was stopped.
     pub decisions: bool,
     /// What stops the replay where the run was stopped.
@@ -81,6 +83,7 @@ impl Record {
             calls: Vec::new(),
             by_id: HashMap::new(),
             used: Mutex::default(),
+            answered: Mutex::default(),
             decisions: false,
             stopper: OnceLock::new(),
             over: AtomicUsize::new(0),
@@ -252,6 +255,11 @@ impl Record {
         &self.source
     }
 
+    /// The items of the calls that were answered as they were then, without what happened inside of them.
+    pub fn answered(&self) -> HashSet<usize> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The call of the record that this one repeats: the first with its id that was not asked for yet, and among the
     /// calls a tool made, the first with these arguments.
     fn find(&self, id: &str, tool: &str, arguments: &Value, inner: bool, what: Use) -> Option<&Known> {
@@ -386,7 +394,10 @@ impl Executor for Recorded {
             return LocalExecutor.execute(tools, envelope, context);
         }
         let outcome = match known {
-            Some(known) => self.0.result(known),
+            Some(known) => {
+                self.0.answered.lock().unwrap_or_else(PoisonError::into_inner).insert(known.item);
+                self.0.result(known)
+            }
             None => Err(ToolError::new("the record does not have this call")),
         };
         Box::pin(async move { outcome })

@@ -79,3 +79,29 @@ cli: {process_input: one_by_one, do: {call: greet, params: {who: '${input}'}}}
     let shown = show_in(folder.path(), &["replay", "last", "-f", "u.yaml"], "");
     assert!(shown.contains("`greet` is not here now") && shown.contains("no difference"), "{shown}");
 }
+
+/// A tool that asks a model is answered whole, so the calls of that model are no difference.
+#[test]
+fn a_replay_does_not_miss_what_a_model_inside_a_tool_called() {
+    let file = "\
+models: {default: scripted/asks.yaml, inner: scripted/inner.yaml}
+policy: [{tools: '*', decision: approve}]
+tools:
+  - {import_tool: add}
+  - {name: pin, description: d, do: {eval: PIN-1234}}
+  - {import_tool: build_llm_tool, name: helper, description: h, config: {model_ref: inner, tools: [pin, add]}}
+  - {name: twice, description: d, do: [{call: helper, params: {prompt: go}}, {eval: '${_ * 2}'}]}
+";
+    let inner = "- calls: [{tool: pin}, {tool: add, arguments: {x: 1, y: 2}}]\n- text: seen\n";
+    let asks = "- calls: [{tool: helper, arguments: {prompt: go}}]\n- text: done\n";
+    let folder = folder(&[("t.yaml", file), ("inner.yaml", inner), ("asks.yaml", asks)]);
+    same(&replayed(folder.path(), &["ask", "go", "-f", "t.yaml"]));
+    same(&replayed(folder.path(), &["call", "twice", "-f", "t.yaml"]));
+    // What is around it is looked at as before.
+    std::fs::write(folder.path().join("t.yaml"), file.replace("_ * 2", "_ * 3")).unwrap();
+    let shown = show_in(folder.path(), &["replay"], "");
+    assert!(
+        shown.contains("- ") && shown.contains("seenseenseen") && shown.ends_with("--- exit 1\n"),
+        "{shown}"
+    );
+}
