@@ -130,6 +130,12 @@ pub fn open_sections(path: &Path) -> anyhow::Result<Loaded> {
     read(path, Host::offline)
 }
 
+/// Loads a file for running its flows where nothing else is run: no server is started, and the tools of servers are not there
+/// or take anything.
+pub fn open_offline(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
+    read(path, |host| lend(host).offline())
+}
+
 fn read(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
     exists(path)?;
     let later = Later::default();

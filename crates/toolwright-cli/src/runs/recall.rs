@@ -63,7 +63,8 @@ struct Known {
     item: usize,
     arguments: Value,
     /// True when a call inside it gave back more than the record keeps, or when it was stopped before there was one:
-    /// that does not happen again by itself.
+    /// that does not happen again by itself. Also when one inside it was of a server's tool that is not there, which a flow
+    /// can neither name nor read as it did then.
     cut: bool,
 }
 
@@ -74,8 +75,8 @@ enum Use {
 }
 
 impl Record {
-    /// Reads where everything is. `flows` are the tools that can be run again without harm.
-    pub fn of(source: Source, flows: Vec<String>) -> Self {
+    /// Reads where everything is. `flows` are the tools that can be run again without harm; what called one of `absent` cannot.
+    pub fn of(source: Source, flows: Vec<String>, absent: &HashSet<String>) -> Self {
         let mut record = Record {
             answers: Vec::new(),
             next: AtomicUsize::new(0),
@@ -127,7 +128,7 @@ impl Record {
                 Kind::Given | Kind::Failed | Kind::Stopped | Kind::Rewound | Kind::Limit | Kind::End => {}
             }
         }
-        record.mark_cut();
+        record.mark_cut(absent);
         record.decisions |= record.calls.iter().any(|known| record.undecided(known));
         record
     }
@@ -149,13 +150,16 @@ impl Record {
     }
 
     /// Finds the calls that are answered as they were then, also when they could be run again.
-    fn mark_cut(&mut self) {
-        let items = &self.source.index.items;
-        let (mut cut, mut around) = (HashSet::new(), HashSet::new());
+    fn mark_cut(&mut self, absent: &HashSet<String>) {
+        let (items, names) = (&self.source.index.items, &self.source.index.names);
+        let (mut cut, mut around, mut beside) = (HashSet::new(), HashSet::new(), HashSet::new());
         for known in &self.calls {
             let Some(call) = items.get(known.item).and_then(|item| item.call.as_ref()) else { continue };
             let Some(mut parent) = call.parent else { continue };
             around.insert(parent);
+            if names.get(call.tool as usize).is_some_and(|tool| absent.contains(tool)) {
+                beside.insert(parent);
+            }
             let end = call.end.and_then(|end| self.source.event(end).ok()).map(|event| event.kind);
             let whole = matches!(end, Some(EventKind::CallFinished { result: Some(result), .. }) if result.truncated.is_none());
             if whole {
@@ -173,7 +177,8 @@ impl Record {
         }
         let stopped: Vec<bool> = self.calls.iter().map(|known| self.was_stopped(known)).collect();
         for (known, stopped) in self.calls.iter_mut().zip(stopped) {
-            known.cut = cut.contains(&known.item) || (stopped && !around.contains(&known.item));
+            let item = &known.item;
+            known.cut = cut.contains(item) || beside.contains(item) || (stopped && !around.contains(item));
         }
     }
 

@@ -105,3 +105,44 @@ tools:
         "{shown}"
     );
 }
+
+/// The tools of servers are known from the record only, in flows too.
+#[test]
+fn a_replay_starts_no_server() {
+    let us = env!("CARGO_BIN_EXE_toolwright");
+    let file = format!(
+        "\
+mcp:
+  all: {{transport: stdio, command: sh, args: ['-c', 'echo x >> started; exec {us} serve'], auto_import_scope: shared}}
+  one: {{transport: stdio, command: sh, args: ['-c', 'echo x >> started; exec {us} serve'], auto_import_scope: none}}
+models: {{default: scripted/asks.yaml}}
+policy: [{{tools: '*', decision: approve}}]
+tools:
+  - {{import_tool: mcp:one/add, name: plus}}
+  - name: sum
+    description: d
+    do: [{{call: all_add, params: {{x: 1, y: 2}}}}, {{eval: 'it is ${{_[0].text}}'}}]
+  - name: more
+    description: d
+    do: [{{call: sum}}, {{call: plus, params: {{x: 3, y: 4}}}}, {{eval: 'more is ${{_[0].text}}'}}]
+"
+    );
+    let asks = "- calls: [{tool: all_add, arguments: {x: 1, y: 2}}, {tool: plus, arguments: {x: 5, y: 6}}]\n- text: done\n";
+    let folder = folder(&[("t.yaml", &file), ("asks.yaml", asks)]);
+    let started = || std::fs::read_to_string(folder.path().join("started")).unwrap_or_default().len();
+    let unchecked = "no server is started, so the arguments of its tools are not checked: ";
+    for args in [&["call", "more", "-f", "t.yaml"][..], &["ask", "go", "-f", "t.yaml"]] {
+        let shown = show_in(folder.path(), args, "");
+        assert!(shown.contains("more is 7") || shown.contains("done"), "{shown}");
+        let before = started();
+        let shown = show_in(folder.path(), &["replay", "last", "-f", "t.yaml"], "");
+        assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+        assert!(shown.contains(unchecked) && !shown.contains("changed"), "{shown}");
+        assert_eq!(started(), before);
+    }
+    // What a flow makes of a tool that it names by itself is today's.
+    show_in(folder.path(), &["call", "more", "-f", "t.yaml"], "");
+    std::fs::write(folder.path().join("t.yaml"), file.replace("more is", "now it is")).unwrap();
+    let shown = show_in(folder.path(), &["replay"], "");
+    assert!(shown.contains("more gives now it is 7") && shown.ends_with("--- exit 1\n"), "{shown}");
+}
