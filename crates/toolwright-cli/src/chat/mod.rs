@@ -97,11 +97,10 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let loaded = file.as_deref().map(files::open).transpose()?;
     let chat = loaded.as_ref().and_then(|loaded| loaded.chat());
     let names = models::named(loaded.as_ref())?;
-    let wanted = what.model.clone().or_else(|| {
-        let name = chat.map(|chat| chat.model_ref.clone())?;
-        names.contains_key(&name).then_some(name)
+    let model: Arc<dyn Model> = Arc::from(match (&what.model, chat) {
+        (None, Some(chat)) => models::choose_for(&chat.model_ref, &names)?,
+        (wanted, _) => models::choose(wanted.as_deref(), &names)?,
     });
-    let model: Arc<dyn Model> = Arc::from(models::choose(wanted.as_deref(), &names)?);
     let builder = match (chat, &loaded) {
         (Some(chat), Some(loaded)) => {
             let tools = commands::tools::chosen(chat.tools.clone(), &what.tools)?;
