@@ -157,10 +157,14 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     if let Some(banner) = chat.and_then(|chat| chat.user_banner.as_deref()) {
         talk.ui.say_markdown(banner);
     }
-    if let Some(session) = session {
-        talk.take_up(session);
-    }
-    let prefill = chat.and_then(|chat| chat.default_prompt.clone()).unwrap_or_default();
+    let prefill = match session {
+        Some(session) => {
+            talk.take_up(session);
+            String::new()
+        }
+        // It begins a conversation; one that is taken up has begun.
+        None => chat.and_then(|chat| chat.default_prompt.clone()).unwrap_or_default(),
+    };
     let outcome = talk.go(prefill).await;
     talk.leave(outcome)
 }

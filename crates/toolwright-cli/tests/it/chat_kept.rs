@@ -185,3 +185,25 @@ fn the_model_of_a_file_answers_or_it_is_said_who_does() {
     assert!(!shown.contains("model_ref"), "{shown}");
     answers(shown, "From r2.");
 }
+
+/// What a conversation begins with was said in one that is taken up.
+#[test]
+fn the_prompt_of_a_file_begins_a_conversation_only_once() {
+    let folder = folder("- text: One.\n- text: Two.\n");
+    let file = "models: {default: scripted/r.yaml}\nchat: {default_prompt: Begin with this}\n";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    let mut terminal = Terminal::start(folder.path(), &["chat", "t.yaml"], 80, 24, &[]);
+    terminal.wait("> Begin with this");
+    terminal.send("\r");
+    terminal.wait("One.");
+    terminal.wait("#2");
+    terminal.send("\x04");
+    assert_eq!(terminal.end(), 0);
+    let mut terminal = Terminal::start(folder.path(), &["chat", "--resume"], 80, 24, &[]);
+    terminal.wait("#2");
+    terminal.send("and then?\r");
+    terminal.wait("#3");
+    assert!(terminal.screen().contains("> and then?"), "{}", terminal.screen());
+    terminal.send("\x04");
+    assert_eq!(terminal.end(), 0);
+}
