@@ -118,35 +118,64 @@ pub fn open(path: &Path) -> anyhow::Result<Loaded> {
 
 /// The same, with more to lend to the file.
 pub fn open_with(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
-    let loaded = read(path, lend)?;
-    for warning in loaded.problems() {
-        eprintln!("{}\n", prompt::printable(&warning.render()));
-    }
+    let loaded = read(path, MissingEnv::Error, lend)?;
+    warn(&loaded);
+    Ok(loaded)
+}
+
+/// Loads a file for showing its tools. Nobody is asked for variables that are not set: they are empty, which is said.
+pub fn open_listed(path: &Path) -> anyhow::Result<Loaded> {
+    let loaded = read(path, MissingEnv::Empty, |host| host)?;
+    warn(&loaded);
+    tell_of_unset(&loaded);
     Ok(loaded)
 }
 
 /// Loads a file for what it says beside its tools. Nothing is started.
 pub fn open_sections(path: &Path) -> anyhow::Result<Loaded> {
-    read(path, Host::offline)
+    let loaded = read(path, MissingEnv::Empty, Host::offline)?;
+    tell_of_unset(&loaded);
+    Ok(loaded)
 }
 
 /// Loads a file for running its flows where nothing else is run: no server is started, and the tools of servers are not there
 /// or take anything.
 pub fn open_offline(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
-    read(path, |host| lend(host).offline())
+    read(path, MissingEnv::Error, |host| lend(host).offline())
 }
 
-fn read(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
+fn read(path: &Path, missing: MissingEnv, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
     exists(path)?;
     let later = Later::default();
-    let host = models::lend(host(path, MissingEnv::Error, later.clone())?, later.models.clone());
-    let host = unset::ask(path, lend(host))?;
+    let host = lend(models::lend(host(path, missing, later.clone())?, later.models.clone()));
+    let host = match missing {
+        MissingEnv::Error => unset::ask(path, host)?,
+        MissingEnv::Empty => host,
+    };
     let loaded = load(path, &host).map_err(|error| report::refused(error.problems()))?;
     let _ = later.models.set(models::named(Some(&loaded))?);
     if let Some(section) = loaded.section("policy") {
         let _ = later.policy.set(section.value.clone());
     }
     Ok(loaded)
+}
+
+/// Says what is odd in a file that can be used.
+fn warn(loaded: &Loaded) {
+    for warning in loaded.problems() {
+        eprintln!("{}\n", prompt::printable(&warning.render()));
+    }
+}
+
+/// Says which variables of a file count as empty.
+fn tell_of_unset(loaded: &Loaded) {
+    let unset = loaded.env().iter().filter(|variable| !variable.is_set);
+    let names: Vec<String> = unset.map(|variable| format!("`{}`", variable.name)).collect();
+    if !names.is_empty() {
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        let told = format!("{} {verb} not set, and taken as empty here", names.join(", "));
+        eprintln!("{}", prompt::printable(&clip(&told, 200)));
+    }
 }
 
 /// Says how many tools only the chat has: whoever misses them elsewhere should know why.

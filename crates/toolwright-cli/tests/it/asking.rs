@@ -289,6 +289,28 @@ fn a_person_is_asked_for_variables_that_are_not_set() {
 }
 
 #[test]
+fn commands_that_list_take_variables_that_are_not_set_as_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.yaml"), format!("models: {{own: scripted/r.yaml}}\n{UNSET}"))
+        .unwrap();
+    let told = "`PLACE`, `TOKEN` are not set, and taken as empty here\n";
+    let shown = show_in(folder.path(), &["tools", "t.yaml"], "");
+    assert!(
+        shown.contains("--- stdout\nt\n") && shown.contains(told) && shown.ends_with("--- exit 0\n"),
+        "{shown}"
+    );
+    let shown = show_in(folder.path(), &["models", "-f", "t.yaml"], "");
+    assert!(shown.contains("own  the file: ") && shown.contains(told), "{shown}");
+    assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+    let shown = show_in(folder.path(), &["sandbox", "explain", "-f", "t.yaml"], "");
+    assert!(shown.contains("--- stdout\nfiles\n") && shown.contains(told), "{shown}");
+    // Nor is anybody asked at a terminal.
+    let mut terminal = Terminal::start(folder.path(), &["tools", "t.yaml"], 100, 30, &[]);
+    assert_eq!(terminal.end(), 0);
+    assert!(!terminal.written().contains("Value"), "{}", terminal.written());
+}
+
+#[test]
 fn an_answer_is_kept_in_no_file_but_the_folders_own() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
