@@ -230,7 +230,6 @@ pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Ho
     let dotenv = find_dotenv(&folder).and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let set = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
     let dotenv = parse_dotenv(&dotenv, |name| std::env::var(name).ok());
     let named: HashMap<String, String> = dotenv.iter().cloned().collect();
     let data =
@@ -243,7 +242,7 @@ pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Ho
         .environment(dotenv)
         .environment(set)
         .missing_env(missing)
-        .variable("UserName", user)
+        .variable("UserName", user_name())
         .variable("OS", system())
         .variable("CurrentDate", today())
         .variable("WorkDir", folder.to_string_lossy())
@@ -331,6 +330,24 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
             )));
         })
         .on_listed(|| CHANGES.get().into_iter().for_each(Changes::tools))
+}
+
+/// Who runs the program: as the environment says, in the order in which Python looks, else as the system knows the user. Containers
+/// and `cron` set neither variable.
+fn user_name() -> String {
+    let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    ["LOGNAME", "USER"].iter().find_map(set).or_else(known_user).unwrap_or_default()
+}
+
+/// The name of the user in the system's list.
+fn known_user() -> Option<String> {
+    let id = rustix::process::getuid().as_raw();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
+    })
 }
 
 /// The operating system by the name it gives itself, which is what files compare with.

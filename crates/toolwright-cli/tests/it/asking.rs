@@ -310,6 +310,26 @@ fn commands_that_list_take_variables_that_are_not_set_as_empty() {
     assert!(!terminal.written().contains("Value"), "{}", terminal.written());
 }
 
+/// As Python finds it; in containers and under `cron` no variable says it.
+#[test]
+fn the_name_of_the_user_is_known_without_variables() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.yaml"), "tools: [{name: who, do: {eval: '${env.UserName}'}}]\n")
+        .unwrap();
+    let who = |set: &[(&str, &str)]| {
+        let args = ["call", "who", "-f", "t.yaml", "--no-record"];
+        let shown = crate::show_with(folder.path(), &args, "", set);
+        let (_, name) = shown.split_once("--- stdout\n").unwrap();
+        name.lines().next().unwrap().to_owned()
+    };
+    let me = std::process::Command::new("id").arg("-un").output().unwrap().stdout;
+    let me = String::from_utf8(me).unwrap().trim().to_owned();
+    assert_eq!(who(&[]), me);
+    assert_eq!(who(&[("USER", ""), ("LOGNAME", "")]), me);
+    assert_eq!(who(&[("USER", "ann")]), "ann");
+    assert_eq!(who(&[("USER", "ann"), ("LOGNAME", "bob")]), "bob");
+}
+
 #[test]
 fn an_answer_is_kept_in_no_file_but_the_folders_own() {
     let folder = tempfile::tempdir().unwrap();
