@@ -227,7 +227,8 @@ pub fn tell_of_left_out(loaded: &Loaded) {
 /// What the program lends to the file at `path`: the built-in tools under all their names, and the declared variables.
 pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let folder = std::env::current_dir()?;
-    let dotenv = find_dotenv(&folder).and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    let dotenv = find_dotenv(&folder).or_else(dotenv_of_llm_workers);
+    let dotenv = dotenv.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let set = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let dotenv = parse_dotenv(&dotenv, |name| std::env::var(name).ok());
@@ -330,6 +331,12 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
             )));
         })
         .on_listed(|| CHANGES.get().into_iter().for_each(Changes::tools))
+}
+
+/// The `.env` file in which llm-workers keeps its answers, used where no folder on the way up has one.
+pub fn dotenv_of_llm_workers() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
+    Some(Path::new(&home).join(".config/llm-workers/.env")).filter(|file| file.is_file())
 }
 
 /// Who runs the program: as the environment says, in the order in which Python looks, else as the system knows the user. Containers

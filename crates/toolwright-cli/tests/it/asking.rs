@@ -310,6 +310,31 @@ fn commands_that_list_take_variables_that_are_not_set_as_empty() {
     assert!(!terminal.written().contains("Value"), "{}", terminal.written());
 }
 
+/// Answers that llm-workers kept are found, unless the folder or one above has a file of its own.
+#[test]
+fn the_variables_of_llm_workers_are_the_last_resort() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    std::fs::create_dir_all(at(".config/llm-workers")).unwrap();
+    std::fs::write(at(".config/llm-workers/.env"), "TOKEN=theirs\n").unwrap();
+    let file =
+        "env: {TOKEN: {}, PLACE: {persistent: true}}\ntools: [{name: t, do: {eval: '${env.TOKEN}'}}]\n";
+    std::fs::write(at("t.yaml"), file).unwrap();
+    let args = ["call", "t", "-f", "t.yaml", "--no-record"];
+    let called = || crate::show_with(home.path(), &args, "", &[("PLACE", "here")]);
+    assert!(called().contains("--- stdout\ntheirs\n"), "{}", called());
+    // A file that is made here would hide theirs.
+    let mut terminal = Terminal::start(home.path(), &args, 200, 30, &[]);
+    terminal.wait("llm-workers/.env is in use; write it there yourself");
+    terminal.send("north\r");
+    assert_eq!(terminal.end(), 0);
+    assert!(!at(".env").exists());
+    std::fs::write(at(".env"), "TOKEN=ours\n").unwrap();
+    assert!(called().contains("--- stdout\nours\n"), "{}", called());
+    std::fs::write(at(".env"), "OTHER=1\n").unwrap();
+    assert!(called().contains("`TOKEN` is not set"), "{}", called());
+}
+
 /// As Python finds it; in containers and under `cron` no variable says it.
 #[test]
 fn the_name_of_the_user_is_known_without_variables() {
