@@ -80,7 +80,7 @@ pub use toolwright_core::{Cache, Patterns, RateLimit, Retry, glob_match, nearest
 #[doc(inline)]
 pub use toolwright_core::{
     ApprovalRequest, Approver, Asker, AssistantMessage, CONFIDENTIAL, CallNote, Choice, Decision, Dispatch,
-    Manner, Message, Origin, ToolCall, ToolResult, Truncation, Watch,
+    Manner, Message, Origin, ToolCall, ToolResult, Truncation, Validator, Watch,
 };
 // Models, as the loop sees them.
 #[doc(inline)]
