@@ -10,7 +10,7 @@ use toolwright::file::{self, Importer};
 use toolwright::lang::{Host, Loaded, MissingEnv, find_dotenv, load, load_all, parse_dotenv};
 use toolwright::mcp::{Changes, Suspension};
 use toolwright::text::clip;
-use toolwright::{Limits, Policy, RunBuilder, ToolError, Toolset};
+use toolwright::{Limits, Policy, Redactor, RunBuilder, ToolError, Toolset};
 
 use crate::answers::Later;
 use crate::prompt::Terminal;
@@ -120,6 +120,7 @@ pub fn open(path: &Path) -> anyhow::Result<Loaded> {
 pub fn open_with(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
     let loaded = read(path, MissingEnv::Error, lend)?;
     warn(&loaded);
+    warn_of_short_secrets(&loaded)?;
     Ok(loaded)
 }
 
@@ -165,6 +166,24 @@ fn warn(loaded: &Loaded) {
     for warning in loaded.problems() {
         eprintln!("{}\n", prompt::printable(&warning.render()));
     }
+}
+
+/// Says which secrets of a file are too short to be kept out of records.
+fn warn_of_short_secrets(loaded: &Loaded) -> anyhow::Result<()> {
+    let dotenv: HashMap<String, String> = dotenv(&std::env::current_dir()?).into_iter().collect();
+    let value = |name: &str| std::env::var(name).ok().or_else(|| dotenv.get(name).cloned());
+    // An empty value is no secret, so it is not among them.
+    let set = loaded.env().iter().filter(|variable| variable.secret && variable.is_set);
+    let set = set.filter(|variable| value(&variable.name).as_deref() != Some(""));
+    for (variable, secret) in set.zip(loaded.secrets()) {
+        if secret.expose().len() < Redactor::SHORTEST {
+            let (name, shortest) = (&variable.name, Redactor::SHORTEST);
+            eprintln!(
+                "warning: the secret `{name}` has fewer than {shortest} bytes, so it is not kept out of records"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Says which variables of a file count as empty.
@@ -227,11 +246,9 @@ pub fn tell_of_left_out(loaded: &Loaded) {
 /// What the program lends to the file at `path`: the built-in tools under all their names, and the declared variables.
 pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let folder = std::env::current_dir()?;
-    let dotenv = find_dotenv(&folder).or_else(dotenv_of_llm_workers);
-    let dotenv = dotenv.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let set = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let dotenv = parse_dotenv(&dotenv, |name| std::env::var(name).ok());
+    let dotenv = dotenv(&folder);
     let named: HashMap<String, String> = dotenv.iter().cloned().collect();
     let data =
         DataTools::new(&folder, move |name| std::env::var(name).ok().or_else(|| named.get(name).cloned()));
@@ -331,6 +348,13 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
             )));
         })
         .on_listed(|| CHANGES.get().into_iter().for_each(Changes::tools))
+}
+
+/// The variables of the `.env` file in use.
+fn dotenv(folder: &Path) -> Vec<(String, String)> {
+    let file = find_dotenv(folder).or_else(dotenv_of_llm_workers);
+    let text = file.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    parse_dotenv(&text, |name| std::env::var(name).ok())
 }
 
 /// The `.env` file in which llm-workers keeps its answers, used where no folder on the way up has one.

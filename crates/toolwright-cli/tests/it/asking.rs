@@ -335,6 +335,28 @@ fn the_variables_of_llm_workers_are_the_last_resort() {
     assert!(called().contains("`TOKEN` is not set"), "{}", called());
 }
 
+/// A value of a few signs stands in other texts by chance, so it is not looked for; whoever declares one knows.
+#[test]
+fn a_secret_that_is_too_short_to_be_kept_out_of_records_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "\
+env: {NONE: {secret: true}, PIN: {secret: true}, KEY: {secret: true}, CODE: {secret: true}, OPEN: {}}
+tools: [{name: t, do: {eval: '${env.PIN} ${env.KEY}'}}]
+";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    std::fs::write(folder.path().join(".env"), "CODE=99\nOPEN=1\n").unwrap();
+    let set = [("NONE", ""), ("PIN", "12345"), ("KEY", "123456")];
+    let shown =
+        crate::show_with(folder.path(), &["call", "t", "-f", "t.yaml", "--transcript", "t.jsonl"], "", &set);
+    let warnings = "\
+warning: the secret `PIN` has fewer than 6 bytes, so it is not kept out of records
+warning: the secret `CODE` has fewer than 6 bytes, so it is not kept out of records
+";
+    assert!(shown.contains(&format!("--- stderr\n{warnings}--- exit 0\n")), "{shown}");
+    let record = std::fs::read_to_string(folder.path().join("t.jsonl")).unwrap();
+    assert!(record.contains("12345 [redacted]"), "{record}");
+}
+
 /// As Python finds it; in containers and under `cron` no variable says it.
 #[test]
 fn the_name_of_the_user_is_known_without_variables() {
