@@ -10,7 +10,7 @@ use toolwright::file::{self, Importer};
 use toolwright::lang::{Host, Loaded, MissingEnv, find_dotenv, load, load_all, parse_dotenv};
 use toolwright::mcp::{Changes, Suspension};
 use toolwright::text::clip;
-use toolwright::{Limits, Policy, RunBuilder, ToolError, Toolset};
+use toolwright::{Limits, Policy, Redactor, RunBuilder, ToolError, Toolset};
 
 use crate::answers::Later;
 use crate::prompt::Terminal;
@@ -118,29 +118,83 @@ pub fn open(path: &Path) -> anyhow::Result<Loaded> {
 
 /// The same, with more to lend to the file.
 pub fn open_with(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
-    let loaded = read(path, lend)?;
-    for warning in loaded.problems() {
-        eprintln!("{}\n", prompt::printable(&warning.render()));
-    }
+    let loaded = read(path, MissingEnv::Error, lend)?;
+    warn(&loaded);
+    warn_of_short_secrets(&loaded)?;
+    Ok(loaded)
+}
+
+/// Loads a file for showing its tools. Nobody is asked for variables that are not set: they are empty, which is said.
+pub fn open_listed(path: &Path) -> anyhow::Result<Loaded> {
+    let loaded = read(path, MissingEnv::Empty, |host| host)?;
+    warn(&loaded);
+    tell_of_unset(&loaded);
     Ok(loaded)
 }
 
 /// Loads a file for what it says beside its tools. Nothing is started.
 pub fn open_sections(path: &Path) -> anyhow::Result<Loaded> {
-    read(path, Host::offline)
+    let loaded = read(path, MissingEnv::Empty, Host::offline)?;
+    tell_of_unset(&loaded);
+    Ok(loaded)
 }
 
-fn read(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
+/// Loads a file for running its flows where nothing else is run: no server is started, and the tools of servers are not there
+/// or take anything.
+pub fn open_offline(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
+    read(path, MissingEnv::Error, |host| lend(host).offline())
+}
+
+fn read(path: &Path, missing: MissingEnv, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
     exists(path)?;
     let later = Later::default();
-    let host = models::lend(host(path, MissingEnv::Error, later.clone())?, later.models.clone());
-    let host = unset::ask(path, lend(host))?;
+    let host = lend(models::lend(host(path, missing, later.clone())?, later.models.clone()));
+    let host = match missing {
+        MissingEnv::Error => unset::ask(path, host)?,
+        MissingEnv::Empty => host,
+    };
     let loaded = load(path, &host).map_err(|error| report::refused(error.problems()))?;
     let _ = later.models.set(models::named(Some(&loaded))?);
     if let Some(section) = loaded.section("policy") {
         let _ = later.policy.set(section.value.clone());
     }
     Ok(loaded)
+}
+
+/// Says what is odd in a file that can be used.
+fn warn(loaded: &Loaded) {
+    for warning in loaded.problems() {
+        eprintln!("{}\n", prompt::printable(&warning.render()));
+    }
+}
+
+/// Says which secrets of a file are too short to be kept out of records.
+fn warn_of_short_secrets(loaded: &Loaded) -> anyhow::Result<()> {
+    let dotenv: HashMap<String, String> = dotenv(&std::env::current_dir()?).into_iter().collect();
+    let value = |name: &str| std::env::var(name).ok().or_else(|| dotenv.get(name).cloned());
+    // An empty value is no secret, so it is not among them.
+    let set = loaded.env().iter().filter(|variable| variable.secret && variable.is_set);
+    let set = set.filter(|variable| value(&variable.name).as_deref() != Some(""));
+    for (variable, secret) in set.zip(loaded.secrets()) {
+        if secret.expose().len() < Redactor::SHORTEST {
+            let (name, shortest) = (&variable.name, Redactor::SHORTEST);
+            eprintln!(
+                "warning: the secret `{name}` has fewer than {shortest} bytes, so it is not kept out of records"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Says which variables of a file count as empty.
+fn tell_of_unset(loaded: &Loaded) {
+    let unset = loaded.env().iter().filter(|variable| !variable.is_set);
+    let names: Vec<String> = unset.map(|variable| format!("`{}`", variable.name)).collect();
+    if !names.is_empty() {
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        let told = format!("{} {verb} not set, and taken as empty here", names.join(", "));
+        eprintln!("{}", prompt::printable(&clip(&told, 200)));
+    }
 }
 
 /// Says how many tools only the chat has: whoever misses them elsewhere should know why.
@@ -192,11 +246,9 @@ pub fn tell_of_left_out(loaded: &Loaded) {
 /// What the program lends to the file at `path`: the built-in tools under all their names, and the declared variables.
 pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let folder = std::env::current_dir()?;
-    let dotenv = find_dotenv(&folder).and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let set = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
-    let dotenv = parse_dotenv(&dotenv, |name| std::env::var(name).ok());
+    let dotenv = dotenv(&folder);
     let named: HashMap<String, String> = dotenv.iter().cloned().collect();
     let data =
         DataTools::new(&folder, move |name| std::env::var(name).ok().or_else(|| named.get(name).cloned()));
@@ -208,7 +260,7 @@ pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Ho
         .environment(dotenv)
         .environment(set)
         .missing_env(missing)
-        .variable("UserName", user)
+        .variable("UserName", user_name())
         .variable("OS", system())
         .variable("CurrentDate", today())
         .variable("WorkDir", folder.to_string_lossy())
@@ -297,6 +349,37 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
             )));
         })
         .on_listed(|| CHANGES.get().into_iter().for_each(Changes::tools))
+}
+
+/// The variables of the `.env` file in use.
+fn dotenv(folder: &Path) -> Vec<(String, String)> {
+    let file = find_dotenv(folder).or_else(dotenv_of_llm_workers);
+    let text = file.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    parse_dotenv(&text, |name| std::env::var(name).ok())
+}
+
+/// The `.env` file in which llm-workers keeps its answers, used where no folder on the way up has one.
+pub fn dotenv_of_llm_workers() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
+    Some(Path::new(&home).join(".config/llm-workers/.env")).filter(|file| file.is_file())
+}
+
+/// Who runs the program: as the environment says, in the order in which Python looks, else as the system knows the user. Containers
+/// and `cron` set neither variable.
+fn user_name() -> String {
+    let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    ["LOGNAME", "USER"].iter().find_map(set).or_else(known_user).unwrap_or_default()
+}
+
+/// The name of the user in the system's list.
+fn known_user() -> Option<String> {
+    let id = rustix::process::getuid().as_raw();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
+    })
 }
 
 /// The operating system by the name it gives itself, which is what files compare with.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use toolwright::lang::{Host, Loaded};
 use toolwright::vendor::VENDORS;
-use toolwright::{ConnectError, Model, ModelConfig, Offer, ScriptedModel, ToolError, offered};
+use toolwright::{ConnectError, Model, ModelConfig, Offer, ScriptedModel, ToolError, nearest, offered};
 
 use crate::prompt::printable;
 use crate::report::Usage;
@@ -80,6 +80,32 @@ pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model
     // The demo tells its own story, with its own tools; with others it would be wrong.
     let error = Usage::new("there is no model to answer: no key is set, and no local server was found");
     Err(error.hint(NO_MODEL).into())
+}
+
+/// The model that a section of the file refers to. A name that the file does not explain is a mistake where it explains others;
+/// where it explains none, as files of llm-workers do, another model stands in, which is said.
+pub fn choose_for(model_ref: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
+    if named.contains_key(model_ref) || model_ref.contains('/') {
+        return open(model_ref, named);
+    }
+    let shown = printable(model_ref);
+    if model_ref != "default" && !named.is_empty() {
+        let error = Usage::new(format!("there is no model `{shown}`, which `chat.model_ref` names"));
+        let names = named.keys().map(String::as_str);
+        let hint = match nearest(model_ref, names.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the file names {}; or write vendor/model", names.collect::<Vec<_>>().join(", ")),
+        };
+        return Err(error.hint(hint).into());
+    }
+    let model = choose(None, named)?;
+    if model_ref != "default" {
+        eprintln!(
+            "the file does not say which model `{shown}` is (`chat.model_ref`), so {} answers",
+            printable(model.name())
+        );
+    }
+    Ok(model)
 }
 
 /// The file of tools: the one that is named, or the default one. The demo has its own.

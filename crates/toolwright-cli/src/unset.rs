@@ -7,6 +7,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, rea
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use toolwright::lang::{Host, Variable, declared_env, find_dotenv};
 
+use crate::files::dotenv_of_llm_workers;
 use crate::prompt::{Terminal, printable};
 use crate::saved::{self, Readers};
 
@@ -38,9 +39,13 @@ fn dotenv() -> Result<PathBuf, String> {
     match std::fs::symlink_metadata(&here) {
         Ok(found) if found.is_file() => Ok(here),
         Ok(_) => Err(format!("{} is no regular file", shown(&here))),
-        Err(_) => match find_dotenv(&folder) {
-            Some(above) => Err(format!("{} is in a folder above; write it there yourself", shown(&above))),
-            None => Ok(here),
+        Err(_) => match (find_dotenv(&folder), dotenv_of_llm_workers()) {
+            (Some(above), _) => {
+                Err(format!("{} is in a folder above; write it there yourself", shown(&above)))
+            }
+            // A file here would hide all that stands there.
+            (None, Some(theirs)) => Err(format!("{} is in use; write it there yourself", shown(&theirs))),
+            (None, None) => Ok(here),
         },
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::dispatch::Asker;
+use crate::error::ToolError;
 use crate::message::ToolCall;
 use crate::tool::{Annotations, BoxFuture, CallView};
 
@@ -53,6 +54,33 @@ pub struct ApprovalRequest<'a> {
     pub asker: Asker,
     /// The only answers that may be given, where the policy names them.
     pub choices: Option<&'a [Choice]>,
+    /// Whether the tool takes other arguments, for whoever wants to change them.
+    pub validator: Validator,
+}
+
+/// Validates arguments as the runtime will when a decision brings them, so that whoever writes them hears of a mistake while it
+/// can still be mended. The one by default takes everything.
+#[derive(Clone, Default)]
+pub struct Validator(Option<Arc<ValidateArguments>>);
+
+type ValidateArguments = dyn Fn(Value) -> Result<(), ToolError> + Send + Sync;
+
+impl Validator {
+    /// Validates by a function.
+    pub fn new(validate: impl Fn(Value) -> Result<(), ToolError> + Send + Sync + 'static) -> Self {
+        Validator(Some(Arc::new(validate)))
+    }
+
+    /// What is wrong with the arguments, if anything is.
+    pub fn validate(&self, arguments: Value) -> Result<(), ToolError> {
+        self.0.as_ref().map_or(Ok(()), |validate| validate(arguments))
+    }
+}
+
+impl std::fmt::Debug for Validator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Validator")
+    }
 }
 
 impl<'a> ApprovalRequest<'a> {
@@ -66,6 +94,7 @@ impl<'a> ApprovalRequest<'a> {
             depth: 0,
             asker: Asker::default(),
             choices: None,
+            validator: Validator::default(),
         }
     }
 

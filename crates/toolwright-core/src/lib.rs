@@ -47,7 +47,7 @@ mod toolset;
 mod waits;
 mod wrap;
 
-pub use approval::{ApprovalRequest, Approver, Choice, Decision};
+pub use approval::{ApprovalRequest, Approver, Choice, Decision, Validator};
 pub use context::{CancelToken, RunScope, State, ToolContext};
 pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
 pub use dispatch::{Asker, CallNote, Dispatch, Manner, Origin, Watch};

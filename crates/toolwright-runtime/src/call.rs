@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
+use toolwright_core::schema::Strictness;
 use toolwright_core::{
     Asker, CallNote, CancelToken, Entry, ErrorInfo, ErrorKind, Manner, ToolCall, ToolContext, ToolError,
     ToolOutput, ToolResult, Toolset, Watch,
@@ -253,7 +254,7 @@ pub(crate) fn validate(
     entry: &Entry,
     arguments: serde_json::Value,
 ) -> Result<serde_json::Value, ToolError> {
-    let checked = check(run, entry, arguments)?;
+    let checked = check(run.strictness, entry, arguments)?;
     Ok(match &entry.tool.settings().canonical {
         Some(canonical) => canonical(checked),
         None => checked,
@@ -261,24 +262,24 @@ pub(crate) fn validate(
 }
 
 /// The arguments as the tool's reader and its schema take them.
-fn check(
-    run: &RunInner,
+pub(crate) fn check(
+    strictness: Strictness,
     entry: &Entry,
     arguments: serde_json::Value,
 ) -> Result<serde_json::Value, ToolError> {
     let settings = entry.tool.settings();
     let arguments = settings.with_real_names(arguments);
-    let Some(read) = &settings.reader else { return entry.schema.validate(arguments, run.strictness) };
+    let Some(read) = &settings.reader else { return entry.schema.validate(arguments, strictness) };
     // JSON text for a list or an object plainly means that; a reader of its own need not know.
     let own = if holds_json_text(&arguments) {
         read(arguments.clone()).or_else(|refused| {
-            let fitted = entry.schema.validate(arguments, run.strictness).map_err(|_| refused)?;
+            let fitted = entry.schema.validate(arguments, strictness).map_err(|_| refused)?;
             read(fitted)
         })
     } else {
         read(arguments)
     };
-    entry.schema.validate(own?, run.strictness)
+    entry.schema.validate(own?, strictness)
 }
 
 /// Gives a call the name of the tool it is for, so that rules about the tool hold however a model wrote the name.

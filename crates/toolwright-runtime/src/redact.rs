@@ -21,9 +21,6 @@ use self::view::View;
 /// What stands where a secret was.
 pub const REDACTED: &str = "[redacted]";
 
-/// Values shorter than this are too common to look for.
-const SHORTEST: usize = 6;
-
 /// Values shorter than this are not looked for across lines: a column of numbers holds many of those.
 const SHORTEST_WRAPPED: usize = 16;
 
@@ -85,10 +82,13 @@ struct Form {
 }
 
 impl Redactor {
-    /// Looks for these values, besides secret names.
+    /// Values of fewer bytes are not looked for: they stand in other texts by chance, which would not be readable any more.
+    pub const SHORTEST: usize = 6;
+
+    /// Looks for these values, besides secret names; not for those shorter than [`SHORTEST`](Self::SHORTEST).
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mut forms = Vec::new();
-        for secret in secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST) {
+        for secret in secrets.into_iter().filter(|secret| secret.expose().len() >= Self::SHORTEST) {
             let plain = secret.expose();
             let json = Value::String(plain.to_owned()).to_string();
             let json = json.get(1..json.len() - 1).unwrap_or(plain).to_owned();

@@ -30,6 +30,9 @@ pub struct Serve {
     /// Offer the tools of this file instead of the built-in ones. Clients start servers where they like, so a
     /// `toolwright.yaml` that happens to lie there is not taken.
     pub file: Option<PathBuf>,
+    /// The same, as other commands take it.
+    #[arg(short = 'f', long = "file", value_name = "FILE", hide = true, conflicts_with = "file")]
+    pub also_file: Option<PathBuf>,
     /// Offer only the tools that match; `!pattern` takes tools away.
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     pub tools: Vec<String>,

@@ -1,7 +1,7 @@
 //! Calls that need the person's word: they wait until the screen has asked.
 
 use tokio::sync::{mpsc, oneshot};
-use toolwright::{ApprovalRequest, Approver, BoxFuture, Choice, Decision, call_text};
+use toolwright::{ApprovalRequest, Approver, BoxFuture, Choice, Decision, Validator, call_text};
 
 use super::ui::News;
 use crate::prompt::printable;
@@ -23,6 +23,8 @@ pub struct Question {
     /// The tool and its arguments: what "always" is about.
     pub what: String,
     pub arguments: serde_json::Value,
+    /// Whether the tool takes what somebody makes of them.
+    pub validator: Validator,
     /// The keys of the answers that may be given.
     pub keys: Vec<char>,
     pub answer: oneshot::Sender<Decision>,
@@ -48,6 +50,7 @@ impl Approver for Asker {
                 reason: request.reason.as_deref().map(printable),
                 what: format!("{} {}", request.call.name, request.call.arguments),
                 arguments: request.call.arguments.clone(),
+                validator: request.validator.clone(),
                 keys: KEYS.iter().filter(|key| request.offers(key.3)).map(|key| key.0).collect(),
                 answer,
             };

@@ -98,11 +98,10 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let loaded = file.as_deref().map(files::open).transpose()?;
     let chat = loaded.as_ref().and_then(|loaded| loaded.chat());
     let names = models::named(loaded.as_ref())?;
-    let wanted = what.model.clone().or_else(|| {
-        let name = chat.map(|chat| chat.model_ref.clone())?;
-        names.contains_key(&name).then_some(name)
+    let model: Arc<dyn Model> = Arc::from(match (&what.model, chat) {
+        (None, Some(chat)) => models::choose_for(&chat.model_ref, &names)?,
+        (wanted, _) => models::choose(wanted.as_deref(), &names)?,
     });
-    let model: Arc<dyn Model> = Arc::from(models::choose(wanted.as_deref(), &names)?);
     let builder = match (chat, &loaded) {
         (Some(chat), Some(loaded)) => {
             let tools = commands::tools::chosen(chat.tools.clone(), &what.tools)?;
@@ -159,10 +158,14 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     if let Some(banner) = chat.and_then(|chat| chat.user_banner.as_deref()) {
         talk.ui.say_markdown(banner);
     }
-    if let Some(session) = session {
-        talk.take_up(session);
-    }
-    let prefill = chat.and_then(|chat| chat.default_prompt.clone()).unwrap_or_default();
+    let prefill = match session {
+        Some(session) => {
+            talk.take_up(session);
+            String::new()
+        }
+        // It begins a conversation; one that is taken up has begun.
+        None => chat.and_then(|chat| chat.default_prompt.clone()).unwrap_or_default(),
+    };
     let outcome = talk.go(prefill).await;
     talk.leave(outcome)
 }

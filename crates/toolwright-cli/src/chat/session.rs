@@ -167,36 +167,45 @@ fn written(message: &Message) -> Option<Value> {
     Some(Value::Object(map))
 }
 
-/// The conversation as Markdown: what was said and called; results are left out.
+/// The conversation as Markdown: what was said and called; results are left out. All that a model says to one input stands
+/// under one heading.
 pub fn markdown(messages: &[Message]) -> String {
-    let mut parts = Vec::new();
-    let mut number = 0;
+    let mut turns: Vec<Vec<String>> = Vec::new();
+    let (mut number, mut answering) = (0, false);
     for message in messages {
         match message {
             Message::User { .. } => {
                 number += 1;
-                parts.push(format!("# User #{number}\n\n{}", message.text()));
+                answering = false;
+                turns.push(vec![format!("# User #{number}"), message.text()]);
             }
             Message::Assistant(answer) => {
-                let mut part = format!("# Assistant #{number}\n\n{}", answer.text());
-                for call in &answer.tool_calls {
-                    let arguments = call.arguments.as_object().map(|map| map.values().collect::<Vec<_>>());
-                    let body = match arguments.as_deref() {
-                        Some([Value::String(text)]) => text.clone(),
-                        _ => {
-                            serde_saphyr::to_string(&call.arguments).unwrap_or_default().trim_end().to_owned()
-                        }
-                    };
-                    // A fence that the text itself does not hold.
-                    let fence = if body.contains("```") { "~~~~" } else { "```" };
-                    part.push_str(&format!("\n\nCalling `{}`:\n\n{fence}\n{body}\n{fence}", call.name));
+                if !std::mem::replace(&mut answering, true) {
+                    turns.push(vec![format!("# Assistant #{number}")]);
                 }
-                parts.push(part);
+                let said = Some(answer.text()).filter(|text| !text.is_empty());
+                if let Some(turn) = turns.last_mut() {
+                    turn.extend(said);
+                    turn.extend(answer.tool_calls.iter().map(called));
+                }
             }
             Message::System { .. } | Message::Tool(_) => {}
         }
     }
-    parts.join("\n\n---\n\n") + "\n"
+    let turns: Vec<String> = turns.iter().map(|turn| turn.join("\n\n")).collect();
+    turns.join("\n\n---\n\n") + "\n"
+}
+
+/// A call as Markdown: a single text as it is, other arguments as YAML.
+fn called(call: &ToolCall) -> String {
+    let arguments = call.arguments.as_object().map(|map| map.values().collect::<Vec<_>>());
+    let body = match arguments.as_deref() {
+        Some([Value::String(text)]) => text.clone(),
+        _ => serde_saphyr::to_string(&call.arguments).unwrap_or_default().trim_end().to_owned(),
+    };
+    // A fence that the text itself does not hold.
+    let fence = if body.contains("```") { "~~~~" } else { "```" };
+    format!("Calling `{}`:\n\n{fence}\n{body}\n{fence}", call.name)
 }
 
 #[cfg(test)]
@@ -226,6 +235,29 @@ messages:
         assert_eq!(Session::load(&path)?.messages, session.messages);
         insta::assert_snapshot!(markdown(&session.messages));
         Ok(())
+    }
+
+    #[test]
+    fn what_a_model_says_to_one_input_has_one_heading() {
+        let calls = |text: &str, number: &str| {
+            let mut answer =
+                AssistantMessage::calls(vec![ToolCall::new(number, "add", json!({"x": 1, "y": 2}))]);
+            answer.content.extend((!text.is_empty()).then(|| Content::text(text)));
+            Message::Assistant(answer)
+        };
+        let result = Message::Tool(ToolResult::text(&ToolCall::new("1", "add", json!({})), "3"));
+        let said = |text: &str| Message::assistant(text);
+        let messages = [
+            Message::user("Add."),
+            calls("", "1"),
+            result.clone(),
+            calls("Again.", "2"),
+            result,
+            said("Three."),
+            Message::user("Thanks."),
+            said("You are welcome."),
+        ];
+        insta::assert_snapshot!(markdown(&messages));
     }
 
     /// As llm-workers writes it: PyYAML leaves texts without quotes that it does not take for anything else.

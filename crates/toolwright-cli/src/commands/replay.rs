@@ -2,20 +2,23 @@
 //!
 //! Everything but the work is real: calls are parsed, found, validated, approved and bounded as today's tools, file and
 //! policy say; the model's answers and what the tools gave back come from the record. Flows of a file only combine
-//! calls, so they are run again, with the calls they make answered from the record. The replay is recorded too, in a
-//! file of its own that is compared and removed.
+//! calls, so they are run again, with the calls they make answered from the record. MCP servers are not started: their
+//! tools are known from the record only. The replay is recorded too, in a file of its own that is compared and removed.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolwright::lang::{CLI_TOOL, Host, Loaded};
+use toolwright::text::clip;
 use toolwright::{
     AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, Loop, Message, Run,
     RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use crate::args::Replay;
-use crate::commands::{ask, diff};
+use crate::commands::{ask, diff, run};
 use crate::prompt::printable;
 use crate::runs;
 use crate::runs::index::Kind;
@@ -27,8 +30,8 @@ use crate::{files, report, toolbox};
 pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
     let path = runs::find(&what.run)?;
     let source = Source::open(&path)?;
-    let Today { tools, flows, mut remarks } = today(&what, &source)?;
-    let record = Arc::new(Record::of(source, flows));
+    let Today { tools, flows, absent, mut remarks } = today(&what, &source)?;
+    let record = Arc::new(Record::of(source, flows, &absent));
     let mut builder = Run::builder(tools);
     if what.policy.is_some() {
         builder = builder.policy(ask::policy(what.policy.as_deref())?);
@@ -54,7 +57,8 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
     }
     drop(run);
     let replayed = Source::open(&again)?;
-    let changes = story::compare(&Story::played(record.source()), &Story::played(&replayed));
+    let then = Story::played(record.source(), &record.answered());
+    let changes = story::compare(&then, &Story::played(&replayed, &HashSet::new()));
     if let (Some(RunEnd::Limit { limit }), true) = (end, changes.is_empty()) {
         remarks.push(format!("the replay ends where the run ended: {limit}"));
     }
@@ -71,6 +75,8 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
 struct Today {
     tools: Toolset,
     flows: Vec<String>,
+    /// Tools in the record that the file takes in with all of a server.
+    absent: HashSet<String>,
     remarks: Vec<String>,
 }
 
@@ -85,21 +91,35 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
     let recorded = labels.get("file").map(PathBuf::from);
     let recorded = || recorded.filter(|path| path.exists()).map(files::found);
     let file = what.file.clone().or_else(recorded);
-    let loaded = file.as_deref().map(files::open).transpose()?;
+    let command = labels.get("command").map_or("", String::as_str);
+    let lend = |host: Host, file: &Path| match command {
+        "run" => host.arguments(&arguments(source, file, labels.get("folder"))),
+        _ => host,
+    };
+    let open = |path: &Path| files::open_offline(path, |host| lend(host, path));
+    let loaded = file.as_deref().map(open).transpose()?;
     let built_in = toolbox::all()?;
     let (mut tools, mut flows) = (built_in.clone(), Vec::new());
     if let Some(loaded) = &loaded {
-        flows = loaded.flows().map(str::to_owned).collect();
-        tools = loaded.chat().map_or(loaded.tools(), |chat| &chat.tools).clone();
+        flows = loaded.flows().chain([CLI_TOOL]).map(str::to_owned).collect();
+        tools = tools_of(loaded, command)?;
     }
+    let absent = |name: &str| loaded.as_ref().is_some_and(|loaded| loaded.why_missing(name).is_some());
+    let mut of_servers = Vec::new();
     for stamp in stamps {
         match tools.get(&stamp.name) {
             Some(entry) if entry.fingerprint == stamp.fingerprint => {}
+            Some(entry) if takes_anything(entry.tool.spec()) => of_servers.push(format!("`{}`", stamp.name)),
             Some(_) => remarks.push(format!("the definition of `{}` has changed since", stamp.name)),
+            None if absent(&stamp.name) => {
+                of_servers.push(format!("`{}`", stamp.name));
+                flows.retain(|flow| **flow != *stamp.name);
+                tools = tools.with(stand_in(&stamp.name))?;
+            }
             None => {
                 // Beside a file, `call` reaches built-in tools too; no other happens to have the name.
                 let same = built_in.get(&stamp.name).filter(|entry| entry.fingerprint == stamp.fingerprint);
-                let same = same.filter(|_| labels.get("command").is_some_and(|command| command == "call"));
+                let same = same.filter(|_| command == "call");
                 tools = match same {
                     Some(entry) => tools.with(ToolDef::of(entry.tool.clone()))?,
                     None => {
@@ -107,13 +127,56 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
                             "`{}` is not here now, so its arguments are not checked",
                             stamp.name
                         ));
+                        // A flow of that name is another tool, and cannot be run in its place.
+                        flows.retain(|flow| **flow != *stamp.name);
                         tools.with(stand_in(&stamp.name))?
                     }
                 };
             }
         }
     }
-    Ok(Today { tools, flows, remarks })
+    if !of_servers.is_empty() {
+        let names = of_servers.join(", ");
+        let names = clip(&names, 200);
+        remarks.push(format!("no server is started, so the arguments of its tools are not checked: {names}"));
+    }
+    let absent = source.index.names.iter().filter(|name| absent(name)).cloned().collect();
+    Ok(Today { tools, flows, absent, remarks })
+}
+
+/// The tools that a command takes from a file.
+fn tools_of(loaded: &Loaded, command: &str) -> anyhow::Result<Toolset> {
+    Ok(match (command, loaded.chat(), loaded.cli()) {
+        ("chat", Some(chat), _) => chat.tools.clone(),
+        ("run", _, Some(cli)) => loaded.tools().clone().with(cli.tool())?,
+        ("serve: prompts", ..) => loaded.prompts().clone(),
+        _ => loaded.tools().clone(),
+    })
+}
+
+/// The command line of a `run`, as its file saw it: the inputs are those that were worked on.
+fn arguments(source: &Source, file: &Path, folder: Option<&String>) -> Value {
+    let calls =
+        source.index.items.iter().filter(|item| item.call.as_ref().is_some_and(|call| call.parent.is_none()));
+    let inputs = calls.filter_map(|item| match source.event(item.at).ok()?.kind {
+        EventKind::CallStarted { tool, mut arguments, .. } if *tool == *CLI_TOOL => {
+            Some(arguments.get_mut("input")?.take())
+        }
+        _ => None,
+    });
+    let inputs = inputs.flat_map(|input| match input {
+        Value::Array(inputs) => inputs,
+        input => vec![input],
+    });
+    let inputs: Vec<String> = inputs.filter_map(|input| input.as_str().map(str::to_owned)).collect();
+    // It was most likely named from the folder of the run.
+    let file = folder.and_then(|folder| file.strip_prefix(folder).ok()).unwrap_or(file);
+    run::arguments(file, &inputs)
+}
+
+/// True for what stands in a file for the tool of a server that was not started: every other says what it takes.
+fn takes_anything(spec: &ToolSpec) -> bool {
+    spec.parameters == json!({"type": "object"})
 }
 
 /// A tool that takes everything; the executor answers for it.

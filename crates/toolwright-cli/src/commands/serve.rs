@@ -30,8 +30,9 @@ const LONG: Duration = Duration::from_secs(20);
 /// By then the first client has said hello and listed the tools.
 const SETTLED: Duration = Duration::from_secs(2);
 
-pub async fn run(what: Serve, json: bool) -> anyhow::Result<()> {
+pub async fn run(mut what: Serve, json: bool) -> anyhow::Result<()> {
     answers::ask_the_client();
+    what.file = what.file.or(what.also_file.take());
     let loaded = what.file.as_deref().map(files::open).transpose()?;
     let (builder, tools) = files::run_with(loaded.as_ref(), &what.tools)?;
     let prompts = loaded.as_ref().map(|loaded| loaded.prompts().clone()).unwrap_or_default();

@@ -26,7 +26,7 @@ pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
     };
     let all = match file {
         Some(file) => {
-            let loaded = files::open(&file)?;
+            let loaded = files::open_listed(&file)?;
             files::tell_of_chat(&loaded);
             loaded.tools().clone()
         }

@@ -31,6 +31,8 @@ pub struct Record {
     /// The calls of each id and tool, in their order; models reuse ids.
     by_id: HashMap<(String, String), Vec<usize>>,
     used: Mutex<HashSet<(usize, Use)>>,
+    /// The items of the calls that were answered whole.
+    answered: Mutex<HashSet<usize>>,
     /// True when somebody, or a rule, was asked about a call, or may have been when the run was stopped.
     pub decisions: bool,
     /// What stops the replay where the run was stopped.
@@ -61,7 +63,8 @@ struct Known {
     item: usize,
     arguments: Value,
     /// True when a call inside it gave back more than the record keeps, or when it was stopped before there was one:
-    /// that does not happen again by itself.
+    /// that does not happen again by itself. Also when one inside it was of a server's tool that is not there, which a flow
+    /// can neither name nor read as it did then.
     cut: bool,
 }
 
@@ -72,8 +75,8 @@ enum Use {
 }
 
 impl Record {
-    /// Reads where everything is. `flows` are the tools that can be run again without harm.
-    pub fn of(source: Source, flows: Vec<String>) -> Self {
+    /// Reads where everything is. `flows` are the tools that can be run again without harm; what called one of `absent` cannot.
+    pub fn of(source: Source, flows: Vec<String>, absent: &HashSet<String>) -> Self {
         let mut record = Record {
             answers: Vec::new(),
             next: AtomicUsize::new(0),
@@ -81,6 +84,7 @@ impl Record {
             calls: Vec::new(),
             by_id: HashMap::new(),
             used: Mutex::default(),
+            answered: Mutex::default(),
             decisions: false,
             stopper: OnceLock::new(),
             over: AtomicUsize::new(0),
@@ -124,7 +128,7 @@ impl Record {
                 Kind::Given | Kind::Failed | Kind::Stopped | Kind::Rewound | Kind::Limit | Kind::End => {}
             }
         }
-        record.mark_cut();
+        record.mark_cut(absent);
         record.decisions |= record.calls.iter().any(|known| record.undecided(known));
         record
     }
@@ -146,13 +150,16 @@ impl Record {
     }
 
     /// Finds the calls that are answered as they were then, also when they could be run again.
-    fn mark_cut(&mut self) {
-        let items = &self.source.index.items;
-        let (mut cut, mut around) = (HashSet::new(), HashSet::new());
+    fn mark_cut(&mut self, absent: &HashSet<String>) {
+        let (items, names) = (&self.source.index.items, &self.source.index.names);
+        let (mut cut, mut around, mut beside) = (HashSet::new(), HashSet::new(), HashSet::new());
         for known in &self.calls {
             let Some(call) = items.get(known.item).and_then(|item| item.call.as_ref()) else { continue };
             let Some(mut parent) = call.parent else { continue };
             around.insert(parent);
+            if names.get(call.tool as usize).is_some_and(|tool| absent.contains(tool)) {
+                beside.insert(parent);
+            }
             let end = call.end.and_then(|end| self.source.event(end).ok()).map(|event| event.kind);
             let whole = matches!(end, Some(EventKind::CallFinished { result: Some(result), .. }) if result.truncated.is_none());
             if whole {
@@ -170,7 +177,8 @@ impl Record {
         }
         let stopped: Vec<bool> = self.calls.iter().map(|known| self.was_stopped(known)).collect();
         for (known, stopped) in self.calls.iter_mut().zip(stopped) {
-            known.cut = cut.contains(&known.item) || (stopped && !around.contains(&known.item));
+            let item = &known.item;
+            known.cut = cut.contains(item) || beside.contains(item) || (stopped && !around.contains(item));
         }
     }
 
@@ -250,6 +258,11 @@ impl Record {
     /// The transcript.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// The items of the calls that were answered as they were then, without what happened inside of them.
+    pub fn answered(&self) -> HashSet<usize> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The call of the record that this one repeats: the first with its id that was not asked for yet, and among the
@@ -386,7 +399,10 @@ impl Executor for Recorded {
             return LocalExecutor.execute(tools, envelope, context);
         }
         let outcome = match known {
-            Some(known) => self.0.result(known),
+            Some(known) => {
+                self.0.answered.lock().unwrap_or_else(PoisonError::into_inner).insert(known.item);
+                self.0.result(known)
+            }
             None => Err(ToolError::new("the record does not have this call")),
         };
         Box::pin(async move { outcome })

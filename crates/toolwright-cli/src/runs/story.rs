@@ -4,7 +4,7 @@
 //! Of each step only a hash is kept. Its text is read from the transcript where two runs differ, so that transcripts of
 //! any length can be compared.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -55,15 +55,16 @@ enum Part {
 impl<'a> Story<'a> {
     /// Reads every step once.
     pub fn of(source: &'a Source) -> Self {
-        Story::read(source, |_| true)
+        Story::read(source, |_| true, &HashSet::new())
     }
 
-    /// The same without what a replay does not do again: nobody stops an answer, and nothing is taken back.
-    pub fn played(source: &'a Source) -> Self {
-        Story::read(source, |kind| !matches!(kind, Kind::Failed | Kind::Stopped | Kind::Rewound))
+    /// The same without what a replay does not do again: nobody stops an answer, and nothing is taken back. The calls inside of
+    /// those that were answered whole (`answered`, by their items) are not made.
+    pub fn played(source: &'a Source, answered: &HashSet<usize>) -> Self {
+        Story::read(source, |kind| !matches!(kind, Kind::Failed | Kind::Stopped | Kind::Rewound), answered)
     }
 
-    fn read(source: &'a Source, wanted: fn(Kind) -> bool) -> Self {
+    fn read(source: &'a Source, wanted: fn(Kind) -> bool, answered: &HashSet<usize>) -> Self {
         let mut story = Story { source, steps: Vec::new() };
         let mut inside: HashMap<usize, Vec<usize>> = HashMap::new();
         // The message of the model whose calls are being gathered, and those calls.
@@ -74,6 +75,7 @@ impl<'a> Story<'a> {
                 // The message that asks for it says that it was not made.
                 (_, Kind::Given) => {}
                 (Some(call), _) => match call.parent {
+                    Some(parent) if answered.contains(&parent) => {}
                     Some(parent) => inside.entry(parent).or_default().push(number),
                     None => calls.push(number),
                 },

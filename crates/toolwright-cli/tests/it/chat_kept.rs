@@ -156,3 +156,54 @@ fn an_answer_after_a_session_was_taken_back_is_shown() {
         assert!(shown.ends_with("--- exit 0\n"), "{shown}");
     }
 }
+
+#[test]
+fn the_model_of_a_file_answers_or_it_is_said_who_does() {
+    let folder = folder("- text: From r.\n");
+    std::fs::write(folder.path().join("r2.yaml"), "- text: From r2.\n").unwrap();
+    let chat = |models: &str, model_ref: &str| {
+        let file = format!("models: {models}\nchat: {{model_ref: {model_ref}}}\n");
+        std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+        let set = [("TOOLWRIGHT_MODEL", "scripted/r2.yaml")];
+        crate::show_with(folder.path(), &["chat", "t.yaml", "--no-record"], "hi\n", &set)
+    };
+    let answers =
+        |shown: String, text: &str| assert!(shown.contains(text) && shown.contains("exit 0"), "{shown}");
+    answers(chat("{default: scripted/r2.yaml}", "scripted/r.yaml"), "From r.\n");
+    answers(chat("{default: scripted/r2.yaml, fast: scripted/r.yaml}", "fast"), "From r.\n");
+    answers(chat("{default: scripted/r.yaml}", "default"), "From r.\n");
+    let wrong = chat("{default: scripted/r2.yaml, fast: scripted/r.yaml}", "fsat");
+    assert!(wrong.contains("there is no model `fsat`, which `chat.model_ref` names"), "{wrong}");
+    assert!(wrong.contains("did you mean `fast`?") && wrong.ends_with("--- exit 2\n"), "{wrong}");
+    // A file of llm-workers leaves its models to others.
+    let shown = chat("{}", "thinking");
+    let told =
+        "the file does not say which model `thinking` is (`chat.model_ref`), so scripted/r2.yaml answers";
+    assert!(shown.contains(told), "{shown}");
+    answers(shown, "From r2.");
+    let shown = chat("{}", "default");
+    assert!(!shown.contains("model_ref"), "{shown}");
+    answers(shown, "From r2.");
+}
+
+/// What a conversation begins with was said in one that is taken up.
+#[test]
+fn the_prompt_of_a_file_begins_a_conversation_only_once() {
+    let folder = folder("- text: One.\n- text: Two.\n");
+    let file = "models: {default: scripted/r.yaml}\nchat: {default_prompt: Begin with this}\n";
+    std::fs::write(folder.path().join("t.yaml"), file).unwrap();
+    let mut terminal = Terminal::start(folder.path(), &["chat", "t.yaml"], 80, 24, &[]);
+    terminal.wait("> Begin with this");
+    terminal.send("\r");
+    terminal.wait("One.");
+    terminal.wait("#2");
+    terminal.send("\x04");
+    assert_eq!(terminal.end(), 0);
+    let mut terminal = Terminal::start(folder.path(), &["chat", "--resume"], 80, 24, &[]);
+    terminal.wait("#2");
+    terminal.send("and then?\r");
+    terminal.wait("#3");
+    assert!(terminal.screen().contains("> and then?"), "{}", terminal.screen());
+    terminal.send("\x04");
+    assert_eq!(terminal.end(), 0);
+}

@@ -141,6 +141,28 @@ fn arguments_are_typed_anew_where_there_is_no_editor() {
     assert!(terminal.screen().contains("edited"), "{}", terminal.screen());
 }
 
+/// A slip in the arguments is mended where it was made: the call is not lost by it.
+#[test]
+fn arguments_that_do_not_fit_are_asked_for_again() {
+    let folder = folder("- calls: [{tool: add, arguments: {x: 1, y: 2}}]\n- text: Added.\n  expect: '42'\n");
+    std::fs::write(folder.path().join("p.yaml"), "- {tools: add, decision: ask}\n").unwrap();
+    let args = [CHAT, &["--policy", "p.yaml"]].concat();
+    let mut terminal = Terminal::start(folder.path(), &args, 80, 40, &[]);
+    terminal.wait("#1");
+    terminal.send("first\r");
+    terminal.wait("Allow it?");
+    terminal.send("e");
+    terminal.wait("arguments: {");
+    terminal.send("\x03{\"x\": \"forty\", \"y\": 2}\r");
+    terminal.wait("`x`");
+    assert!(!terminal.screen().contains("edited"), "{}", terminal.screen());
+    terminal.send("\x03{\"x\": 40, \"z\": 2}\r");
+    terminal.wait("`y`");
+    terminal.send("\x03{\"x\": 40, \"y\": 2}\r");
+    terminal.wait("Added.");
+    assert!(terminal.screen().contains("edited"), "{}", terminal.screen());
+}
+
 /// A call that goes on until there is a file `go`, and one that is asked about.
 fn waiting_for_go() -> tempfile::TempDir {
     let command = "until [ -e go ]; do sleep 0.05; done";

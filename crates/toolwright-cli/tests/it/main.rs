@@ -24,6 +24,7 @@ mod passed_on;
 mod pictures;
 mod proxies;
 mod recorded;
+mod replayed;
 mod sandboxed;
 mod served;
 mod servers;

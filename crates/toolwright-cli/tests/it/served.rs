@@ -66,6 +66,15 @@ fn with_file() -> tempfile::TempDir {
 }
 
 #[test]
+fn the_file_can_be_named_as_other_commands_take_it() {
+    let folder = with_file();
+    for args in [["t.yaml"].as_slice(), &["-f", "t.yaml"], &["--file", "t.yaml"]] {
+        let answers = serve(folder.path(), &[args, &["--no-record"]].concat(), &[("tools/list", json!({}))]);
+        assert_eq!(answers[&1]["result"]["tools"][0]["name"], "shout", "{args:?}");
+    }
+}
+
+#[test]
 fn prompts_of_a_file_are_offered_and_filled_in() {
     let folder = with_file();
     let get = |name: &str, arguments: Value| ("prompts/get", json!({"name": name, "arguments": arguments}));

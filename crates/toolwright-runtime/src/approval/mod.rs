@@ -21,10 +21,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolwright_core::{
     ApprovalRequest, Approver, CallView, Choice, Decision, Entry, ErrorKind, ToolCall, ToolContext,
-    ToolError, ToolSettings, ToolSpec,
+    ToolError, ToolSettings, ToolSpec, Validator,
 };
 
-use crate::call::{Active, Standing, validate};
+use crate::call::{Active, Standing, check, validate};
 use crate::events::EventKind;
 use crate::guard;
 use crate::run::RunInner;
@@ -199,6 +199,8 @@ impl Approvals {
         let mut request = ApprovalRequest::new(call, annotations);
         (request.view, request.depth, request.asker) = (view, depth, asker.clone());
         (request.reason, request.choices) = (ruling.reason.clone(), ruling.choices.as_deref());
+        let (tool, strictness) = (entry.clone(), run.strictness);
+        request.validator = Validator::new(move |arguments| check(strictness, &tool, arguments).map(drop));
         // While somebody is asked the call can be cancelled like any other.
         let waiting = ToolContext::new(
             run.host()?,

@@ -2,6 +2,7 @@
 //! conversation and answered by keys, or by whole lines where there are no keys.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::Value;
 use toolwright::Decision;
 
 use super::Ui;
@@ -9,6 +10,10 @@ use crate::chat::approval::{KEYS, Question};
 use crate::chat::editor::{Done, Editor};
 use crate::chat::form::Form;
 use crate::lines::{BOLD, DIM, Line, PLAIN, YELLOW, cut};
+use crate::prompt::printable;
+
+/// How many lines of what is wrong with edited arguments are shown.
+const MOST_TOLD: usize = 6;
 
 /// What a question has come to.
 pub(super) enum Asking {
@@ -31,7 +36,9 @@ impl Ui {
             }
             Asking::Editing(editor, problem) => {
                 let mut rows = Vec::new();
-                rows.extend(problem.as_ref().map(|problem| Line::new(YELLOW, cut(problem, width))));
+                for line in problem.iter().flat_map(|problem| problem.lines()).take(MOST_TOLD) {
+                    rows.extend(Line::new(YELLOW, line).wrap(width));
+                }
                 let keys = "Enter takes them, Alt+Enter is a new line, Esc goes back";
                 rows.push(Line::new(DIM, cut(keys, width)));
                 (rows, editor.rows("arguments: ", width))
@@ -133,16 +140,10 @@ impl Ui {
                 _ => {}
             },
             Asking::Editing(editor, problem) => match editor.key(key, &none) {
-                Done::Submit(text) => match serde_json::from_str::<serde_json::Value>(&text) {
-                    Ok(arguments) if arguments.is_object() => {
-                        self.decide(Decision::Modify { arguments }, "edited")
-                    }
-                    Ok(_) => {
-                        *problem = Some("the arguments are an object".to_owned());
-                        editor.prefill(&text);
-                    }
-                    Err(error) => {
-                        *problem = Some(format!("this is not JSON: {error}"));
+                Done::Submit(text) => match read_arguments(&text, self.questions.front()) {
+                    Ok(arguments) => self.decide(Decision::Modify { arguments }, "edited"),
+                    Err(wrong) => {
+                        *problem = Some(wrong);
                         editor.prefill(&text);
                     }
                 },
@@ -205,12 +206,25 @@ impl Ui {
     }
 }
 
+/// Arguments as they were typed, or what is wrong with them: a call is not to be lost by a slip.
+fn read_arguments(text: &str, question: Option<&Question>) -> Result<Value, String> {
+    let arguments: Value =
+        serde_json::from_str(text).map_err(|error| format!("this is not JSON: {error}"))?;
+    if !arguments.is_object() {
+        return Err("the arguments are an object".to_owned());
+    }
+    let valid = question.map_or(Ok(()), |question| question.validator.validate(arguments.clone()));
+    valid.map_err(|error| printable(error.message()))?;
+    Ok(arguments)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::chat::input::Input;
     use crate::chat::ui::{News, Wish};
     use tokio::sync::oneshot;
+    use toolwright::Validator;
 
     #[test]
     fn a_line_answers_only_a_question_that_is_open_and_only_as_a_word() {
@@ -222,6 +236,7 @@ mod tests {
             reason: None,
             what: "remember".to_owned(),
             arguments: serde_json::json!({"note": "one"}),
+            validator: Validator::default(),
             keys: vec!['y', 'n'],
             answer,
         }));
@@ -246,6 +261,7 @@ mod tests {
                 reason: None,
                 what,
                 arguments,
+                validator: Validator::default(),
                 keys: keys.into(),
                 answer,
             }));
