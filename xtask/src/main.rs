@@ -6,6 +6,7 @@ mod fuzz;
 mod live;
 mod npm;
 mod package;
+mod programs;
 mod skips;
 mod test;
 mod vectors;

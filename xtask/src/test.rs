@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::bench::peer;
-use crate::{conformance, npm, skips};
+use crate::{conformance, npm, programs, skips};
 
 /// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own Python
 /// client and servers, the vendors' own clients, llm-workers and mdBook. Each is a Python environment under `target/peers`.
@@ -76,32 +76,23 @@ pub fn run(rest: &[&str]) -> Result<()> {
 
 /// Container engines that tests start by themselves; only root can install or start them.
 fn engines() -> Result<()> {
-    let there =
-        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
-    if ["docker", "dockerd", "podman", "runc"].into_iter().all(there) {
+    if ["docker", "dockerd", "podman", "runc"].into_iter().all(programs::has) {
         return Ok(());
     }
-    let packages = ["install", "-y", "--no-install-recommends", "docker.io", "podman", "runc"];
-    check(Command::new("apt-get").args(packages).stdout(std::process::Stdio::null()))
+    programs::install(&["--no-install-recommends", "docker.io", "podman", "runc"])
 }
 
 /// A browser for the tests of pages: the one that is there, or Debian's.
 fn chromium() -> Result<()> {
-    let there = ["chromium", "chromium-browser", "google-chrome"]
-        .iter()
-        .any(|name| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success()));
-    if there {
+    if ["chromium", "chromium-browser", "google-chrome"].into_iter().any(programs::has) {
         return Ok(());
     }
-    check(Command::new("apt-get").args(["install", "--yes", "--quiet", "chromium"]))
+    programs::install(&["chromium"])
 }
 
 /// A program that reads sixels, for the tests of pictures in the terminal.
 fn sixel() -> Result<()> {
-    if Command::new("sixel2png").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return Ok(());
-    }
-    check(Command::new("apt-get").args(["install", "--yes", "--quiet", "libsixel-bin"]))
+    if programs::has("sixel2png") { Ok(()) } else { programs::install(&["libsixel-bin"]) }
 }
 
 /// Runs the attacks on files and expressions as they meet users: optimised, where the bounds on time hold too.
@@ -161,9 +152,7 @@ fn doc() -> Result<()> {
 
 /// Licences, bans and sources. The list of advisories needs a network, so it is not asked here.
 fn deny() -> Result<()> {
-    let found =
-        Command::new("cargo-deny").arg("--version").output().is_ok_and(|output| output.status.success());
-    if !found {
+    if !programs::has("cargo-deny") {
         cargo(&["install", "--locked", "--quiet", "cargo-deny"])?;
     }
     cargo(&["deny", "--log-level", "error", "check", "licenses", "bans", "sources"])

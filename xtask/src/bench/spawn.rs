@@ -1,13 +1,14 @@
 //! Sandboxed `/bin/true` beside bubblewrap and plain fork and exec.
 
-use std::process::{Command, Stdio};
-
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::{Report, Row, nanos, ours};
+use crate::programs;
 
 pub fn run() -> Result<Report> {
-    ensure_bwrap()?;
+    if !programs::has("bwrap") {
+        programs::install(&["bubblewrap"])?;
+    }
     let times = ours("spawn")?;
     let warm = nanos(&times, "sandbox, open")?;
     let cold = nanos(&times, "sandbox, opened for it")?;
@@ -23,17 +24,4 @@ pub fn run() -> Result<Report> {
     let about = "One `/bin/true` with all layers on: medians of 200 interleaved rounds. The ratio is that of the slower of the \
         first two rows. A program that opens one private sandbox after another finds the next one prepared.";
     Ok(Report { about: about.to_owned(), rows, ratio })
-}
-
-fn ensure_bwrap() -> Result<()> {
-    let there = Command::new("bwrap").arg("--version").stdout(Stdio::null()).status();
-    if there.is_ok_and(|status| status.success()) {
-        return Ok(());
-    }
-    let installed =
-        Command::new("apt-get").args(["install", "-y", "bubblewrap"]).stdout(Stdio::null()).status();
-    if installed.is_ok_and(|status| status.success()) {
-        return Ok(());
-    }
-    bail!("bubblewrap is missing and could not be installed; try `apt-get install bubblewrap`")
 }
