@@ -148,8 +148,8 @@ impl Look<'_> {
     /// The files that a command runs at the top of a folder.
     fn named(&mut self, tree: &Path, command: &str) -> io::Result<()> {
         for path in git_command::files(command, |word| plain(&tree.join(self.in_home(word)))) {
-            self.program(path);
-            self.named += 1;
+            // Every submodule has the settings of a home folder, too.
+            self.named += usize::from(self.program(path));
             if self.named > MOST_NAMED {
                 return Err(io::Error::other("its settings name too many files"));
             }
@@ -157,14 +157,14 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// A link cannot be protected, so the folder that holds it is, and what it leads to.
-    fn program(&mut self, mut path: PathBuf) {
+    /// A link cannot be protected, so the folder that holds it is, and what it leads to. Whether that was not known yet.
+    fn program(&mut self, mut path: PathBuf) -> bool {
         for _ in 0..MOST_LINKS {
             let Some((folder, to)) = first_link(&path) else { break };
             self.found.insert(Obeyed { path: folder, folder: true });
             path = to;
         }
-        self.found.insert(Obeyed { path, folder: false });
+        self.found.insert(Obeyed { path, folder: false })
     }
 
     fn in_home(&self, value: &str) -> PathBuf {
@@ -358,7 +358,13 @@ mod tests {
         fs::create_dir_all(tree.join(".git")).unwrap();
         let config = |text: String| fs::write(tree.join(".git/config"), text).unwrap();
         config("[include]\n".to_owned() + &"path = config\n".repeat(10_000));
-        assert_eq!(obeyed(&tree, &[Path::new(".git/")]).unwrap().len(), 1, "itself");
+        let inside = || {
+            let found = obeyed(&tree, &[Path::new(".git/")]).unwrap();
+            found.into_iter().filter(|one| one.path.starts_with(&tree)).count()
+        };
+        assert_eq!(inside(), 1, "itself");
+        config("[alias]\n".to_owned() + &"again = !./same\n".repeat(MOST_NAMED + 1));
+        assert_eq!(inside(), 1, "the same program each time");
         let words: String = (0..=MOST_NAMED).map(|at| format!(" ./{at} &")).collect();
         config(format!("[alias]\n\tmany = !{words}\n"));
         let error = obeyed(&tree, &[Path::new(".git/")]).unwrap_err();

@@ -1,7 +1,8 @@
 //! Which words of a command are files that it runs, as far as that can be told without running it.
 //!
 //! A file that is there counts, and so does a word that begins with `./`, unless the command is known to run nothing it is
-//! given; then only what has a slash or can be executed. One that is not there counts otherwise only where a program or a
+//! given; then only what has a slash or can be executed. A program that is named without a slash is looked for elsewhere, so
+//! a file of that name does not count. One that is not there counts otherwise only where a program or a
 //! script must be: what is protected before it exists gets a placeholder, and that would be in the way of work.
 
 use std::os::unix::fs::PermissionsExt;
@@ -23,6 +24,26 @@ const INTERPRETERS: [&str; 16] = [
 const TAME: [&str; 27] = [
     "[", "cat", "cd", "cp", "diff", "echo", "find", "git", "grep", "head", "less", "ls", "make", "mkdir",
     "mv", "nano", "npm", "open", "printf", "rm", "rmdir", "tail", "test", "touch", "vi", "vim", "wc",
+];
+
+/// Those of them that do run something: what stands behind one of these words.
+const HANDING_ON: [&str; 2] = ["find", "git"];
+const BEFORE_GIVEN: [&str; 15] = [
+    "-exec",
+    "-execdir",
+    "-ok",
+    "-okdir",
+    "-x",
+    "--exec",
+    "--extcmd",
+    "--upload-pack",
+    "--receive-pack",
+    "--env-filter",
+    "--index-filter",
+    "--msg-filter",
+    "--tree-filter",
+    "foreach",
+    "run",
 ];
 
 /// The files that a command runs; `at` says where a word is.
@@ -70,6 +91,8 @@ struct Reader {
     script: bool,
     /// And options of it.
     options: bool,
+    /// What is in quotes is read by a shell.
+    shell: bool,
     /// The last word may be the name of a variable that is set, and what follows its value.
     name: bool,
     value: bool,
@@ -79,12 +102,15 @@ struct Reader {
     ticked: bool,
     /// The program runs nothing that it is given.
     tame: bool,
+    /// It does, behind certain words.
+    hands_on: bool,
 }
 
 impl Reader {
     fn runs(&self, word: &str, path: &Path) -> bool {
         if path.is_file() {
-            return word.contains('/') || self.script || !self.tame || is_executable(path);
+            let argument = !self.first || self.value;
+            return word.contains('/') || self.script || (argument && (!self.tame || is_executable(path)));
         }
         let near = word.starts_with("./") || word.starts_with("../");
         let certain = near || (word.contains('/') && !self.options && !word.contains("://"));
@@ -102,29 +128,36 @@ impl Reader {
         let name = name.trim_end_matches(|one: char| one == '.' || one.is_ascii_digit());
         self.name = self.first;
         self.variable = false;
+        if self.hands_on && BEFORE_GIVEN.contains(&word) {
+            (self.first, self.shell, self.tame, self.options) = (true, true, false, false);
+            return;
+        }
         if !self.first || BEFORE.contains(&name) {
             return;
         }
         if word.starts_with('-') {
             self.options = true;
         } else if [".", "source"].contains(&word) || INTERPRETERS.contains(&name) {
-            (self.script, self.options) = (true, false);
+            (self.script, self.shell, self.options) = (true, true, false);
         } else {
             self.first = self.value;
             self.tame = !self.first && TAME.contains(&word);
+            self.hands_on |= !self.first && HANDING_ON.contains(&word);
         }
     }
 
     fn separate(&mut self, letter: char, rest: &str) {
         let open = rest.starts_with(char::is_whitespace);
         match letter {
+            // What a shell replaces by its output, in quotes too.
+            '(' if self.variable => self.begin_anyway(),
             ';' | '|' | '&' | '(' | '\n' => self.begin(),
             '{' | '!' if open => self.begin(),
             '`' => {
                 self.ticked = !self.ticked;
                 self.tame = false;
                 if self.ticked {
-                    self.begin();
+                    self.begin_anyway();
                 }
             }
             // Whose arguments follow is not known any more.
@@ -136,13 +169,16 @@ impl Reader {
         }
     }
 
-    /// A command begins. In quotes that is so only for what an interpreter is given.
+    /// A command begins. In quotes that is so only for what a shell is given.
     fn begin(&mut self) {
-        if !self.quoted || self.script {
-            *self =
-                Reader { quoted: self.quoted, script: self.quoted, ticked: self.ticked, ..Reader::default() };
-            self.first = true;
+        if !self.quoted || self.shell {
+            self.begin_anyway();
         }
+    }
+
+    fn begin_anyway(&mut self) {
+        let (quoted, ticked) = (self.quoted, self.ticked);
+        *self = Reader { quoted, ticked, shell: quoted, first: true, ..Reader::default() };
     }
 }
 
@@ -160,7 +196,7 @@ mod tests {
         let tree = std::env::temp_dir().join(format!("toolwright-words-{:x}", crate::sys::random_u64()));
         fs::create_dir_all(tree.join("tools")).unwrap();
         fs::create_dir_all(tree.join("my tools")).unwrap();
-        for name in ["tools/do", "my tools/do", "package.json", "clean.sh"] {
+        for name in ["tools/do", "my tools/do", "package.json", "clean.sh", "vim"] {
             fs::write(tree.join(name), "").unwrap();
         }
         let own = format!("\"{}/my tools/do\" -m x", tree.display());
@@ -204,6 +240,30 @@ mod tests {
             ("awk -f clean.sh", vec!["clean.sh"]),
             ("tools/do $(cat a) clean.sh", vec!["tools/do", "clean.sh"]),
             ("!cd ./new && make ./new", vec![]),
+            ("!git rebase --exec ./tools/new", vec!["./tools/new"]),
+            ("!git rebase --exec=tools/new main", vec!["tools/new"]),
+            ("!git rebase -x make -x ./new", vec!["./new"]),
+            ("!git rebase -x 'git log && ./new'", vec!["./new"]),
+            ("!git submodule foreach ./tools/new", vec!["./tools/new"]),
+            ("!git submodule foreach --recursive 'git pull; tools/new'", vec!["tools/new"]),
+            ("!git bisect run ./new", vec!["./new"]),
+            ("!git bisect run sh clean.sh", vec!["clean.sh"]),
+            ("!find . -exec ./tools/new {} +", vec!["./tools/new"]),
+            ("!find . -execdir rm ./new {} \\;", vec![]),
+            ("!notify \"$(./tools/new)\"", vec!["./tools/new"]),
+            ("!notify \"`./tools/new`\"", vec!["./tools/new"]),
+            ("!git push origin \"$(./tools/new)\"", vec!["./tools/new"]),
+            ("!git push origin \"`cd a; tools/new`\"", vec!["tools/new"]),
+            ("!git commit -m \"(a/b) $c (d/e)\"", vec![]),
+            ("!npm run a/b", vec![]),
+            ("vim", vec![]),
+            ("vim vim", vec![]),
+            ("./vim", vec!["./vim"]),
+            ("sh vim", vec!["vim"]),
+            ("!vim && time vim", vec![]),
+            ("!git bisect run vim", vec![]),
+            ("bash -c 'true; vim'", vec![]),
+            ("BASH_ENV=vim bash -c true", vec!["vim"]),
             ("my tools/do", vec!["my tools/do"]),
             (&own, vec!["my tools/do"]),
         ] {
