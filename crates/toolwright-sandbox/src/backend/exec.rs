@@ -349,7 +349,9 @@ pub(crate) fn failure(job: &Job, stage: Stage, errno: i32) -> ToolError {
             libc::EAGAIN | libc::ENOMEM => {
                 ToolError::of(ErrorKind::Limit, "no process can be started: the sandbox's limit is reached")
             }
-            _ => unavailable("a protection could not be put on"),
+            _ => unavailable("a protection could not be put on").hint(
+                "what is protected may have been changed outside; open the sandbox again to be told of it",
+            ),
         };
         return error.with_source(source);
     }

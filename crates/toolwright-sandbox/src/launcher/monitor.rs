@@ -4,12 +4,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::keeper::{self, Keeper};
 use super::wire::{MAX_SETUP, Mode, Setup, SetupReply};
 use crate::layer::cgroup::Groups;
-use crate::layer::guard::{Guards, unprotected};
+use crate::layer::guard::{self, Guards, Writable, unprotected};
 use crate::layer::identity::Identity;
 use crate::layer::view::{Plan, detach_mapped};
 use crate::policy::Layer;
@@ -94,7 +95,9 @@ fn isolated(setup: Setup, control: OwnedFd) -> i32 {
             drop(control);
             // From here on only the keeper answers. Everything below it is gone when it is.
             let _ = process::wait(running.keeper, true);
-            drop(running);
+            let Running { guards, groups, folders, kept, .. } = running;
+            drop((guards, groups));
+            guard::sweep(&folders, &setup.policy.protect, &kept);
             remove_private(&setup)
         }
         Err(message) => {
@@ -116,8 +119,11 @@ fn remove_private(setup: &Setup) -> i32 {
 
 struct Running {
     keeper: i32,
-    _guards: Guards,
-    _groups: Groups,
+    guards: Guards,
+    groups: Groups,
+    /// In which there are placeholders.
+    folders: Vec<Writable>,
+    kept: Vec<PathBuf>,
 }
 
 fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
@@ -219,5 +225,6 @@ fn start(setup: &Setup, control: &OwnedFd) -> Result<Running, String> {
         let _ = process::wait(pid, true);
         return Err(message);
     }
-    Ok(Running { keeper: pid, _guards: guards, _groups: groups })
+    let (folders, kept) = (plan.writable(), plan.kept());
+    Ok(Running { keeper: pid, guards, groups, folders, kept })
 }

@@ -38,12 +38,29 @@ pub(super) struct Obeyed {
 /// What is obeyed for the sake of the repository in a folder, of which `protect` says what is protected: `.git/` or parts of
 /// it.
 pub(super) fn obeyed(folder: &Path, protect: &[&Path]) -> io::Result<BTreeSet<Obeyed>> {
+    look(folder, protect, home())
+}
+
+/// The same from inside a view, where the settings in a home folder are those of commands. What was obeyed `before` is kept: it
+/// may be a link by now.
+pub(super) fn obeyed_still(
+    folder: &Path,
+    protect: &[&Path],
+    before: &[Obeyed],
+) -> io::Result<BTreeSet<Obeyed>> {
+    let mut found = look(folder, protect, None)?;
+    for one in before {
+        insert(&mut found, one.clone());
+    }
+    Ok(found)
+}
+
+fn look(folder: &Path, protect: &[&Path], home: Option<PathBuf>) -> io::Result<BTreeSet<Obeyed>> {
     let parts = protect.iter().filter_map(|path| {
         let folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         Some((path.strip_prefix(".git").ok()?, folder))
     });
-    let mut look =
-        Look { parts: parts.collect(), home: home(), found: BTreeSet::new(), modules: 0, named: 0 };
+    let mut look = Look { parts: parts.collect(), home, found: BTreeSet::new(), modules: 0, named: 0 };
     if !look.parts.is_empty() {
         look.at(folder, 0)?;
     }
@@ -149,22 +166,12 @@ impl Look<'_> {
     fn named(&mut self, tree: &Path, command: &str) -> io::Result<()> {
         for path in git_command::files(command, |word| plain(&tree.join(self.in_home(word)))) {
             // Every submodule has the settings of a home folder, too.
-            self.named += usize::from(self.program(path));
+            self.named += usize::from(insert(&mut self.found, Obeyed { path, folder: false }));
             if self.named > MOST_NAMED {
                 return Err(io::Error::other("its settings name too many files"));
             }
         }
         Ok(())
-    }
-
-    /// A link cannot be protected, so the folder that holds it is, and what it leads to. Whether that was not known yet.
-    fn program(&mut self, mut path: PathBuf) -> bool {
-        for _ in 0..MOST_LINKS {
-            let Some((folder, to)) = first_link(&path) else { break };
-            self.found.insert(Obeyed { path: folder, folder: true });
-            path = to;
-        }
-        self.found.insert(Obeyed { path, folder: false })
     }
 
     fn in_home(&self, value: &str) -> PathBuf {
@@ -185,6 +192,16 @@ impl Look<'_> {
             self.found.insert(Obeyed { path, folder });
         }
     }
+}
+
+/// A link cannot be protected, so the folder that holds it is, and what it leads to. Whether that was not known yet.
+fn insert(found: &mut BTreeSet<Obeyed>, Obeyed { mut path, folder }: Obeyed) -> bool {
+    for _ in 0..MOST_LINKS {
+        let Some((holder, to)) = first_link(&path) else { break };
+        found.insert(Obeyed { path: holder, folder: true });
+        path = to;
+    }
+    found.insert(Obeyed { path, folder })
 }
 
 /// A file of at most so many bytes. What cannot be read is not obeyed by a git of the same user.

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use super::git;
+use super::git::{self, Obeyed};
 use super::view::beneath;
 use crate::policy::Policy;
 use crate::sys::{self, mount};
@@ -21,6 +21,10 @@ const MARK: i64 = toolwright_core::PLACEHOLDER_TIME;
 
 /// The placeholder that holds something.
 const LOGIN: (&str, &str) = toolwright_core::PLACEHOLDER_LOGIN;
+
+/// What a repository has; the first choices for what keeps a folder from being taken for one, and the last.
+const PARTS: [&str; 2] = ["refs", "objects"];
+const LAST_PART: &str = "HEAD";
 
 /// How often a placeholder is tried to be held, 5 ms apart.
 const TRIES: usize = 200;
@@ -95,8 +99,26 @@ impl Guards {
         protect: &[PathBuf],
         kept: &[PathBuf],
     ) -> Result<Guards, (PathBuf, io::Error)> {
+        Self::of(needed(folders, protect, Seen::Outside)?, folders, kept)
+    }
+
+    /// The same from inside a view.
+    pub(super) fn prepare_again(
+        folders: &[Writable],
+        protect: &[PathBuf],
+        before: &[Obeyed],
+        kept: &[PathBuf],
+    ) -> Result<Guards, (PathBuf, io::Error)> {
+        Self::of(needed(folders, protect, Seen::Inside(before))?, folders, kept)
+    }
+
+    fn of(
+        needed: Vec<Needed<'_>>,
+        folders: &[Writable],
+        kept: &[PathBuf],
+    ) -> Result<Guards, (PathBuf, io::Error)> {
         let mut guards = Guards::default();
-        for Needed { within, path, folder, .. } in needed(folders, protect)? {
+        for Needed { within, path, folder, .. } in needed {
             let added = within.open().and_then(|root| guards.add(root, &within.shown, &path, folder));
             added.map_err(|error| (within.shown.join(path), error))?;
         }
@@ -199,39 +221,38 @@ pub(crate) struct Needed<'a> {
 }
 
 impl Needed<'_> {
-    /// As a policy names it, if it is there for the sake of git alone.
-    pub(crate) fn obeyed(&self) -> Option<PathBuf> {
-        let whole = self.within.shown.join(&self.path);
-        self.obeyed.then(|| if self.folder { whole.join("") } else { whole })
+    /// As the view shows it, if it is there for the sake of git alone.
+    pub(super) fn obeyed(&self) -> Option<Obeyed> {
+        self.obeyed.then(|| Obeyed { path: self.within.shown.join(&self.path), folder: self.folder })
     }
+}
+
+/// From where it is seen what git obeys.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Seen<'a> {
+    /// From the host, with all settings of git.
+    Outside,
+    /// From a view, with what was seen from the host before.
+    Inside(&'a [Obeyed]),
 }
 
 /// What needs protection in folders that can be written: what `protect` names in each of them, and what git obeys because of
 /// the repositories there.
-pub(crate) fn needed<'a>(
+pub(super) fn needed<'a>(
     folders: &'a [Writable],
     protect: &[PathBuf],
+    seen: Seen<'_>,
 ) -> Result<Vec<Needed<'a>>, (PathBuf, io::Error)> {
-    let mut found = Vec::new();
-    for within in folders {
-        for path in protect {
-            let folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-            let path = match path.as_path() {
-                path if path == Path::new("HEAD") => no_repository(&within.at),
-                // What lies in a home folder is not looked for in every other.
-                path if path.is_absolute() => {
-                    path.strip_prefix(&within.at).ok().filter(|path| *path != Path::new(""))
-                }
-                path => Some(path),
-            };
-            found.extend(path.map(|path| Needed { within, path: path.to_owned(), folder, obeyed: false }));
-        }
-    }
+    let mut found = named(folders, protect);
     let of_git: Vec<&Path> =
         protect.iter().map(PathBuf::as_path).filter(|path| path.starts_with(".git")).collect();
     for folder in folders {
         let failed = |error| (folder.shown.join(".git"), error);
-        for one in git::obeyed(&folder.at, &of_git).map_err(failed)? {
+        let obeyed = match seen {
+            Seen::Outside => git::obeyed(&folder.at, &of_git),
+            Seen::Inside(before) => git::obeyed_still(&folder.at, &of_git, before),
+        };
+        for one in obeyed.map_err(failed)? {
             let inside = |within: &'a Writable| {
                 let path = one.path.strip_prefix(&within.at).ok()?.to_owned();
                 Some(Needed { within, path, folder: one.folder, obeyed: true })
@@ -249,6 +270,25 @@ pub(crate) fn needed<'a>(
     Ok(found)
 }
 
+fn named<'a>(folders: &'a [Writable], protect: &[PathBuf]) -> Vec<Needed<'a>> {
+    let mut found = Vec::new();
+    for within in folders {
+        for path in protect {
+            let folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+            let path = match path.as_path() {
+                path if path == Path::new(LAST_PART) => no_repository(&within.at),
+                // What lies in a home folder is not looked for in every other.
+                path if path.is_absolute() => {
+                    path.strip_prefix(&within.at).ok().filter(|path| *path != Path::new(""))
+                }
+                path => Some(path),
+            };
+            found.extend(path.map(|path| Needed { within, path: path.to_owned(), folder, obeyed: false }));
+        }
+    }
+    found
+}
+
 /// The part of a repository whose absence keeps git from taking a folder for one, if there is no repository in its `.git`.
 /// `HEAD` is the last choice: while there is such a file, git cannot tell it from the revision.
 fn no_repository(folder: &Path) -> Option<&'static Path> {
@@ -258,7 +298,26 @@ fn no_repository(folder: &Path) -> Option<&'static Path> {
     }
     let free =
         |name: &&str| std::fs::symlink_metadata(folder.join(name)).map_or(true, |about| about.is_file());
-    Some(Path::new(["refs", "objects"].into_iter().find(free).unwrap_or("HEAD")))
+    Some(Path::new(PARTS.into_iter().find(free).unwrap_or(LAST_PART)))
+}
+
+/// Removes the placeholders that commands have made where something was changed on the host since their sandbox was opened, and
+/// what was not protected then is now. Folders must be shown where they are.
+pub(crate) fn sweep(folders: &[Writable], protect: &[PathBuf], kept: &[PathBuf]) {
+    let Ok(root) = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0) else { return };
+    let needed = needed(folders, protect, Seen::Outside).unwrap_or_else(|_| named(folders, protect));
+    let needed = needed.iter().map(|one| one.within.at.join(&one.path));
+    // There may be a repository again.
+    let parts =
+        folders.iter().flat_map(|folder| PARTS.iter().chain([&LAST_PART]).map(|part| folder.at.join(part)));
+    for path in needed.chain(parts).chain(kept.iter().cloned()) {
+        let inside =
+            |path: &&Path| folders.iter().any(|folder| path.starts_with(&folder.at) && *path != folder.at);
+        for path in path.ancestors().take_while(inside) {
+            // The end of a sandbox is no place to fail.
+            let _ = remove_at(root.as_fd(), path);
+        }
+    }
 }
 
 /// The message for a path that cannot be protected.
@@ -323,11 +382,14 @@ impl Drop for Guards {
         self.placeholders.clear();
         let Ok(root) = sys::open_at(None, c"/", libc::O_PATH | libc::O_DIRECTORY, 0) else { return };
         for guard in self.list.iter().rev() {
-            let (Some(folder), Some(name)) = (guard.path.parent(), guard.path.file_name()) else { continue };
-            let parent = beneath(root.as_fd(), folder);
-            let _ = parent.and_then(|parent| remove(parent.as_fd(), &sys::c_path(Path::new(name))?, None));
+            let _ = remove_at(root.as_fd(), &guard.path);
         }
     }
+}
+
+fn remove_at(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    remove(beneath(root, folder)?.as_fd(), &sys::c_path(Path::new(name))?, None)
 }
 
 /// Removes what is there if it is a placeholder that nobody else holds. Somebody may have put a file of their own in the place

@@ -16,7 +16,8 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use toolwright_core::{ErrorKind, ToolError};
 
-use super::guard::{Guard, Guards, Needed, Writable, needed, unprotected};
+use super::git::Obeyed;
+use super::guard::{Guard, Guards, Needed, Seen, Writable, needed, unprotected};
 use super::identity::{HOME, INSIDE, Identity, NAME};
 use super::landlock::Allow;
 use super::mounts::Mounts;
@@ -85,8 +86,8 @@ pub(crate) struct Plan {
     /// As the view shows them.
     pub(crate) mask: Vec<PathBuf>,
     protect: Vec<PathBuf>,
-    /// What of that git obeys, as a policy would name it.
-    obeyed: Vec<PathBuf>,
+    /// What of that git obeys.
+    obeyed: Vec<Obeyed>,
     /// The private folders, each with its mode.
     scratch: Vec<(&'static str, u32)>,
     limits: Limits,
@@ -164,7 +165,7 @@ impl Plan {
         let (protect, obeyed) = (Vec::new(), Vec::new());
         let mut plan = Plan { links, system, binds, mask, protect, obeyed, scratch, limits, mounted };
         let folders = plan.writable();
-        let protect = needed(&folders, &policy.protect)
+        let protect = needed(&folders, &policy.protect, Seen::Outside)
             .map_err(|why| ToolError::of(ErrorKind::SandboxUnavailable, unprotected(why)))?;
         plan.protect = protect.iter().map(|one| one.within.shown.join(&one.path)).collect();
         plan.obeyed = protect.iter().filter_map(Needed::obeyed).collect();
@@ -502,6 +503,7 @@ pub(crate) struct Covers {
     guards: Vec<Guard>,
     /// Relative to each of the folders, or a place in one of them.
     protect: Vec<PathBuf>,
+    obeyed: Vec<Obeyed>,
     /// Those that can be written, as the view shows them.
     folders: Vec<Writable>,
 }
@@ -512,8 +514,8 @@ impl Covers {
         let folders = plan.writable().iter().map(|folder| Writable::here(&folder.shown)).collect();
         let mask = plan.mask.iter().chain(later).cloned().collect();
         // From inside the view not all that git obeys can be found again: its settings in a home folder are not there.
-        let protect = protect.iter().chain(&plan.obeyed).cloned().collect();
-        Covers { mask, kept: plan.kept(), guards: guards.to_vec(), protect, folders }
+        let (protect, obeyed) = (protect.to_vec(), plan.obeyed.clone());
+        Covers { mask, kept: plan.kept(), guards: guards.to_vec(), protect, obeyed, folders }
     }
 
     /// Puts on again what has come off. A mount goes away when, on the host, something else takes the place of what it
@@ -528,9 +530,13 @@ impl Covers {
         if self.guards.iter().all(|guard| is_on(guard).unwrap_or(false)) {
             return Ok(());
         }
-        let guards = Guards::prepare(&self.folders, &self.protect, &self.kept).map_err(|(_, error)| error)?;
+        let guards = Guards::prepare_again(&self.folders, &self.protect, &self.obeyed, &self.kept)
+            .map_err(|(_, error)| error)?;
+        // A folder whose name alone was pinned may have become one that is guarded.
+        let more =
+            |guard: &Guard| !guard.pin && self.guards.iter().any(|one| one.pin && one.path == guard.path);
         for guard in &guards.list {
-            if !is_on(guard)? {
+            if more(guard) || !is_on(guard)? {
                 guard.attach(root.as_fd())?;
             }
         }

@@ -14,6 +14,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("SB-06::git_obeys_nothing_of_a_command_in_the_top_folder", repositories),
         Case::new("SB-06::a_repository_above_is_not_disturbed", above),
         Case::new("SB-06::a_program_of_settings_outside_is_protected_again", saved),
+        Case::new("SB-06::a_program_that_became_a_link_is_protected_again", linked),
+        Case::new("SB-06::placeholders_of_changes_on_the_host_are_gone_afterwards", changed),
     ]
 }
 
@@ -187,4 +189,65 @@ async fn saved() -> Result<(), String> {
     toolwright_sandbox::sandboxes_ended().await;
     check("a placeholder is left", !work.join("tools").exists())?;
     std::fs::remove_dir_all(root).map_err(wrong)
+}
+
+/// Somebody moves a program that settings name, and puts a link in its place.
+async fn linked() -> Result<(), String> {
+    if git(Path::new("/"), &["--version"]).is_err() {
+        println!("skipped: there is no git here");
+        return Ok(());
+    }
+    let root = folder("linked");
+    let (work, wrong) = (root.join("work"), |error: std::io::Error| error.to_string());
+    std::fs::create_dir_all(work.join("tools")).map_err(wrong)?;
+    std::fs::create_dir_all(work.join("lib")).map_err(wrong)?;
+    std::fs::write(root.join("settings"), "[alias]\n\tdo = !./tools/do\n").map_err(wrong)?;
+    std::fs::write(work.join("tools/do"), "first").map_err(wrong)?;
+    git(&work, &["init", "-q"])?;
+    git(&work, &["config", "include.path", "../../settings"])?;
+    let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+    std::fs::rename(work.join("tools/do"), work.join("lib/do")).map_err(wrong)?;
+    std::os::unix::fs::symlink("../lib/do", work.join("tools/do")).map_err(wrong)?;
+    let script = "exec 2>/dev/null; (echo evil > lib/do) && echo wrote; rm -f tools/do && echo removed; \
+                  mv tools away && echo moved; touch lib/other && echo done";
+    let told = sandbox.exec(ExecRequest::new(["sh", "-c", script])).await.map_err(text)?;
+    equal(told.stdout.as_str(), "done\n")?;
+    drop(sandbox);
+    toolwright_sandbox::sandboxes_ended().await;
+    std::fs::remove_dir_all(root).map_err(wrong)
+}
+
+/// What is protected only since somebody took the repository away, or made another, is not left behind; and what a command
+/// says in its own home folder is not protected.
+async fn changed() -> Result<(), String> {
+    if git(Path::new("/"), &["--version"]).is_err() {
+        println!("skipped: there is no git here");
+        return Ok(());
+    }
+    let wrong = |error: std::io::Error| error.to_string();
+    for again in [false, true] {
+        let work = folder("changed");
+        git(&work, &["init", "-q"])?;
+        let sandbox = ProcessSandbox::open(Policy::for_workspace(&work)).await.map_err(text)?;
+        let run = |script: &str| sandbox.exec(ExecRequest::new(["sh", "-c", script]));
+        run("printf '[alias]\n\tx = !./left\n' > ~/.gitconfig").await.map_err(text)?;
+        std::fs::remove_dir_all(work.join(".git")).map_err(wrong)?;
+        run("true").await.map_err(text)?;
+        check("a folder that is no repository is kept from being one", work.join("refs").exists())?;
+        if again {
+            std::fs::remove_dir(work.join(".git")).map_err(wrong)?;
+            git(&work, &["init", "-q"])?;
+            run("true").await.map_err(text)?;
+            check("a command's own settings are obeyed", !work.join("left").exists())?;
+        }
+        drop(sandbox);
+        toolwright_sandbox::sandboxes_ended().await;
+        if again {
+            std::fs::remove_dir_all(work.join(".git")).map_err(wrong)?;
+        }
+        let left = std::fs::read_dir(&work).map_err(wrong)?.flatten().map(|entry| entry.file_name());
+        equal(left.collect::<Vec<_>>(), Vec::new())?;
+        std::fs::remove_dir_all(work).map_err(wrong)?;
+    }
+    Ok(())
 }
