@@ -329,6 +329,10 @@ impl Sandbox for Closed {
         self.refuse()
     }
 
+    fn spawn<'a>(&'a self, _: SpawnRequest) -> BoxFuture<'a, Result<SandboxProcess, ToolError>> {
+        self.refuse()
+    }
+
     fn write_file<'a>(&'a self, _: &'a str, _: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
         self.refuse()
     }
@@ -450,5 +454,27 @@ impl Sandbox for Inside {
         user: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Connection>, ToolError>> {
         self.sandbox.connection(user)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whatever_is_asked_of_a_closed_sandbox_is_told_why() {
+        let why = ToolError::of(ErrorKind::SandboxUnavailable, "no user namespaces").hint("allow them");
+        let sandbox = closed(why);
+        let refused = [
+            sandbox.exec(ExecRequest::new(["true"])).await.err(),
+            sandbox.spawn(SpawnRequest::piped(ExecRequest::new(["true"]))).await.err(),
+            sandbox.write_file("a", b"").await.err(),
+            sandbox.read_file("a").await.err(),
+        ];
+        for error in refused {
+            let told = error.as_ref().map(|error| (error.kind(), error.message(), error.hint_text()));
+            let want = (ErrorKind::SandboxUnavailable, "no user namespaces", Some("allow them"));
+            assert_eq!(told, Some(want));
+        }
     }
 }
