@@ -26,9 +26,12 @@ pub fn run() -> Result<()> {
 /// The same without a C library, for any Linux of this processor: an archive.
 pub fn run_static() -> Result<()> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
-    let compiler = Command::new("musl-gcc").arg("--version").stdout(Stdio::null()).status();
+    // The compiler that whoever builds chose, by the names that the `cc` crate knows.
+    let chosen = [format!("CC_{target}"), format!("CC_{}", target.replace('-', "_"))];
+    let compiler = || Command::new("musl-gcc").arg("--version").stdout(Stdio::null()).status();
     ensure!(
-        compiler.is_ok_and(|status| status.success()),
+        chosen.iter().any(|name| std::env::var_os(name).is_some())
+            || compiler().is_ok_and(|status| status.success()),
         "there is no C compiler for musl (`musl-gcc`); on Debian: apt install musl-tools"
     );
     check(Command::new("rustup").args(["target", "add", &target]))?;

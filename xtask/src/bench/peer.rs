@@ -26,7 +26,7 @@ pub fn python(environment: &str, packages: &[&str]) -> Result<PathBuf> {
     eprintln!("installing {} into target/peers/{environment}", packages.join(", "));
     let base = find_python().context("no Python 3.12 or newer was found; the peers need one")?;
     check(Command::new(base).args(["-m", "venv", "--clear"]).arg(&home))?;
-    check(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages))?;
+    check(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--no-cache-dir"]).args(packages))?;
     std::fs::write(stamp, wanted)?;
     Ok(python)
 }
