@@ -202,7 +202,7 @@ fn message_in(body: &Value) -> Option<String> {
 pub(crate) fn shown(said: &str, secrets: &[Secret]) -> String {
     let mut said = said.trim().to_owned();
     for secret in secrets.iter().filter(|secret| !secret.expose().is_empty()) {
-        said = said.replace(secret.expose(), "[secret]");
+        said = said.replace(secret.expose(), HIDDEN);
     }
     let said: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text::clip(&said, SHOWN)
@@ -215,6 +215,9 @@ pub(crate) fn scrub(error: ModelError, secrets: &[Secret]) -> ModelError {
     if scrubbed == text { error } else { ModelError::new(error.kind(), shown(&scrubbed, &[])) }
 }
 
+/// What stands in place of a key.
+const HIDDEN: &str = "[secret]";
+
 /// The shortest beginning of a key that tells something.
 const TELLING: usize = 8;
 
@@ -222,7 +225,7 @@ fn without(mut text: String, secret: &str) -> String {
     if secret.is_empty() {
         return text;
     }
-    text = text.replace(secret, "[secret]");
+    text = text.replace(secret, HIDDEN);
     let Some(start) = secret.get(..TELLING) else { return text };
     let mut from = 0;
     while let Some(at) = text.get(from..).and_then(|rest| rest.find(start)).map(|at| at + from) {
@@ -231,10 +234,11 @@ fn without(mut text: String, secret: &str) -> String {
         let end = at + same.map(|(letter, _)| letter.len_utf8()).sum::<usize>();
         // Clipped texts end so; what goes on differently is something else.
         let cut = matches!(text.get(end..).and_then(|rest| rest.chars().next()), None | Some('…' | '"'));
+        from = end;
         if cut {
-            text.replace_range(at..end, "[secret]");
+            text.replace_range(at..end, HIDDEN);
+            from = at + HIDDEN.len();
         }
-        from = if cut { at } else { end };
     }
     text
 }
@@ -250,6 +254,14 @@ mod tests {
         let error = from_status(401, body, &[key]);
         assert_eq!(error.kind(), ModelErrorKind::Auth);
         assert_eq!(error.to_string(), "the server answered 401: bad key [secret] (authentication_error)");
+    }
+
+    #[test]
+    fn a_key_that_reads_like_what_hides_keys_is_hidden_too() {
+        for key in ["[secret]", "[secret]-and-more"] {
+            let error = ModelError::new(ModelErrorKind::Auth, format!("the key is {key}"));
+            assert_eq!(scrub(error, &[Secret::new(key)]).to_string(), "the key is [secret]");
+        }
     }
 
     #[test]

@@ -20,8 +20,9 @@ use crate::wire::{Delivery, Target, content};
 /// How long a connection may take to end after the reply is complete.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How long an answer that is whole is waited for to say what it cost.
-const TRAILING: Duration = Duration::from_secs(5);
+/// How long an answer that is whole is waited for to say what it cost. Some servers say with each event that it is the last;
+/// this is the longest pause of theirs that loses nothing.
+const TRAILING: Duration = Duration::from_secs(15);
 
 /// A model behind a vendor's API, made by [`connect`](crate::connect).
 #[derive(Debug)]

@@ -203,17 +203,16 @@ pub fn connect(
         headers.retain(|(known, _)| *known != name);
         headers.push((name, value));
     }
-    let proxies = match settings.proxies {
+    let chosen = settings.proxies.is_some();
+    let outside = match settings.proxies {
         Some(proxies) => proxies,
-        // No proxy leads to this machine.
-        None if is_here(&base) => Proxies::none(),
+        None if signing.is_none() && is_here(&base) => Proxies::none(),
         None => Proxies::from_environment(&environment).map_err(ConnectError::Proxy)?,
     };
-    let signer = signing.map(|(keys, region, service)| Signer {
-        keys: Keeper::new(keys, proxies.clone()),
-        region,
-        service,
-    });
+    // No proxy leads to this machine. Keys for a server here may come from far away.
+    let proxies = if !chosen && is_here(&base) { Proxies::none() } else { outside.clone() };
+    let signer =
+        signing.map(|(keys, region, service)| Signer { keys: Keeper::new(keys, outside), region, service });
     let route = Route {
         limits: settings.limits,
         retry: settings.retry,

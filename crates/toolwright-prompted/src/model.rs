@@ -108,8 +108,10 @@ impl<M: Model> Prompted<M> {
             false => self.format.read(&mut reply.message, turn, request.tools),
         };
         words.end(calls, sink);
+        // Servers end answers with words that nobody knows, or without one; a call that is not whole has been found to be a
+        // mistake.
         if !reply.message.tool_calls.is_empty()
-            && matches!(reply.stop, StopReason::EndTurn | StopReason::StopSequence)
+            && matches!(reply.stop, StopReason::EndTurn | StopReason::StopSequence | StopReason::Other)
         {
             reply.stop = StopReason::ToolCalls;
         }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use reqwest::{Method, Url};
@@ -56,11 +57,9 @@ async fn token(sign_on: &SignOn, proxies: &Proxies) -> Result<String, ModelError
     }
     match renewed(sign_on, &kept, proxies).await {
         Ok(renewed) => {
-            // Others use the file too; without it they would have to sign on anew.
-            save(&file, &renewed).map_err(|cause| {
-                error::auth(format!("cannot keep the renewed token in `{}`: {cause}", file.display()))
-                    .with_source(cause)
-            })?;
+            // Others use the file too; without it they would have to sign on anew. Where it cannot be written, as in a container
+            // that only reads it, the token does for now all the same.
+            drop(save(&file, &renewed));
             Ok(renewed.get("accessToken").and_then(Value::as_str).unwrap_or_default().to_owned())
         }
         Err(_) if holds(Duration::ZERO) => Ok(text("accessToken").to_owned()),
@@ -72,7 +71,8 @@ async fn token(sign_on: &SignOn, proxies: &Proxies) -> Result<String, ModelError
     }
 }
 
-/// The token for this place that holds longest, and its file.
+/// The token for this place, and its file: one that holds or can be renewed goes before one that has ended, then the one that
+/// holds longest.
 fn newest(sign_on: &SignOn) -> Option<(PathBuf, Value)> {
     let files = fs::read_dir(&sign_on.tokens).ok()?.flatten().take(MOST_FILES).map(|file| file.path());
     let tokens = files.filter_map(|file| {
@@ -82,9 +82,10 @@ fn newest(sign_on: &SignOn) -> Option<(PathBuf, Value)> {
         let text = |name: &str| kept.get(name)?.as_str();
         let fits = text("startUrl") == Some(&*sign_on.start) && text("accessToken").is_some();
         let until = moment(text("expiresAt")?)?;
-        fits.then_some((until, file, kept))
+        let lives = until > SystemTime::now() + AHEAD || text("refreshToken").is_some();
+        fits.then_some(((lives, until), file, kept))
     });
-    let (_, file, kept) = tokens.max_by_key(|(until, ..)| *until)?;
+    let (_, file, kept) = tokens.max_by_key(|(rank, ..)| *rank)?;
     Some((file, kept))
 }
 
@@ -118,7 +119,9 @@ async fn renewed(sign_on: &SignOn, kept: &Value, proxies: &Proxies) -> Result<Va
 
 /// Replaces a file that only its owner may read.
 fn save(file: &Path, kept: &Value) -> std::io::Result<()> {
-    let beside = file.with_extension(format!("{}.tmp", std::process::id()));
+    static SAVED: AtomicUsize = AtomicUsize::new(0);
+    let number = SAVED.fetch_add(1, Ordering::Relaxed);
+    let beside = file.with_extension(format!("{}-{number}.tmp", std::process::id()));
     let written = || {
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::{Method, Url};
 use serde_json::Value;
@@ -107,6 +107,9 @@ pub(crate) struct Held {
 /// How long before their end keys are fetched anew.
 const AHEAD: Duration = Duration::from_secs(300);
 
+/// How long nobody asks for others when that failed, while keys still hold.
+const PAUSE: Duration = Duration::from_secs(30);
+
 /// How often a service beside the program, or the machine's own, is asked.
 const TRIES: u32 = 3;
 
@@ -117,11 +120,14 @@ pub(crate) struct Keeper {
     proxies: Proxies,
     held: tokio::sync::Mutex<()>,
     last: std::sync::Mutex<Option<Arc<Held>>>,
+    /// When keys could not be fetched, last.
+    failed: std::sync::Mutex<Option<Instant>>,
 }
 
 impl Keeper {
     pub(crate) fn new(keys: Keys, proxies: Proxies) -> Self {
-        Keeper { keys, proxies, held: tokio::sync::Mutex::new(()), last: std::sync::Mutex::new(None) }
+        let (last, failed) = (std::sync::Mutex::new(None), std::sync::Mutex::new(None));
+        Keeper { keys, proxies, held: tokio::sync::Mutex::new(()), last, failed }
     }
 
     /// The keys of this moment. Several who ask at the same time wait for one answer.
@@ -136,15 +142,27 @@ impl Keeper {
         if let Some(held) = self.last(AHEAD) {
             return Ok(held.credentials.clone());
         }
-        match source.fetch(&self.proxies).await {
-            Ok(held) => {
-                let credentials = held.credentials.clone();
-                *self.kept() = Some(Arc::new(held));
-                Ok(credentials)
-            }
-            // What is held may still do for a while.
-            Err(problem) => self.last(Duration::ZERO).map(|held| held.credentials.clone()).ok_or(problem),
+        let Some(old) = self.last(Duration::ZERO) else {
+            return source.fetch(&self.proxies).await.map(|held| self.keep(held));
+        };
+        // What is held still does for a while: it is not outlived by waiting for others, nor does each request wait anew.
+        if locked(&self.failed).is_some_and(|failed| failed.elapsed() < PAUSE) {
+            return Ok(old.credentials.clone());
         }
+        let left = old.until.and_then(|until| until.duration_since(SystemTime::now()).ok());
+        match tokio::time::timeout(left.unwrap_or_default() / 2, source.fetch(&self.proxies)).await {
+            Ok(Ok(held)) => Ok(self.keep(held)),
+            Ok(Err(_)) | Err(_) => {
+                *locked(&self.failed) = Some(Instant::now());
+                Ok(old.credentials.clone())
+            }
+        }
+    }
+
+    fn keep(&self, held: Held) -> Credentials {
+        let credentials = held.credentials.clone();
+        *locked(&self.last) = Some(Arc::new(held));
+        credentials
     }
 
     /// What must not be seen of the keys.
@@ -162,12 +180,12 @@ impl Keeper {
     /// The keys that were fetched last, if they hold for that long.
     fn last(&self, ahead: Duration) -> Option<Arc<Held>> {
         let then = SystemTime::now() + ahead;
-        self.kept().clone().filter(|held| held.until.is_none_or(|until| until > then))
+        locked(&self.last).clone().filter(|held| held.until.is_none_or(|until| until > then))
     }
+}
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Arc<Held>>> {
-        self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
+fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The keys, whether they are here or have to be fetched.

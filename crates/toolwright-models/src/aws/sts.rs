@@ -76,5 +76,8 @@ async fn ask(
         secret_key: Secret::new(part("SecretAccessKey")?),
         session_token: Some(Secret::new(part("SessionToken")?)),
     };
-    Ok(Held { credentials, until: moment(&part("Expiration")?) })
+    let until = part("Expiration")?;
+    let unclear =
+        || error::auth(format!("the keys of the role `{}` hold until {until:?}, which is no time", role.arn));
+    Ok(Held { credentials, until: Some(moment(&until).ok_or_else(unclear)?) })
 }

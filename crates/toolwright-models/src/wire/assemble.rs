@@ -13,7 +13,7 @@ use toolwright_core::{
 };
 
 use super::names::{Names, hash};
-use super::tools;
+use super::{check_shapes, tools};
 use crate::error;
 use crate::vendor::Vendor;
 
@@ -91,6 +91,10 @@ impl Arguments {
             Arguments::Value(value) => value.is_object(),
             Arguments::Text(text) => serde_json::from_str::<Map<String, Value>>(text).is_ok(),
         }
+    }
+
+    fn is_blank(&self) -> bool {
+        matches!(self, Arguments::Text(text) if text.trim().is_empty())
     }
 
     /// An object as it is, and text when it is an object in JSON. Other text stays text, because the runtime reads it
@@ -208,16 +212,25 @@ impl Assembly {
         self.names.to_native(wire)
     }
 
-    /// Whether there are calls, and each of them is whole.
-    pub(super) fn has_whole_calls(&self) -> bool {
+    /// Whether there are calls, and each of them is whole. A call without a word of arguments is one of a tool that takes none
+    /// only where the stream `ended` in order.
+    pub(super) fn has_whole_calls(&self, ended: bool) -> bool {
+        let whole = |arguments: &Arguments| arguments.is_whole() || (ended && arguments.is_blank());
         let mut calls = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Call { name, arguments, .. } => Some(!name.is_empty() && arguments.is_whole()),
+            Piece::Call { name, arguments, .. } => Some(!name.is_empty() && whole(arguments)),
             _ => None,
         });
         calls.next().is_some_and(|first| first) && calls.all(|whole| whole)
     }
 
-    pub(super) fn finish(self) -> ModelReply {
+    /// The reply, unless its arguments are more than anybody could have meant.
+    pub(super) fn finish(self) -> Result<ModelReply, ModelError> {
+        check_shapes(self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Call {
+                arguments: Arguments::Text(text) | Arguments::Value(Value::String(text)), ..
+            } => Some(text.as_str()),
+            _ => None,
+        }))?;
         let mut message = AssistantMessage::default();
         let mut ids = self.ids;
         let mut pieces = self.pieces;
@@ -279,7 +292,7 @@ impl Assembly {
             StopReason::ToolCalls if !calls => StopReason::EndTurn,
             other => other,
         };
-        ModelReply { message, stop, usage: self.usage }
+        Ok(ModelReply { message, stop, usage: self.usage })
     }
 }
 
@@ -310,7 +323,7 @@ mod tests {
                 assembly.add(Piece::text(after)).unwrap();
             }
             assembly.stop = Some(stop);
-            assembly.finish().message.tool_calls.remove(0).arguments
+            assembly.finish().unwrap().message.tool_calls.remove(0).arguments
         };
         for stop in [StopReason::MaxTokens, StopReason::ContextLength] {
             // Without its arguments it would be another call.

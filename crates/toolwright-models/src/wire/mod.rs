@@ -286,7 +286,8 @@ trait Decode: Send {
     fn whole(&mut self, body: Value, sink: DeltaSink<'_>) -> Result<(), ModelError>;
     /// The stream said that it is over.
     fn ended(&mut self) {}
-    /// True when the reply has said why it ended.
+    /// True when the reply has said why it ended, and that can be believed: some servers say it with every event, or with
+    /// empty ones before the first word.
     fn is_complete(&self) -> bool;
     /// True when nothing more will come.
     fn is_over(&self) -> bool {
@@ -304,7 +305,22 @@ fn check_shape(document: &[u8]) -> Result<(), ModelError> {
     if document.len() <= MOST_VALUES || JsonShape::of(document).values <= MOST_VALUES {
         return Ok(());
     }
-    Err(error::reply(format!("the reply has more than {MOST_VALUES} values")))
+    Err(too_many_values())
+}
+
+/// The same for the documents that came as text inside of a reply, all together.
+fn check_shapes<'a>(documents: impl Iterator<Item = &'a str> + Clone) -> Result<(), ModelError> {
+    let total = |size: fn(&str) -> usize| documents.clone().map(size).fold(0, usize::saturating_add);
+    let values = |text: &str| JsonShape::of(text.as_bytes()).values;
+    if total(str::len) <= MOST_VALUES || total(values) <= MOST_VALUES {
+        Ok(())
+    } else {
+        Err(too_many_values())
+    }
+}
+
+fn too_many_values() -> ModelError {
+    error::reply(format!("the reply has more than {MOST_VALUES} values"))
 }
 
 /// The error of a stream that ended too soon.

@@ -416,11 +416,9 @@ async fn a_key_repeated_inside_a_stream_is_not_repeated_by_us() {
             let said = format!("{}{KEY} and more", "x".repeat(before));
             respond(stream, "400 Bad", "", &format!(r#"{{"error": {{"message": "{said}"}}}}"#));
         });
-        check(
-            &ask(&server.model(vendor, RetryPolicy::NEVER)).await.unwrap_err(),
-            ModelErrorKind::Request,
-            "xxx",
-        );
+        let error = ask(&server.model(vendor, RetryPolicy::NEVER)).await.unwrap_err();
+        check(&error, ModelErrorKind::Request, "xxx");
+        assert!(!error.to_string().contains(KEY.get(..8).unwrap()), "{error}");
     }
     for before in 40..80 {
         let server = Server::new(move |_, stream| {
@@ -514,11 +512,76 @@ async fn an_answer_that_is_whole_is_not_lost_when_the_connection_ends_badly() {
                     std::thread::sleep(Duration::from_secs(30));
                 }
             });
-            let model = server.model(vendor, RetryPolicy::NEVER);
-            let (reply, _) = ask_streaming(&model).await;
+            let (reply, _) = ask_streaming(&server.nervous_model(vendor)).await;
             assert_eq!(reply.unwrap().message.text(), "fine", "{vendor} {stays}");
         }
     }
+}
+
+#[tokio::test]
+async fn an_end_that_is_said_with_every_event_is_believed_only_when_the_stream_ends() {
+    let chat = |text: &str| {
+        format!(r#"{{"choices": [{{"delta": {{"content": "{text}"}}, "finish_reason": "stop"}}]}}"#)
+    };
+    let gemini = |text: &str| {
+        format!(
+            r#"{{"candidates": [{{"content": {{"parts": [{{"text": "{text}"}}]}}, "finishReason": "STOP"}}]}}"#
+        )
+    };
+    for (vendor, event) in [("openai-chat", &chat as &dyn Fn(&str) -> String), ("google", &gemini)] {
+        for texts in [&["", ""][..], &["", "Hel", "lo"], &["Hel", "lo"]] {
+            for ends in [false, true] {
+                let events: String = texts.iter().map(|text| format!("data: {}\n\n", event(text))).collect();
+                let server = Server::new(move |_, connection| {
+                    let _ = write!(
+                        connection,
+                        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+                    );
+                    let end = if ends { "0\r\n\r\n" } else { "" };
+                    let _ = write!(connection, "{:x}\r\n{events}\r\n{end}", events.len());
+                });
+                let (reply, _) = ask_streaming(&server.model(vendor, RetryPolicy::NEVER)).await;
+                match reply {
+                    Ok(reply) => {
+                        assert!(ends && reply.message.text() == texts.concat(), "{vendor} {texts:?}")
+                    }
+                    Err(error) => assert!(!ends, "{vendor} {texts:?}: {error}"),
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_without_arguments_is_made_where_the_server_never_says_why_it_ended() {
+    let call = r#"{"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "now", "arguments": ""}}]}}]}"#;
+    let server = Server::new(move |_, connection| {
+        stream_head(connection);
+        let _ = write!(connection, "data: {call}\n\ndata: [DONE]\n\n");
+    });
+    let (reply, _) = ask_streaming(&server.model("openai-chat", RetryPolicy::NEVER)).await;
+    assert_eq!(reply.unwrap().stop, toolwright_core::StopReason::ToolCalls);
+}
+
+#[tokio::test]
+async fn arguments_of_very_many_values_are_refused_before_they_are_built() {
+    let many = serde_json::Value::from(format!(r#"{{"x": [{}0]}}"#, "0,".repeat(300_000)));
+    let call = |id: u8| format!(r#"{{"id": "{id}", "function": {{"name": "f", "arguments": {many}}}}}"#);
+    let chat = format!(
+        r#"{{"choices": [{{"message": {{"tool_calls": [{}, {}]}}, "finish_reason": "tool_calls"}}]}}"#,
+        call(1),
+        call(2)
+    );
+    let one = chat.replace(&format!(", {}", call(2)), "");
+    let server = Server::new(move |number, stream| {
+        let body = if number == 0 { &one } else { &chat };
+        respond(stream, "200 OK", "content-type: application/json\r\n", body);
+    });
+    let settings = ModelSettings::new().base_url(&server.url).retry(RetryPolicy::NEVER);
+    let model = connect("ollama/m", settings, |_| None).unwrap();
+    assert!(ask(&model).await.unwrap().message.tool_calls.len() == 1);
+    let error = ask(&model).await.unwrap_err();
+    check(&error, ModelErrorKind::Reply, "the reply has more than 500000 values");
 }
 
 #[tokio::test]

@@ -404,6 +404,15 @@ async fn what_a_model_only_thinks_is_no_call() {
 }
 
 #[tokio::test]
+async fn a_call_is_made_where_the_server_does_not_say_why_the_answer_ended() {
+    let call =
+        format!("<function_calls>{}</function_calls>", xml("repeat", "<text>1</text><times>3</times>"));
+    let first = Reply { stop: Some(StopReason::Other), ..Reply::text(call) };
+    let (messages, ..) = go(PromptFormat::Xml, vec![first, Reply::text("Done.")], Loop::default()).await;
+    assert_eq!(messages.last().unwrap().text(), "Done.");
+}
+
+#[tokio::test]
 async fn an_answer_that_was_cut_off_in_a_call_makes_none() {
     for parameters in
         ["<text>rm -rf /tm", "<text>a</text><times>1", "<text>a</text>", "<text>a</text> b </parameters>"]

@@ -7,7 +7,7 @@ use toolwright_core::{Citation, DeltaSink, ModelDelta, ModelError, ModelReply, S
 
 use super::super::assemble::{Arguments, Assembly, Piece, Places, kept};
 use super::super::stop::stop;
-use super::super::{Decode, broken, never_started, object, tokens, word};
+use super::super::{Decode, broken, check_shapes, never_started, object, tokens, word};
 use crate::error;
 
 pub(crate) struct Decoder {
@@ -224,6 +224,7 @@ impl Decode for Decoder {
         if !self.complete || !self.begun {
             return Err(broken());
         }
+        check_shapes(self.inputs.iter().map(|(_, input)| input.as_str()))?;
         for (place, input) in std::mem::take(&mut self.inputs) {
             if let Some(Piece::Own { opaque, .. }) = self.assembly.pieces.get_mut(place) {
                 set(opaque, "input", serde_json::from_str(&input).unwrap_or_else(|_| json!({})));
@@ -247,7 +248,7 @@ impl Decode for Decoder {
         usage.output_tokens = counts.output;
         usage.cache_read_tokens = counts.cache_read;
         usage.cache_write_tokens = counts.cache_write;
-        Ok(self.assembly.finish())
+        self.assembly.finish()
     }
 }
 

@@ -201,6 +201,6 @@ impl Decode for Decoder {
                 opaque.insert("block".to_owned(), json!({"reasoningContent": reasoning}));
             }
         }
-        Ok(self.assembly.finish())
+        self.assembly.finish()
     }
 }

@@ -10,12 +10,15 @@ use crate::error;
 
 pub(crate) struct Decoder {
     assembly: Assembly,
+    said: bool,
     complete: bool,
+    /// More came behind a reason to end.
+    goes_on: bool,
 }
 
 impl Decoder {
     pub(crate) fn new(assembly: Assembly) -> Self {
-        Decoder { assembly, complete: false }
+        Decoder { assembly, said: false, complete: false, goes_on: false }
     }
 
     fn part(&mut self, part: &Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
@@ -120,6 +123,9 @@ impl Decode for Decoder {
         }
         let Some(candidate) = data.pointer("/candidates/0") else { return Ok(()) };
         for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
+            let says = part.get("text").and_then(Value::as_str) != Some("");
+            self.said |= says;
+            self.goes_on |= says && self.complete;
             self.part(part, sink)?;
         }
         if let Some(reason) = word(candidate, "/finishReason") {
@@ -147,10 +153,11 @@ impl Decode for Decoder {
     }
 
     fn is_complete(&self) -> bool {
-        self.complete
+        let empty = self.assembly.stop == Some(StopReason::EndTurn) && !self.said;
+        self.complete && !self.goes_on && !empty
     }
 
     fn finish(self: Box<Self>) -> Result<ModelReply, ModelError> {
-        if self.complete { Ok(self.assembly.finish()) } else { Err(broken()) }
+        if self.complete { self.assembly.finish() } else { Err(broken()) }
     }
 }

@@ -20,7 +20,10 @@ pub(crate) struct Decoder {
     refused: bool,
     /// It ended with a word that nobody knows.
     unknown: bool,
+    said: bool,
     complete: bool,
+    /// More came behind a reason to end.
+    goes_on: bool,
     over: bool,
 }
 
@@ -32,7 +35,9 @@ impl Decoder {
             reasoning: Map::new(),
             refused: false,
             unknown: false,
+            said: false,
             complete: false,
+            goes_on: false,
             over: false,
         }
     }
@@ -47,6 +52,9 @@ impl Decoder {
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
         for choice in choices.filter(first) {
             if let Some(delta) = choice.get(message) {
+                let says = says_something(delta);
+                self.said |= says;
+                self.goes_on |= says && self.complete;
                 self.delta(delta, sink)?;
             }
             match word(choice, "/finish_reason") {
@@ -247,6 +255,17 @@ impl Decoder {
     }
 }
 
+/// Whether there is anything in a piece of a message but who says it.
+fn says_something(delta: &Value) -> bool {
+    let fields = delta.as_object().into_iter().flatten().filter(|(name, _)| *name != "role");
+    fields.into_iter().any(|(_, value)| match value {
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => false,
+    })
+}
+
 impl Decode for Decoder {
     fn event(&mut self, data: Value, sink: DeltaSink<'_>) -> Result<(), ModelError> {
         self.chunk(&data, "delta", sink)
@@ -278,7 +297,8 @@ impl Decode for Decoder {
     }
 
     fn is_complete(&self) -> bool {
-        self.complete
+        let empty = self.assembly.stop == Some(StopReason::EndTurn) && !self.said;
+        self.complete && !self.goes_on && !empty
     }
 
     fn is_over(&self) -> bool {
@@ -290,7 +310,7 @@ impl Decode for Decoder {
             return Err(broken());
         }
         // Servers invent words for the end of an answer. Calls that are whole were meant to be made.
-        if self.unknown && self.assembly.has_whole_calls() {
+        if self.unknown && self.assembly.has_whole_calls(self.over) {
             self.assembly.stop = Some(StopReason::ToolCalls);
         }
         if self.refused {
@@ -311,7 +331,7 @@ impl Decode for Decoder {
             let opaque = Map::from_iter([("fields".to_owned(), fields.into())]);
             self.assembly.pieces.insert(0, Piece::Own { text, opaque });
         }
-        Ok(self.assembly.finish())
+        self.assembly.finish()
     }
 }
 

@@ -190,6 +190,6 @@ impl Decode for Decoder {
         if self.refused {
             self.assembly.stop = Some(StopReason::Refusal);
         }
-        Ok(self.assembly.finish())
+        self.assembly.finish()
     }
 }
