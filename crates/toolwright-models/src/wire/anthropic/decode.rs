@@ -224,7 +224,7 @@ impl Decode for Decoder {
         if !self.complete || !self.begun {
             return Err(broken());
         }
-        check_shapes(self.inputs.iter().map(|(_, input)| input.as_str()))?;
+        check_shapes(self.inputs.values().map(String::as_str))?;
         for (place, input) in std::mem::take(&mut self.inputs) {
             if let Some(Piece::Own { opaque, .. }) = self.assembly.pieces.get_mut(place) {
                 set(opaque, "input", serde_json::from_str(&input).unwrap_or_else(|_| json!({})));
