@@ -21,7 +21,7 @@ pub trait HostFunction: Send + Sync {
     fn call(&self, args: HostArgs) -> Result<Value, HostError>;
 }
 
-/// What a program passed to a host function.
+/// What a program passed to a host function. Iterators are lists in it.
 #[derive(Debug, Default)]
 pub struct HostArgs {
     /// Arguments without a name, in order.

@@ -7,15 +7,16 @@ use serde_json::Number as JsonNumber;
 use serde_json::Value as Json;
 
 use crate::error::{Error, LimitKind};
+use crate::eval::Eval;
 use crate::fuel::{Fuel, Limits};
 use crate::ops::DICT_ENTRY;
 use crate::ops::sequence::ITEM;
 use crate::value::{Dict, DictMap, Key, ObjectData, Value};
 
-/// The largest document that is made of any value.
+/// The largest document that is made of any value, as it is in memory: about 4,000,000 numbers, or 300,000 objects of two fields.
 const LOSSY_BYTES: u64 = 128 << 20;
-/// The most values in it.
-const LOSSY_STEPS: u64 = 2_000_000;
+/// More steps than a document of that size takes.
+const LOSSY_STEPS: u64 = 64_000_000;
 
 /// Deepest nesting of JSON that is read or written.
 const MAX_DEPTH: u32 = 200;
@@ -44,18 +45,33 @@ impl Value {
     /// keys that are not text, or more than 200 levels.
     pub fn to_json(&self) -> Result<Json, Error> {
         let limits = Limits { depth: MAX_DEPTH, ..Limits::default() };
-        to_json(self, Rest::Refused, &mut Fuel::new(&limits))
+        to_json(self, &mut Rest::Refused, &mut Fuel::new(&limits))
     }
 
     /// The value as a JSON document, in which iterators are lists, and what JSON lacks is text, as is what is over 200 levels
-    /// deep: only that, and nothing around it.
+    /// deep: only that, and nothing around it. `limits` are what all its iterators together may spend, and until when.
     ///
     /// # Errors
-    /// When an iterator fails, or the document is over 128 MiB or has over 2,000,000 values. A list that holds another many times is small, and its
-    /// document is not.
-    pub fn to_lossy_json(&self) -> Result<Json, Error> {
-        let limits = Limits { depth: MAX_DEPTH, steps: LOSSY_STEPS, bytes: LOSSY_BYTES, ..Limits::default() };
-        to_json(self, Rest::AsText, &mut Fuel::new(&limits))
+    /// When an iterator fails or they reach a limit, or the document takes more than 128 MiB of memory
+    /// ([`LimitKind::Output`]). A list that holds another many times is small, and its document is not.
+    pub fn to_lossy_json(&self, limits: &Limits) -> Result<Json, Error> {
+        let (cancel, deadline) = (limits.cancel.clone(), limits.deadline);
+        let own = Limits {
+            depth: MAX_DEPTH,
+            steps: LOSSY_STEPS,
+            bytes: LOSSY_BYTES,
+            cancel,
+            deadline,
+            ..Limits::default()
+        };
+        let mut rest = Rest::AsText(Iterators { limits, eval: None, failed: false });
+        to_json(self, &mut rest, &mut Fuel::new(&own)).map_err(|error| match (error.limit(), rest) {
+            (Some(_), Rest::AsText(Iterators { failed: true, .. })) => error,
+            (Some(LimitKind::Steps | LimitKind::Bytes), _) => {
+                Error::limited(LimitKind::Output, "the document takes more than 128 MiB of memory")
+            }
+            _ => error,
+        })
     }
 
     /// Reads JSON as `parse_json` of the language does: integers have any size, and numbers beyond the floats are infinite.
@@ -110,13 +126,32 @@ fn from_number(number: &JsonNumber) -> Value {
 }
 
 /// What becomes of that which JSON lacks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rest {
+enum Rest<'l> {
     Refused,
-    AsText,
+    AsText(Iterators<'l>),
 }
 
-fn to_json(value: &Value, rest: Rest, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
+/// The iterators of a document: one evaluation runs them all, so that they share what it may spend.
+struct Iterators<'l> {
+    limits: &'l Limits,
+    /// There once it is needed, which is hardly ever.
+    eval: Option<Eval<'l>>,
+    failed: bool,
+}
+
+impl Iterators<'_> {
+    fn list(&mut self, iterator: &Value) -> Result<Vec<Value>, Error> {
+        let eval = match &mut self.eval {
+            Some(eval) => eval,
+            none => none.insert(crate::program::bare(self.limits)?),
+        };
+        let listed = eval.collect_value(iterator);
+        self.failed = listed.is_err();
+        listed
+    }
+}
+
+fn to_json(value: &Value, rest: &mut Rest<'_>, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
     fuel.spend(1)?;
     Ok(match value {
         Value::None => Json::Null,
@@ -147,10 +182,12 @@ fn to_json(value: &Value, rest: Rest, fuel: &mut Fuel<'_>) -> Result<Json, Error
             let map = dict.snapshot();
             fuel.allocate_many(map.len(), DICT_ENTRY)?;
             let mut fields = serde_json::Map::with_capacity(map.len());
-            deeper(rest, fuel, |fuel| {
+            deeper(rest, fuel, |rest, fuel| {
                 for (key, value) in map.iter() {
                     let key = match key_text(&key.value, fuel) {
-                        Err(error) if rest == Rest::Refused || error.limit().is_some() => return Err(error),
+                        Err(error) if matches!(rest, Rest::Refused) || error.limit().is_some() => {
+                            return Err(error);
+                        }
                         Err(_) => crate::repr::text(&key.value, fuel)?,
                         Ok(key) => key,
                     };
@@ -162,7 +199,7 @@ fn to_json(value: &Value, rest: Rest, fuel: &mut Fuel<'_>) -> Result<Json, Error
         Value::Object(object) => match object.data() {
             ObjectData::Struct(all) => {
                 let mut fields = serde_json::Map::new();
-                deeper(rest, fuel, |fuel| {
+                deeper(rest, fuel, |rest, fuel| {
                     for (name, value) in all {
                         fuel.allocate(DICT_ENTRY)?;
                         fields.insert(name.to_string(), to_json(value, rest, fuel)?);
@@ -183,9 +220,10 @@ fn to_json(value: &Value, rest: Rest, fuel: &mut Fuel<'_>) -> Result<Json, Error
                 array(&items, rest, fuel)?
             }
             ObjectData::Yaml(..) => Json::String(crate::repr::text(value, fuel)?),
-            ObjectData::Iter(..) | ObjectData::Generator(_) if rest == Rest::AsText => {
-                to_json(&crate::program::listed(value)?, rest, fuel)?
-            }
+            ObjectData::Iter(..) | ObjectData::Generator(_) => deeper(rest, fuel, |rest, fuel| match rest {
+                Rest::Refused => Err(not_json(value)),
+                Rest::AsText(iterators) => items_of(&iterators.list(value)?, rest, fuel),
+            })?,
             _ => rest.of(value, fuel, || not_json(value))?,
         },
         Value::Range(range) => {
@@ -199,36 +237,38 @@ fn to_json(value: &Value, rest: Rest, fuel: &mut Fuel<'_>) -> Result<Json, Error
     })
 }
 
-impl Rest {
-    fn of(self, value: &Value, fuel: &mut Fuel<'_>, problem: impl FnOnce() -> Error) -> Result<Json, Error> {
+impl Rest<'_> {
+    fn of(&self, value: &Value, fuel: &mut Fuel<'_>, problem: impl FnOnce() -> Error) -> Result<Json, Error> {
         match self {
             Rest::Refused => Err(problem()),
-            Rest::AsText => crate::repr::text(value, fuel).map(Json::String),
+            Rest::AsText(_) => crate::repr::text(value, fuel).map(Json::String),
         }
     }
 }
 
-fn array(items: &[Value], rest: Rest, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
-    fuel.allocate_many(items.len(), size_of::<Json>())?;
-    deeper(rest, fuel, |fuel| {
-        let mut all = Vec::with_capacity(items.len());
-        for item in items {
-            all.push(to_json(item, rest, fuel)?);
-        }
-        Ok(Json::Array(all))
-    })
+fn array(items: &[Value], rest: &mut Rest<'_>, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
+    deeper(rest, fuel, |rest, fuel| items_of(items, rest, fuel))
 }
 
-fn deeper(
-    rest: Rest,
+fn items_of(items: &[Value], rest: &mut Rest<'_>, fuel: &mut Fuel<'_>) -> Result<Json, Error> {
+    fuel.allocate_many(items.len(), size_of::<Json>())?;
+    let mut all = Vec::with_capacity(items.len());
+    for item in items {
+        all.push(to_json(item, rest, fuel)?);
+    }
+    Ok(Json::Array(all))
+}
+
+fn deeper<'l>(
+    rest: &mut Rest<'l>,
     fuel: &mut Fuel<'_>,
-    work: impl FnOnce(&mut Fuel<'_>) -> Result<Json, Error>,
+    work: impl FnOnce(&mut Rest<'l>, &mut Fuel<'_>) -> Result<Json, Error>,
 ) -> Result<Json, Error> {
     match fuel.enter() {
-        Err(_) if rest == Rest::AsText => return Ok(Json::String("...".to_owned())),
+        Err(_) if matches!(rest, Rest::AsText(_)) => return Ok(Json::String("...".to_owned())),
         entered => entered?,
     }
-    let result = work(fuel)?;
+    let result = work(rest, fuel)?;
     fuel.leave();
     Ok(result)
 }
@@ -339,7 +379,7 @@ impl Printer<'_, '_> {
     /// What is none of JSON's kinds.
     fn as_text(&mut self, value: &Value) -> Result<(), Error> {
         if self.style == Style::Strict {
-            let json = to_json(value, Rest::Refused, self.fuel)?;
+            let json = to_json(value, &mut Rest::Refused, self.fuel)?;
             return self.push(&json.to_string());
         }
         let text = crate::repr::text(value, self.fuel)?;
@@ -706,7 +746,7 @@ mod tests {
     fn only_what_json_lacks_becomes_text() {
         let lossy = |source: &str| {
             let program = crate::Program::compile(source).unwrap();
-            program.evaluate(&(), &Limits::default()).unwrap().to_lossy_json()
+            program.evaluate(&(), &Limits::default()).unwrap().to_lossy_json(&Limits::default())
         };
         let fits = "'s': struct(a=1), 'r': range(2), 'k': {'x': 1}.keys(), True: 1, 't': {3, 1}";
         let fit = serde_json::json!({"s": {"a": 1}, "r": [0, 1], "k": ["x"], "true": 1, "t": [1, 3]});
@@ -727,7 +767,34 @@ mod tests {
         assert_eq!(lossy("(1 // n for n in [0])").unwrap_err().python_class(), "ZeroDivisionError");
         // Small here, and a hundred million numbers as a document.
         let error = lossy("[[[[0] * 100] * 100] * 100] * 100").unwrap_err();
+        assert_eq!(error.limit(), Some(LimitKind::Output));
+    }
+
+    #[test]
+    fn the_iterators_of_a_document_run_on_one_account() {
+        let lossy = |source: &str, limits: &Limits| {
+            let program = crate::Program::compile(source).unwrap();
+            program.evaluate(&(), &Limits::default()).unwrap().to_lossy_json(limits)
+        };
+        // Each of them is small enough alone.
+        let many = "[(n for n in range(1000) if n < 0) for i in range(1000)]";
+        let error = lossy(many, &Limits::default()).unwrap_err();
         assert_eq!(error.limit(), Some(LimitKind::Steps));
+        assert!(lossy(many, &Limits { steps: 1 << 40, ..Limits::default() }).is_ok());
+        let past = Limits { steps: 1 << 40, deadline: Some(std::time::Instant::now()), ..Limits::default() };
+        assert_eq!(lossy(many, &past).unwrap_err().python_class(), "TimeoutError");
+    }
+
+    #[test]
+    fn documents_of_ordinary_size_are_made() {
+        let made = |item: &str, count: usize| {
+            let items = vec![Value::from_json(&serde_json::from_str(item).unwrap()); count];
+            let json = Value::list(items).to_lossy_json(&Limits::default()).unwrap();
+            assert_eq!(json.as_array().map(Vec::len), Some(count));
+        };
+        made("1", 1_000_000);
+        made("\"some text\"", 250_000);
+        made(r#"{"id": 1, "name": "x"}"#, 200_000);
     }
 
     #[test]

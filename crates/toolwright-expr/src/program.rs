@@ -8,7 +8,7 @@ use crate::ast::{Argument, Body, Code, Kind, SlotKind, Stmt, StmtKind, Target};
 use crate::error::{Error, Span};
 use crate::eval::Eval;
 use crate::fuel::Limits;
-use crate::host::{Scope, Variables};
+use crate::host::Scope;
 use crate::lexer::Dialect;
 use crate::parser::Parser;
 use crate::resolve;
@@ -100,7 +100,8 @@ impl Script {
         Ok(Script { code: Arc::new(code), calls: calls.into() })
     }
 
-    /// Runs the script. It works on copies of the variables, in which sets and tuples are lists.
+    /// Runs the script. It works on copies of the variables, in which sets and tuples are lists, and iterators in its result are lists:
+    /// what they call may be there only while the script runs.
     ///
     /// # Errors
     /// When the script fails, raises, reaches a limit, or leaves neither `result` nor `run()`.
@@ -108,6 +109,7 @@ impl Script {
         let mut eval = Eval::new(&self.code, scope, limits);
         let Body::Block(statements) = &self.code.body else { return Ok(Value::None) };
         let value = eval.script(&self.code, statements)?;
+        let value = eval.settled(value)?;
         check_output(&eval, &value)?;
         Ok(value)
     }
@@ -210,13 +212,12 @@ pub(crate) fn check_output(eval: &Eval<'_>, value: &Value) -> Result<(), Error> 
     }
 }
 
-/// What an iterator has left, as a list. It has with it all that it needs.
-pub(crate) fn listed(iterator: &Value) -> Result<Value, Error> {
-    static LIST: OnceLock<Option<Program>> = OnceLock::new();
-    let program = LIST.get_or_init(|| Program::compile("list(iterator)").ok());
-    let program = program.as_ref().ok_or_else(|| Error::runtime("`list` does not compile"))?;
-    let scope: Variables = [("iterator", iterator.clone())].into_iter().collect();
-    program.evaluate(&scope, &Limits::default())
+/// An evaluation without code of its own, for iterators: they have with them all that they need.
+pub(crate) fn bare(limits: &Limits) -> Result<Eval<'_>, Error> {
+    static NOTHING: OnceLock<Option<Program>> = OnceLock::new();
+    let program = NOTHING.get_or_init(|| Program::compile("None").ok());
+    let program = program.as_ref().ok_or_else(|| Error::runtime("`None` does not compile"))?;
+    Ok(Eval::new(&program.code, &(), limits))
 }
 
 pub(crate) fn references(code: &Code) -> impl Iterator<Item = &str> {

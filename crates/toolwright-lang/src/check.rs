@@ -333,7 +333,7 @@ impl Checker<'_> {
                 }
                 continue;
             };
-            let Ok(value) = json::from_value(&value) else { continue };
+            let Ok(value) = json::from_value(&value, &toolwright_expr::Limits::default()) else { continue };
             if let Some(problem) = misfit(entry, name, own, value) {
                 self.add(
                     Severity::Error,

@@ -162,7 +162,7 @@ impl Tool for CliTool {
             let value = value.map_err(|error| failed(context, error))?;
             *lock() = frame.variables;
             // The text a person reads travels in the structured value: a record bounds content, not the program.
-            let json = crate::json::from_value(&value)?;
+            let json = crate::json::from_value(&value, &flow.limits)?;
             let text = self.cli.write(&value, &json);
             let made = json!({"text": &text, "value": json});
             Ok(ToolOutput::text(text).with_structured(made))

@@ -172,12 +172,12 @@ pub(crate) fn script(error: toolwright_expr::Error, place: String) -> ToolError 
 pub(crate) fn no_document(error: toolwright_expr::Error) -> ToolError {
     let class = error.python_class().to_owned();
     let words = match error.limit() {
-        Some(_) => "it has more than 2,000,000 values, or more than 128 MiB".to_owned(),
-        None => words(&error),
+        Some(LimitKind::Output) => "it takes more than 128 MiB of memory".to_owned(),
+        _ => words(&error),
     };
     let raised = Raised { cause: Some(class), ..Raised::new("ToolException", None) };
     let message = format!("a value cannot leave the flow: {words}");
-    ToolError::of(kind_of(&error), message).with_source(raised)
+    hinted(ToolError::of(kind_of(&error), message).with_source(raised), &error)
 }
 
 /// What an error says, with its class where that says nothing alone: Python's KeyError is only the key.
@@ -201,7 +201,11 @@ fn failed(
         None => (Cow::Owned(error.python_class().to_owned()), None),
     };
     let raised = Raised { cause, ..Raised::new(class, Some(place)) };
-    let failed = ToolError::of(kind, message).with_source(raised);
+    hinted(ToolError::of(kind, message).with_source(raised), &error)
+}
+
+/// With what to try instead.
+fn hinted(failed: ToolError, error: &toolwright_expr::Error) -> ToolError {
     match (error.hint(), error.limit()) {
         (Some(hint), _) => failed.hint(hint),
         (None, Some(LimitKind::Steps)) => failed.hint("`limits: {steps: ...}` in the file allows more"),

@@ -99,7 +99,7 @@ impl FlowTool {
     fn left(&self, flow: &Flow<'_>, outcome: Outcome) -> Result<ToolOutput, ToolError> {
         match outcome {
             Ok(value) => {
-                let json = json::from_value(&value)?;
+                let json = json::from_value(&value, &flow.limits)?;
                 self.promised(&json)?;
                 Ok(flow.beside.output(&value, json, flow.statements_left()))
             }

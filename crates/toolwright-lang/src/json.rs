@@ -2,19 +2,19 @@
 
 use serde_json::Value as Json;
 use toolwright_core::ToolError;
-use toolwright_expr::Value;
+use toolwright_expr::{Limits, Value};
 
 use crate::error;
 
 /// The value as JSON. Tuples, sets and iterators become lists, structs objects; NaN, bytes, functions and large integers text.
-/// An iterator is used up by it.
-pub(crate) fn from_value(value: &Value) -> Result<Json, ToolError> {
+/// An iterator is used up by it; `limits` are for all of them together, as for one expression.
+pub(crate) fn from_value(value: &Value, limits: &Limits) -> Result<Json, ToolError> {
     Ok(match value {
         Value::None => Json::Null,
         Value::Bool(flag) => Json::Bool(*flag),
         Value::Int(number) => (*number).into(),
         Value::Str(text) => Json::String(text.to_string()),
-        other => other.to_lossy_json().map_err(error::no_document)?,
+        other => other.to_lossy_json(limits).map_err(error::no_document)?,
     })
 }
 
@@ -23,10 +23,11 @@ mod tests {
     use super::*;
     use serde_json::json;
     use toolwright_core::ErrorKind;
-    use toolwright_expr::{Limits, Program};
+    use toolwright_expr::Program;
 
     fn json_of(source: &str) -> Result<Json, ToolError> {
-        from_value(&Program::compile(source).unwrap().evaluate(&(), &Limits::default()).unwrap())
+        let limits = Limits::default();
+        from_value(&Program::compile(source).unwrap().evaluate(&(), &limits).unwrap(), &limits)
     }
 
     #[test]
@@ -43,7 +44,12 @@ mod tests {
     #[test]
     fn what_is_too_large_or_fails_on_its_way_is_an_error() {
         let error = json_of("[[[[0] * 100] * 100] * 100] * 100").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Limit);
+        let told = "a value cannot leave the flow: it takes more than 128 MiB of memory";
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Limit, told));
+        let error = json_of("[(n for n in range(1000) if n < 0) for i in range(1000)]").unwrap_err();
+        let told = "a value cannot leave the flow: the evaluation needs more than 2000000 steps";
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Limit, told));
+        assert_eq!(error.hint_text(), Some("`limits: {steps: ...}` in the file allows more"));
         let error = json_of("(1 // n for n in [0])").unwrap_err();
         assert_eq!(
             (crate::class_of(&error), error.message()),

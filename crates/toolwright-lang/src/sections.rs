@@ -122,7 +122,7 @@ fn server(
 ) -> Option<Server> {
     let sandbox = node.get("sandbox").filter(|node| !matches!(node.data, Data::Null)).map(|node| {
         let document = Document::compile(problems, node);
-        match document.evaluate(globals, limits).and_then(|value| json::from_value(&value)) {
+        match document.evaluate(globals, limits).and_then(|value| json::from_value(&value, limits)) {
             Ok(json) => json,
             Err(error) => {
                 let hint = error.hint_text().map(str::to_owned);

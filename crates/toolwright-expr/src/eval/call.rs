@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use indexmap::IndexMap;
 use smallvec::SmallVec;
 
 use super::{CodeRef, Eval, Frame, frame_of};
@@ -265,8 +264,14 @@ impl Eval<'_> {
 
     fn call_host(&mut self, function: &dyn HostFunction, args: Args) -> Result<Value, Error> {
         self.fuel.spend(10)?;
-        let named: IndexMap<Arc<str>, Value> = args.named.into_iter().collect();
-        let outcome = function.call(HostArgs { positional: args.positional.into_vec(), named });
+        let mut host = HostArgs { positional: args.positional.into_vec(), ..HostArgs::default() };
+        for value in &mut host.positional {
+            *value = self.settled(std::mem::replace(value, Value::None))?;
+        }
+        for (name, value) in args.named {
+            host.named.insert(name, self.settled(value)?);
+        }
+        let outcome = function.call(host);
         // The host may have taken long; a cancelled flow must not go on computing.
         self.fuel.spend(1)?;
         outcome.map_err(|error| {

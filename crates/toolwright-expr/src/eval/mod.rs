@@ -1,12 +1,13 @@
 //! Walks the tree. Straight-line code is paid for when it is entered, loops by the round, calls by the call,
 //! so that no step of the walk has to look at the meter. Calls, displays, loops,
-//! assignments and statements have a file each.
+//! assignments, statements and what leaves have a file each.
 
 mod call;
 mod display;
 mod exec;
 mod loops;
 mod quick;
+mod settle;
 mod store;
 
 pub(crate) use call::{Args, Closure};

@@ -28,6 +28,11 @@ impl Dict {
         Arc::clone(&lock(&self.0.map))
     }
 
+    /// Whether others hold this dict, or the entries in it, too.
+    pub(super) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1 || Arc::strong_count(&lock(&self.0.map)) > 1
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         lock(&self.0.map).len()

@@ -225,6 +225,16 @@ impl Value {
         }
     }
 
+    /// Whether others may hold this object, or what is in it, too.
+    pub(crate) fn is_shared(&self) -> bool {
+        match self {
+            Value::List(list) => Arc::strong_count(&list.0) > 1,
+            Value::Tuple(tuple) => Arc::strong_count(&tuple.0) > 1,
+            Value::Dict(dict) => dict.is_shared(),
+            _ => true,
+        }
+    }
+
     fn is_container(&self) -> bool {
         matches!(self, Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Set(_) | Value::Object(_))
     }

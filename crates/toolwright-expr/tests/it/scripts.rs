@@ -145,3 +145,26 @@ fn mistakes_are_located() {
     let error = Script::compile("if x\n  y = 1").err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Syntax);
 }
+
+#[test]
+fn iterators_run_before_a_script_ends_and_before_the_host_sees_them() {
+    check("result = (add(a=n, b=1) for n in [1, 2])", "[2, 3]");
+    check("result = map(lambda n: add(a=n, b=1), [1, 2])", "[2, 3]");
+    check(
+        "def run():\n  return {'a': [1, (zip('a', 'b') for n in [0])], 'b': struct(c=(x for x in 'x'))}",
+        "{'a': [1, [[('a', 'b')]]], 'b': struct(c=['x'])}",
+    );
+    check("result = ({'a': (n for n in [1])}.values(), 2)", "(dict_values([[1]]), 2)");
+    // What has no iterator in it is what it was, and is looked at once, however often it is there.
+    check("x = [1]\nresult = [x, x]\nresult[0].append(2)", "[[1, 2], [1, 2]]");
+    check("x = [0]\nfor n in range(60):\n  x = [x, x]\nresult = len([x])", "1");
+    let doubled = "x = {'a': [0]}\nfor n in range(60):\n  x = {'a': x, 'b': x.copy()}\nresult = x";
+    assert!(Script::compile(doubled).unwrap().evaluate(&scope(), &Limits::default()).is_ok());
+    let endless = "def more(f):\n  return (f(f) for i in [0])\nresult = more(more)";
+    let error = Script::compile(endless).unwrap().evaluate(&scope(), &Limits::default()).unwrap_err();
+    assert_eq!(error.limit(), Some(toolwright_expr::LimitKind::Depth));
+    check("result = (1 // n for n in [0])", "ZeroDivisionError: integer division or modulo by zero");
+    let long = "result = (n for n in range(10000000) if n < 0)";
+    let error = Script::compile(long).unwrap().evaluate(&scope(), &Limits::default()).unwrap_err();
+    assert_eq!(error.limit(), Some(toolwright_expr::LimitKind::Steps));
+}

@@ -95,7 +95,7 @@ impl Call {
         let mut arguments = Map::new();
         for param in &self.params {
             let value = param.value.evaluate(&view, &flow.limits)?;
-            arguments.insert(param.name.to_string(), json::from_value(&value)?);
+            arguments.insert(param.name.to_string(), json::from_value(&value, &flow.limits)?);
         }
         let hint = match &self.hint {
             Some(snippet) => hint::of_call(&snippet.evaluate(&view, &flow.limits)?),

@@ -1,5 +1,6 @@
 //! `starlark`: a script, with the flow's variables to read and its tools as functions.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,9 +39,12 @@ impl ScriptStep {
         let own = flow.limits.clone();
         let (steps, bytes) = (own.steps.saturating_mul(MORE_STEPS), own.bytes.saturating_mul(MORE_BYTES));
         let limits = Limits { cancel: Some(flag.clone()), steps, bytes, ..own };
-        let scope = self.scope(flow, frame, locals);
+        let scope = self.scope(flow, frame, locals, &limits);
         let script = self.script.clone();
-        let mut work = tokio::task::spawn_blocking(move || script.evaluate(&scope, &limits));
+        let mut work = tokio::task::spawn_blocking(move || {
+            let _working = Waits::of(true);
+            script.evaluate(&scope, &limits)
+        });
         let outcome = tokio::select! {
             outcome = &mut work => outcome,
             () = flow.context.cancel_token().cancelled() => {
@@ -59,7 +63,13 @@ impl ScriptStep {
     }
 
     /// The variables and tools the script names; tools hide variables.
-    fn scope(&self, flow: &Flow<'_>, frame: &Frame<'_>, locals: &Locals) -> HashMap<String, Value> {
+    fn scope(
+        &self,
+        flow: &Flow<'_>,
+        frame: &Frame<'_>,
+        locals: &Locals,
+        limits: &Limits,
+    ) -> HashMap<String, Value> {
         let view = flow.view(frame, locals);
         let mut scope: HashMap<String, Value> = self
             .script
@@ -68,7 +78,7 @@ impl ScriptStep {
             .collect();
         for callee in &self.tools {
             let lent = lend(callee, flow, frame, locals);
-            scope.insert(callee.name.to_string(), function(flow, callee, lent));
+            scope.insert(callee.name.to_string(), function(flow, callee, lent, limits.clone()));
         }
         scope
     }
@@ -96,6 +106,29 @@ impl Drop for Raise {
     }
 }
 
+thread_local! {
+    /// Whether this thread runs a script, and may wait for a tool. A function that a script left behind may be called anywhere: by an expression
+    /// of the flow, or by a flow that this thread waits for already. To wait there would be a panic.
+    static CAN_WAIT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says whether this thread may wait, for as long as it lives.
+struct Waits {
+    before: bool,
+}
+
+impl Waits {
+    fn of(can: bool) -> Waits {
+        Waits { before: CAN_WAIT.replace(can) }
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        CAN_WAIT.set(self.before);
+    }
+}
+
 /// An error as a script sees it.
 fn raised(error: ToolError) -> HostError {
     let (class, message) = (error::class_of(&error).to_owned(), error.message().to_owned());
@@ -104,19 +137,25 @@ fn raised(error: ToolError) -> HostError {
 
 /// A tool as a function of named arguments. `lent` is what it may see of the flow's variables, as they were when the
 /// script began.
-fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan) -> Value {
+fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan, limits: Limits) -> Value {
     let (context, callee, beside) = (flow.context.clone(), callee.clone(), flow.beside.keeper());
     Value::host(NamedFunction::new(callee.name.to_string(), move |arguments: HostArgs| {
         if !arguments.positional.is_empty() {
             let message = format!("{} takes its arguments by name", callee.name);
             return Err(HostError::new("TypeError", message));
         }
+        if !CAN_WAIT.get() {
+            let message = format!("{} can be called in scripts only", callee.name);
+            return Err(HostError::new("RuntimeError", message));
+        }
         let named = arguments.named.iter();
-        let arguments = named.map(|(name, value)| Ok((name.to_string(), json::from_value(value)?)));
+        let arguments = named.map(|(name, value)| Ok((name.to_string(), json::from_value(value, &limits)?)));
         let arguments = arguments.collect::<Result<Map<String, Json>, ToolError>>().map_err(raised)?;
         let manner = Manner { hint: None, lent: lent.clone() };
         let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner);
+        let waiting = Waits::of(false);
         let outcome = tokio::runtime::Handle::current().block_on(call);
+        drop(waiting);
         let output = outcome.map_err(raised)?;
         Ok(callee.value(output, |value, output| beside.keep(value, output, None)))
     }))

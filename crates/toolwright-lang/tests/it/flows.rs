@@ -52,6 +52,95 @@ tools:
 }
 
 #[tokio::test]
+async fn iterators_of_a_script_run_where_their_tools_can_be_called() {
+    for result in [
+        "(greet(who=n) for n in ['a', 'b'])",
+        "map(lambda n: greet(who=n), ['a', 'b'])",
+        "greet(who='ab') and [w for w in map(lambda n: greet(who=n), (n for n in ['a', 'b']))]",
+    ] {
+        let tools = "tools:\n  - {name: greet, input: [{name: who, type: any}], do: {eval: 'hi ${who}'}}";
+        let script = format!("starlark: \"result = {result}\"");
+        let file = format!("{tools}\n  - name: t\n    do: {{{script}}}\n");
+        assert_eq!(run(&file, json!({})).await, Ok(json!(["hi a", "hi b"])), "{result}");
+        let file = format!("{tools}\n  - name: t\n    do:\n      - {script}\n      - eval: '${{list(_)}}'\n");
+        assert_eq!(run(&file, json!({})).await, Ok(json!(["hi a", "hi b"])), "{result}");
+        let file = format!(
+            "{tools}\n  - name: t\n    do:\n      - {script}\n      - {{call: greet, params: {{who: '${{_}}'}}}}\n"
+        );
+        assert_eq!(run(&file, json!({})).await, Ok(json!("hi ['hi a', 'hi b']")), "{result}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_a_script_leaves_behind_is_called_in_scripts_only() {
+    let file = |then: &str| {
+        format!(
+            r#"
+tools:
+  - {{name: greet, input: [{{name: who, type: any}}], do: {{eval: 'hi ${{who}}'}}}}
+  - {{name: inner, do: {{eval: "${{s.kept[0](who='a')}}"}}}}
+  - name: t
+    do:
+      - {{eval: '${{struct(kept=[])}}', store_as: s}}
+      - {{starlark: "s.kept.append(greet)\nresult = greet", store_as: f}}
+      - {then}
+"#
+        )
+    };
+    let refused = Err("greet can be called in scripts only");
+    for (then, want) in [
+        ("eval: \"${f(who='a')}\"", refused),
+        ("eval: \"${s.kept[0](who='a')}\"", refused),
+        ("eval: \"${map(lambda n: f(who=n), ['a'])}\"", refused),
+        ("call: inner", refused),
+        ("starlark: \"result = inner()\"", refused),
+        ("starlark: \"result = f(who='a')\"", Ok("hi a")),
+    ] {
+        match (run(&file(then), json!({})).await, want) {
+            (Ok(value), Ok(want)) => assert_eq!(value, json!(want), "{then}"),
+            (Err(error), Err(want)) => assert!(error.contains(want), "{then}: {error}"),
+            (other, _) => panic!("{then}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn iterators_that_leave_a_flow_share_the_limits_of_one_expression() {
+    let file = "
+tools:
+  - {name: take, input: [{name: x, type: any}], do: {eval: 1}}
+  - {name: t, do: {eval: '${[(n for n in range(200000) if n < 0) for i in range(20000)]}'}}
+  - {name: u, do: {call: take, params: {x: '${[(n for n in range(200000) if n < 0) for i in range(20000)]}'}}}
+  - {name: v, do: {starlark: 'result = [take(x=[(n for n in range(200000) if n < 0)]) for i in range(20000)]'}}
+";
+    let loaded = loaded(file);
+    let start = Instant::now();
+    for tool in ["t", "u", "v"] {
+        let error = call(&loaded, tool, json!({})).await.unwrap_err();
+        assert!(error.starts_with("limit: ") && error.contains("000000 steps"), "{tool}: {error}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn documents_of_ordinary_size_leave_a_flow() {
+    for (value, count) in [("list(range(1000000))", 1_000_000), ("rows", 200_000), ("texts", 250_000)] {
+        let file = format!(
+            "tools: [{{name: t, input: [{{name: rows, type: list}}, {{name: texts, type: list}}], do: {{eval: '${{{value}}}'}}}}]"
+        );
+        let limits = FlowLimits {
+            expression: toolwright_expr::Limits { bytes: 1 << 30, ..Default::default() },
+            ..FlowLimits::default()
+        };
+        let file = load(Source::text("t.yaml", file), &Host::new().limits(limits)).unwrap();
+        let rows = if value == "rows" { vec![json!({"id": 1, "name": "x"}); 200_000] } else { Vec::new() };
+        let texts = if value == "texts" { vec![json!("some text"); 250_000] } else { Vec::new() };
+        let left = call(&file, "t", json!({"rows": rows, "texts": texts})).await.unwrap();
+        assert_eq!(left.as_array().map(Vec::len), Some(count), "{value}");
+    }
+}
+
+#[tokio::test]
 async fn a_small_value_that_would_be_a_huge_document_is_refused() {
     let file = r#"
 tools:
