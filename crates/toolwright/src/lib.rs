@@ -70,9 +70,9 @@ pub use toolwright_core::{
 // What they take, give and keep.
 #[doc(inline)]
 pub use toolwright_core::{
-    BoxFuture, CancelToken, Citation, Content, Detail, ErrorInfo, ErrorKind, IntoToolOutput, Json, Media,
-    MediaSource, ResultExt, RunScope, Secret, State, Store, StoreState, Stored, Structured, ToolContext,
-    ToolError, ToolOutput, json_size,
+    BoxFuture, CancelToken, Citation, Content, Detail, ErrorInfo, ErrorKind, IntoToolOutput, Json, JsonShape,
+    Media, MediaSource, ResultExt, RunScope, Secret, State, Store, StoreState, Stored, Structured,
+    ToolContext, ToolError, ToolOutput, json_size,
 };
 // Wrappers, names that are nearly right, and data that does not fit.
 #[doc(inline)]
