@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-pub use page::{Page, PageError, get_page};
+pub use page::{Page, PageError, get_page, get_page_through};
 pub use proxy::{Proxies, ProxyError};
 pub use reach::{Reach, is_public};
 pub use reqwest;
@@ -70,7 +70,8 @@ pub struct Dial {
     /// Which proxies to go through.
     pub proxies: Proxies,
     /// Where connections may go. A proxy resolves names itself, so `Public` holds for what it is asked for by address
-    /// only. The proxies may stand anywhere: a person named them.
+    /// only. The proxies may stand anywhere: a person named them. So whoever dials an address from outside asks
+    /// [`Proxies::refusal`] first, which keeps it from being theirs.
     pub reach: Reach,
 }
 

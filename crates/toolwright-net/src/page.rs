@@ -4,7 +4,7 @@
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Url};
 
-use crate::Reach;
+use crate::{Proxies, Reach};
 
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -54,10 +54,23 @@ impl std::error::Error for PageError {
     }
 }
 
-/// Gets a page. The headers go to the host that was named and to no other, because they may prove who asks.
+/// Gets a page with a client that goes through no proxies. The headers go to the host that was named and to no other, because
+/// they may prove who asks.
 pub async fn get_page(
     client: &Client,
     reach: Reach,
+    url: Url,
+    headers: &HeaderMap,
+    most: usize,
+) -> Result<Page, PageError> {
+    get_page_through(client, reach, &Proxies::none(), url, headers, most).await
+}
+
+/// The same with a client that goes through these proxies, which are no pages themselves.
+pub async fn get_page_through(
+    client: &Client,
+    reach: Reach,
+    proxies: &Proxies,
     url: Url,
     headers: &HeaderMap,
     most: usize,
@@ -66,7 +79,7 @@ pub async fn get_page(
     let named = url.origin();
     let mut url = url;
     for _ in 0..=MAX_REDIRECTS {
-        if let Some(refusal) = reach.refusal(&url) {
+        if let Some(refusal) = proxies.refusal(reach, &url) {
             return Err(PageError::Refused(refusal));
         }
         let mut request = client.get(url.clone());

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 
 use reqwest::{NoProxy, Proxy, Url};
 
+use crate::Reach;
+
 /// This machine, as `NO_PROXY` would list it: a proxy has another one.
 const HERE: &str = "localhost,127.0.0.0/8,::1";
 
@@ -84,6 +86,27 @@ impl Proxies {
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let here = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
         if here { Proxies::none() } else { self.clone() }
+    }
+
+    /// The same for addresses of which some may be on this machine: it is reached without one.
+    #[must_use]
+    pub fn not_for_this_machine(mut self) -> Self {
+        self.except = match self.except.as_str() {
+            "" => HERE.to_owned(),
+            hosts => format!("{hosts},{HERE}"),
+        };
+        self
+    }
+
+    /// Says why an address may not be dialled: what [`Reach::refusal`] says, and for addresses that come from outside that it
+    /// is one of these proxies, whose names are resolved wherever they lead.
+    pub fn refusal(&self, reach: Reach, url: &Url) -> Option<String> {
+        let is_proxy = |host: &str| self.names().iter().any(|name| name.eq_ignore_ascii_case(host));
+        let named = || match url.host_str() {
+            Some(host) if reach == Reach::Public && is_proxy(host) => Some(format!("{host} is the proxy")),
+            _ => None,
+        };
+        reach.refusal(url).or_else(named)
     }
 
     /// True when every host is dialled itself.
@@ -185,6 +208,17 @@ mod tests {
             assert!(proxies.leading_to(&Url::parse(url).unwrap()).is_empty(), "{url}");
         }
         assert_eq!(proxies.leading_to(&Url::parse("http://10.0.0.1/").unwrap()), proxies);
+    }
+
+    #[test]
+    fn a_proxy_is_no_page_for_who_is_sent_there() {
+        let proxies = Proxies::all("http://proxy.corp:3128").unwrap();
+        let refusal = |reach, url: &str| proxies.refusal(reach, &Url::parse(url).unwrap());
+        for url in ["http://proxy.corp/", "https://PROXY.corp:8443/status", "http://10.0.0.1/", "file:///x"] {
+            assert!(refusal(Reach::Public, url).is_some(), "{url}");
+        }
+        assert_eq!(refusal(Reach::Public, "http://example.com/"), None);
+        assert_eq!(refusal(Reach::Anywhere, "http://proxy.corp/"), None);
     }
 
     #[test]
