@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use toolwright_core::Secret;
 use toolwright_net::reqwest::Url;
@@ -19,8 +21,12 @@ const TOKENS: usize = 8;
 /// What stands in place of a secret.
 const SHOWN: &str = "[secret]";
 
-/// The names of headers and of parts of a query that hold credentials have one of these in them.
-const CREDENTIALS: [&str; 8] = ["auth", "key", "token", "secret", "password", "cookie", "credential", "sig"];
+/// The names of headers and of parts of a query that hold credentials have a word that ends so (`apikey`, `X-Session-Token`)...
+const ENDINGS: [&str; 8] =
+    ["key", "token", "secret", "password", "cookie", "credential", "credentials", "signature"];
+
+/// ...or that is one of these.
+const WORDS: [&str; 6] = ["authorization", "authentication", "sig", "passwd", "pwd", "jwt"];
 
 /// The secrets that one server was sent.
 #[derive(Default)]
@@ -43,9 +49,10 @@ impl Hidden {
                 hidden.add(name, bare.trim());
             }
         }
-        hidden.add("password", url.password().unwrap_or_default());
+        hidden.add_person(url.username(), url.password().unwrap_or_default());
         for pair in url.query().unwrap_or_default().split('&') {
-            let (name, value) = pair.split_once('=').unwrap_or(("key", pair));
+            // What has no name may be a token, and may be a word such as `readonly`.
+            let (name, value) = pair.split_once('=').unwrap_or(("", pair));
             hidden.add(name, value);
         }
         for (name, value) in url.query_pairs() {
@@ -61,11 +68,25 @@ impl Hidden {
         if value.len() < SHORTEST {
             return;
         }
-        let name = name.to_ascii_lowercase();
-        if CREDENTIALS.iter().any(|word| name.contains(word)) {
+        if holds_credentials(name) {
             self.credentials.push(Secret::new(value));
         }
         self.values.push(Secret::new(value));
+    }
+
+    /// Who we are in the address: as it stands there, as it is meant, and as it is sent. A name alone is a token; one beside a
+    /// password may be any word.
+    fn add_person(&mut self, name: &str, password: &str) {
+        let what = if password.is_empty() { "token" } else { "" };
+        let (clear_name, clear_password) = (decoded(name), decoded(password));
+        for (what, value) in
+            [(what, name), (what, &clear_name), ("password", password), ("password", &clear_password)]
+        {
+            self.add(what, value);
+        }
+        if !name.is_empty() || !password.is_empty() {
+            self.add("password", &STANDARD.encode(format!("{clear_name}:{clear_password}")));
+        }
     }
 
     /// Notes a token that is sent.
@@ -106,6 +127,36 @@ impl Hidden {
             | Message::Notification { params: value, .. } => walk(value, &tokens, &self.credentials),
         }
     }
+}
+
+/// Whether what has this name is a credential. A part of a word is none (`keyspace`, `assignee`), and `auth` says what a value is
+/// only as the last word (`X-Auth-Provider`).
+fn holds_credentials(name: &str) -> bool {
+    let mut spaced = String::new();
+    let mut small = false;
+    for letter in name.chars() {
+        if small && letter.is_ascii_uppercase() {
+            spaced.push(' ');
+        }
+        small = letter.is_ascii_lowercase();
+        spaced.push(if letter.is_ascii_alphabetic() { letter.to_ascii_lowercase() } else { ' ' });
+    }
+    let credential =
+        |word: &str| WORDS.contains(&word) || ENDINGS.iter().any(|ending| word.ends_with(ending));
+    spaced.split_whitespace().any(credential)
+        || spaced.split_whitespace().next_back().is_some_and(|last| last.ends_with("auth"))
+}
+
+/// A part of an address without its percent signs.
+fn decoded(text: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, after @ ..] = rest {
+        let hex = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|_| *first == b'%');
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn walk(value: &mut Value, tokens: &[Secret], more: &[Secret]) {
@@ -166,5 +217,67 @@ mod tests {
         let clean = "toolwright: [secret], [secret] [secret] [secret] [secret] [secret] 1";
         let wanted = json!({"a": [clean], "[secret]": {"b": "toolwright"}});
         assert_eq!(message, Message::Response { id: Id::Number(1), outcome: Ok(wanted) });
+    }
+
+    /// What is left of a result that says this.
+    fn result(url: &str, headers: &[(&str, &str)], said: &str) -> String {
+        let headers: Vec<_> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
+        let hidden = Hidden::new(&Url::parse(url).unwrap(), &headers);
+        let mut message = Message::Response { id: Id::Number(1), outcome: Ok(said.into()) };
+        hidden.message(&mut message);
+        let Message::Response { outcome: Ok(Value::String(left)), .. } = message else {
+            panic!("{message:?}")
+        };
+        left
+    }
+
+    #[test]
+    fn ordinary_words_stay_in_results() {
+        let url = "https://a.example/?keyspace=production&assignee=somebody&readonly&design=classic";
+        let headers = [("X-Auth-Provider", "github"), ("X-Author", "somebody else"), ("X-Monkeys", "gibbon")];
+        let said = "production: somebody else uses github readonly, classic gibbon";
+        assert_eq!(result(url, &headers, said), said);
+        // Nobody knows what it is, so it is hidden in errors.
+        let hidden = Hidden::new(&Url::parse("https://a.example/?sk-12345678").unwrap(), &[]);
+        assert_eq!(hidden.words("no sk-12345678"), "no [secret]");
+    }
+
+    #[test]
+    fn credentials_are_known_by_the_words_of_their_names() {
+        for name in [
+            "Authorization",
+            "Proxy-Authorization",
+            "X-Auth",
+            "X-Auth-Token",
+            "X-API-Key",
+            "apikey",
+            "apiKey",
+            "APIKey",
+            "access_token",
+            "accessToken",
+            "client-secret",
+            "Cookie",
+            "sig",
+            "X-Amz-Signature",
+            "db_password",
+            "api_key_2",
+        ] {
+            assert_eq!(
+                result("https://a.example/", &[(name, "abcdef12")], "an abcdef12"),
+                "an [secret]",
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_person_in_an_address_is_hidden_in_every_form() {
+        assert_eq!(result("https://tok%2Den1@a.example/", &[], "tok%2Den1, tok-en1"), "[secret], [secret]");
+        // `user:pass word` in Base64, as it is sent.
+        let said = "pass%20word, pass word, dXNlcjpwYXNzIHdvcmQ=; the user";
+        let left = "[secret], [secret], [secret]; the user";
+        assert_eq!(result("https://user:pass%20word@a.example/", &[], said), left);
+        assert_eq!(decoded("%zz%4"), "%zz%4");
     }
 }
