@@ -263,6 +263,20 @@ impl Drop for Starting {
     }
 }
 
+/// A change of the tools that is still to be listed, unless it was: also when nobody waits for the list any more.
+struct Change<'a> {
+    client: &'a Client,
+    listed: bool,
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        if !self.listed {
+            self.client.note_tools_changed();
+        }
+    }
+}
+
 impl std::fmt::Debug for McpServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("McpServer").field("name", &self.inner.name).field("state", &self.state()).finish()
@@ -334,12 +348,12 @@ impl Inner {
                 let rested = live.listed.is_none_or(|at| at.elapsed() >= LIST_PAUSE);
                 if rested && client.take_tools_changed() {
                     let since = Instant::now();
+                    let mut change = Change { client: &client, listed: false };
                     if let Err(error) = self.list(&mut live, &client).await {
-                        // Still to be listed.
-                        client.note_tools_changed();
                         self.rest(since, 0);
                         return Err(error);
                     }
+                    change.listed = true;
                     self.seen().rests_until = None;
                 }
                 return Ok(client);
