@@ -25,6 +25,8 @@ pub(crate) const INTERNAL_ERROR: i64 = -32603;
 pub(crate) const BUSY: i64 = -32000;
 /// A resource that does not exist, in the revisions with sessions.
 pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
+/// A session that the server does not know, as the official packages say it.
+pub(crate) const SESSION_NOT_FOUND: i64 = -32001;
 /// A header says something other than the body (2026-07-28).
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// The client lacks something the request needs (2026-07-28).

@@ -276,9 +276,14 @@ impl Connection {
         self.reason.get().cloned()
     }
 
+    /// Says why the connection is about to be closed: nothing is asked over it any more.
+    pub(crate) fn doom(&self, reason: McpError) {
+        let _ = self.reason.set(reason);
+    }
+
     /// Closes the connection; the first reason is the one that counts.
     pub(crate) fn close(&self, reason: McpError) {
-        let _ = self.reason.set(reason);
+        self.doom(reason);
         self.closed.cancel();
         self.give_up();
     }

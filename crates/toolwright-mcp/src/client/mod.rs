@@ -202,7 +202,7 @@ impl Client {
 
     /// Why the session is over, once it is.
     pub fn closed(&self) -> Option<McpError> {
-        self.connection.closed().is_cancelled().then(|| self.connection.why_closed())
+        self.connection.closed_reason()
     }
 
     /// True when the server said that its tools changed, and they were not listed since.

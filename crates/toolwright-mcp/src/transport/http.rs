@@ -20,7 +20,7 @@ use toolwright_net::{Dial, Proxies, Reach, SseEvent, SseReader};
 use crate::client::connection::Connection;
 use crate::client::target::HttpTarget;
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::{self, MAX_MESSAGE_BYTES, METHOD_NOT_FOUND};
+use crate::jsonrpc::{self, MAX_MESSAGE_BYTES, METHOD_NOT_FOUND, SESSION_NOT_FOUND};
 use crate::oauth::{Challenge, OAuth};
 use crate::protocol::STATELESS_VERSION;
 use crate::transport::hidden::Hidden;
@@ -345,6 +345,8 @@ impl Link {
                 McpError::new(McpErrorKind::Closed, "connection closed: the server ended the session");
             // Other requests may have been begun before; of this one it is known that it was not. What a task belongs to was.
             if let Some(id) = outgoing.id.filter(|_| !outgoing.method.starts_with("tasks/")) {
+                // Who asks again at once must not do so in this session.
+                connection.doom(ended.clone());
                 connection.answer(id, Err(ended.clone().unheard()));
             }
             connection.close(ended.clone());
@@ -484,7 +486,7 @@ impl Link {
     pub(crate) async fn listen(self: Arc<Self>, connection: Weak<Connection>, opened: CancelToken) {
         // How many streams, or attempts at one, brought nothing.
         let (mut place, mut in_vain) = (Place::default(), 0);
-        let mut connected_before = false;
+        let (mut connected_before, mut refused) = (false, false);
         let _opened = opened.clone().drop_guard();
         loop {
             let token = self.token().await;
@@ -506,26 +508,18 @@ impl Link {
                     if live.heard() != heard || since.elapsed() >= LONGEST_PAUSE {
                         in_vain = 0;
                     }
-                    connected_before = true;
+                    (connected_before, refused) = (true, false);
                     drop(live);
                 }
-                // Nobody asked for this stream, so no person is asked for a token for it: one that can be renewed is.
-                Ok(response) if response.status() == StatusCode::UNAUTHORIZED && self.oauth.is_some() => {
+                // Nobody asked for this stream, so no person is asked for a token for it: one that can be renewed is, once.
+                Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
                     drop(live);
-                    if let Some(oauth) = &self.oauth {
-                        oauth.refresh(token.as_ref()).await;
-                    }
+                    let Some(oauth) = self.oauth.as_ref().filter(|_| !refused) else { return };
+                    oauth.refresh(token.as_ref()).await;
+                    refused = true;
                 }
-                // The server has no such stream.
-                Ok(response)
-                    if matches!(
-                        response.status(),
-                        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
-                    ) =>
-                {
-                    return;
-                }
-                // A gateway that is busy may be better another time.
+                // A gateway that is busy may be better another time. Any other answer says that there is no such stream for us.
+                Ok(response) if !may_be_better(response.status()) => return,
                 Ok(_) | Err(_) => drop(live),
             }
             tokio::select! {
@@ -605,24 +599,34 @@ impl Place {
     }
 }
 
+/// Whether what was refused so may be had another time.
+fn may_be_better(status: StatusCode) -> bool {
+    match status {
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::NOT_IMPLEMENTED => false,
+        status => status.is_server_error(),
+    }
+}
+
 /// Whether a refusal says that the server does not know our session any more.
 fn forgot_session(status: StatusCode, body: &[u8], asked: Option<i64>) -> bool {
     let said: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let code = said.pointer("/error/code").and_then(serde_json::Value::as_i64);
+    let answers = asked.is_some() && said.get("id").and_then(serde_json::Value::as_i64) == asked;
+    let of_sessions = || {
+        let words = match said.pointer("/error/message").and_then(serde_json::Value::as_str) {
+            Some(message) => message.to_lowercase(),
+            None => String::from_utf8_lossy(body.get(..1000).unwrap_or(body)).to_lowercase(),
+        };
+        words.contains("session")
+    };
     match status {
-        // Some servers answer so to methods they do not have.
-        StatusCode::NOT_FOUND => {
-            said.pointer("/error/code").and_then(serde_json::Value::as_i64) != Some(METHOD_NOT_FOUND)
-        }
+        // Some servers answer so to methods they do not have, and to calls that they have begun with.
+        StatusCode::NOT_FOUND if code == Some(METHOD_NOT_FOUND) => false,
+        StatusCode::NOT_FOUND => !answers || code == Some(SESSION_NOT_FOUND) || of_sessions(),
         // "No valid session ID provided" of servers made with the official packages, once they were started again. That is no
         // answer to the request: one that has its id may be about anything.
-        StatusCode::BAD_REQUEST => {
-            let answers = asked.is_some() && said.get("id").and_then(serde_json::Value::as_i64) == asked;
-            let words = match said.pointer("/error/message").and_then(serde_json::Value::as_str) {
-                Some(message) => message.to_lowercase(),
-                None => String::from_utf8_lossy(body.get(..1000).unwrap_or(body)).to_lowercase(),
-            };
-            !answers && words.contains("session")
-        }
+        StatusCode::BAD_REQUEST => !answers && of_sessions(),
         _ => false,
     }
 }

@@ -141,6 +141,19 @@ async fn a_call_that_may_have_been_begun_is_not_made_again() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_answered_with_404_is_not_made_again() {
+    let (server, sessions) =
+        forgetful(|request| error("404 Not Found", &request["id"], -32000, "half of it was deleted")).await;
+    let source = McpServer::builder("s", HttpTarget::new(&server.url)).build();
+    let run = Run::builder(source.tools().await.unwrap()).build().unwrap();
+    let called = run.call(ToolCall::new("1", "t", json!({}))).await.unwrap();
+    assert_eq!(called.error.unwrap().message, "half of it was deleted");
+    let made =
+        server.requests.lock().unwrap().iter().filter(|request| request.contains("tools/call")).count();
+    assert_eq!((made, sessions.load(Ordering::SeqCst)), (1, 1));
+}
+
+#[tokio::test]
 async fn a_refusal_that_is_about_something_else_ends_no_session() {
     let (server, sessions) =
         forgetful(|request| error("400 Bad Request", &request["id"], -32602, "no such session of yours"))

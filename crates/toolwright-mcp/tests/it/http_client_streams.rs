@@ -326,7 +326,13 @@ async fn a_gateway_that_is_busy_once_does_not_make_us_deaf() {
 
 #[tokio::test]
 async fn a_server_without_a_stream_is_asked_for_it_once() {
-    for status in ["404 Not Found", "405 Method Not Allowed"] {
+    for status in [
+        "404 Not Found",
+        "405 Method Not Allowed",
+        "403 Forbidden",
+        "401 Unauthorized",
+        "501 Not Implemented",
+    ] {
         let knocks = Arc::new(AtomicUsize::new(0));
         let counting = knocks.clone();
         let server = scripted(move |head, request| {

@@ -99,9 +99,10 @@ impl Exchange {
                     let problem = GivenUp::ServerEnded.problem();
                     return error(StatusCode::SERVICE_UNAVAILABLE, Some(&self.id), problem);
                 }
-                // It says that the session is gone, not what became of this request, so it has no id.
+                // Not 404, which says that the session is gone and the request was never looked at: clients would make a call
+                // again that has begun.
                 Some(GivenUp::SessionEnded) => {
-                    return error(StatusCode::NOT_FOUND, None, GivenUp::SessionEnded.problem());
+                    return error(StatusCode::OK, Some(&self.id), GivenUp::SessionEnded.problem());
                 }
                 None => {}
             }
