@@ -6,13 +6,20 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toolwright_net::reqwest::{Client, Response, StatusCode, Url};
-use toolwright_net::{Reach, is_public};
+use toolwright_net::{Proxies, Reach, is_public};
 
 use super::{Challenge, failed};
 use crate::error::McpError;
 
 /// The longest document that is read.
 const MAX_DOCUMENT: usize = 256 * 1024;
+
+/// What dials authorization servers, and where to.
+pub(super) struct Far {
+    pub(super) http: Client,
+    pub(super) reach: Reach,
+    pub(super) proxies: Proxies,
+}
 
 /// What is protected.
 pub(super) struct Resource {
@@ -113,16 +120,16 @@ pub(super) async fn resource(
 
 /// Reads what an authorization server says of itself (RFC 8414, OpenID Connect Discovery).
 pub(super) async fn metadata(
-    http: &Client,
-    reach: Reach,
+    Far { http, reach, proxies }: &Far,
     server: &Url,
     resource: &Resource,
 ) -> Result<Metadata, McpError> {
+    let refused = |url: &Url| proxies.refusal(*reach, url).is_some();
     let root = at(server, "/");
     let own = root.as_str().trim_end_matches('/').to_owned();
     let issuer = resource.issuer.clone().unwrap_or_else(|| own.clone());
     let url = Url::parse(&issuer).map_err(|_| failed("the authorization server has no valid address"))?;
-    allowed(&url, server, reach)?;
+    allowed(&url, server, refused)?;
     let path = url.path().trim_end_matches('/');
     let places = if path.is_empty() {
         vec![
@@ -141,7 +148,7 @@ pub(super) async fn metadata(
         if document.issuer != issuer {
             return Err(failed("the authorization server's description is that of another one"));
         }
-        return checked(document, server, reach);
+        return checked(document, server, refused);
     }
     if resource.issuer.is_some() {
         return Err(failed(&format!("the authorization server {url} does not describe itself")));
@@ -160,11 +167,15 @@ pub(super) async fn metadata(
     })
 }
 
-fn checked(document: MetadataDocument, server: &Url, reach: Reach) -> Result<Metadata, McpError> {
+fn checked(
+    document: MetadataDocument,
+    server: &Url,
+    refused: impl Fn(&Url) -> bool,
+) -> Result<Metadata, McpError> {
     let endpoint = |text: &str| -> Result<Url, McpError> {
         let url =
             Url::parse(text).map_err(|_| failed("an address of the authorization server is not valid"))?;
-        allowed(&url, server, reach)?;
+        allowed(&url, server, &refused)?;
         Ok(url)
     };
     let by_code = document.grant_types_supported.is_empty()
@@ -209,9 +220,9 @@ fn covers(named: &Url, server: &Url) -> bool {
 }
 
 /// Secrets go over https, except to this machine when the server is on it too.
-fn allowed(url: &Url, server: &Url, reach: Reach) -> Result<(), McpError> {
+fn allowed(url: &Url, server: &Url, refused: impl Fn(&Url) -> bool) -> Result<(), McpError> {
     let fine = match url.scheme() {
-        "https" => reach.refusal(url).is_none(),
+        "https" => !refused(url),
         "http" => is_local(url) && is_local(server),
         _ => false,
     };
@@ -288,7 +299,7 @@ mod tests {
 
     #[test]
     fn secrets_go_over_https_or_stay_here() {
-        let allowed = |to: &str, server: &str| allowed(&url(to), &url(server), Reach::Anywhere);
+        let allowed = |to: &str, server: &str| allowed(&url(to), &url(server), |_| false);
         assert!(allowed("https://a.example/token", "https://b.example").is_ok());
         assert!(allowed("http://localhost:1/token", "http://127.0.0.1:2/mcp").is_ok());
         assert!(allowed("http://169.254.169.254/token", "http://localhost/mcp").is_err());
@@ -309,9 +320,17 @@ mod tests {
             assert_eq!(reach_of(&url(server)).await, reach, "{server}");
         }
         let server = url("https://93.184.216.34/mcp");
-        for place in ["https://169.254.169.254/token", "https://10.0.0.1/token", "https://[::1]/token"] {
-            assert!(allowed(&url(place), &server, Reach::Public).is_err(), "{place}");
+        let proxies = Proxies::all("http://proxy.corp:3128").unwrap();
+        let allowed =
+            |to: &str| allowed(&url(to), &server, |to| proxies.refusal(Reach::Public, to).is_some()).is_ok();
+        for place in [
+            "https://169.254.169.254/token",
+            "https://10.0.0.1/token",
+            "https://[::1]/token",
+            "https://proxy.corp/token",
+        ] {
+            assert!(!allowed(place), "{place}");
         }
-        assert!(allowed(&url("https://as.example/token"), &server, Reach::Public).is_ok());
+        assert!(allowed("https://as.example/token"));
     }
 }

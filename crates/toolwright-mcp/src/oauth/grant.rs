@@ -8,10 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use toolwright_core::{Secret, text};
-use toolwright_net::Reach;
 use toolwright_net::reqwest::{Client, Url};
 
-use super::discovery::{Metadata, Resource, body};
+use super::discovery::{Far, Metadata, Resource, body};
 use super::store::{Kept, Registration, Tokens};
 use super::{Browser, Machine, failed, jwt};
 use crate::error::{McpError, McpErrorKind};
@@ -231,8 +230,7 @@ pub(super) async fn as_machine(
 
 /// Trades a refresh token for a new access token.
 pub(super) async fn renewed(
-    http: &Client,
-    reach: Reach,
+    Far { http, reach, proxies }: &Far,
     kept: &Kept,
     tokens: &Tokens,
 ) -> Result<Tokens, NoToken> {
@@ -241,7 +239,7 @@ pub(super) async fn renewed(
     else {
         return Err(failed("the token cannot be renewed").into());
     };
-    let endpoint = Url::parse(endpoint).ok().filter(|url| reach.refusal(url).is_none());
+    let endpoint = Url::parse(endpoint).ok().filter(|url| proxies.refusal(*reach, url).is_none());
     let endpoint = endpoint.ok_or_else(|| failed("the token cannot be renewed"))?;
     let mut form =
         vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", refresh.expose().to_owned())];
@@ -305,15 +303,20 @@ async fn token(
     if response.status().is_server_error() || response.status() == 429 {
         return Err(unreachable("the place for tokens is busy or out of order").into());
     }
-    let accepted = response.status().is_success();
+    let status = response.status();
+    let accepted = status.is_success();
     let answer =
         body(response).await.map_err(|_| unreachable("the answer of the place for tokens broke off"))?;
     let token = serde_json::from_slice::<TokenAnswer>(&answer).ok().filter(|_| accepted);
     let token = token.ok_or_else(|| {
         let answer = without_secrets(&answer, &form);
-        // A page in place of an answer, as of a gateway, says nothing about what is asked for either.
         let Ok(refusal) = serde_json::from_slice::<Refusal>(&answer) else {
-            return unreachable("the place for tokens gave no answer that can be read").into();
+            return match status.as_u16() {
+                // So servers refuse, whatever words they have for it. A person may be asked then.
+                400 | 401 => refused("the request for a token", &answer).into(),
+                // A page in place of an answer, as of a gateway, says nothing about what is asked for either.
+                _ => unreachable("the place for tokens gave no answer that can be read").into(),
+            };
         };
         // The second is what servers made with the official Python package said before its version 2.
         let client_unknown = ["invalid_client", "unauthorized_client"].contains(&refusal.error.as_str());

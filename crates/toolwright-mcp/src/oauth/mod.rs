@@ -25,7 +25,7 @@ pub(crate) use self::challenge::Challenge;
 pub(crate) use self::discovery::is_local;
 pub use self::store::TokenStore;
 
-use self::discovery::{Metadata, Resource};
+use self::discovery::{Far, Metadata, Resource};
 use self::grant::NoToken;
 use self::store::{Kept, Registration, Tokens};
 use crate::error::{McpError, McpErrorKind};
@@ -110,10 +110,12 @@ pub(crate) struct OAuth {
     trouble: Mutex<Option<String>>,
     /// Held while a token is fetched, so that this happens once.
     fetching: tokio::sync::Mutex<()>,
+    /// Held while a token is renewed, which goes on when nobody waits for it any more.
+    renewing: tokio::sync::Mutex<()>,
     /// True while a person is asked.
     asking: watch::Sender<bool>,
     /// What dials authorization servers, whose addresses the server names.
-    far: tokio::sync::OnceCell<(Reach, reqwest::Client)>,
+    far: tokio::sync::OnceCell<Far>,
 }
 
 impl OAuth {
@@ -125,9 +127,10 @@ impl OAuth {
     ) -> Result<Self, McpError> {
         let kept = options.store.load(server.as_str()).map_err(|why| failed(&why))?.unwrap_or_default();
         let stored = Mutex::new(kept.tokens.as_ref().map(|tokens| tokens.access.clone()));
-        let (state, fetching, trouble) = (Mutex::new(kept), tokio::sync::Mutex::default(), Mutex::default());
+        let (state, trouble) = (Mutex::new(kept), Mutex::default());
+        let (fetching, renewing) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
         let (asking, far) = (watch::Sender::new(false), tokio::sync::OnceCell::new());
-        Ok(OAuth { http, proxies, server, options, state, stored, trouble, fetching, asking, far })
+        Ok(OAuth { http, proxies, server, options, state, stored, trouble, fetching, renewing, asking, far })
     }
 
     /// Tells when a person is asked, which takes as long as people take.
@@ -137,15 +140,26 @@ impl OAuth {
 
     /// What dials authorization servers, and where to: a server on the public internet cannot send us into the network
     /// behind this machine.
-    async fn far(&self) -> Result<&(Reach, reqwest::Client), McpError> {
-        let make = async || match discovery::reach_of(&self.server).await {
-            Reach::Anywhere => Ok((Reach::Anywhere, self.http.clone())),
-            reach => {
-                let (connect, read) = (grant::TIME, grant::TIME);
-                let dial = Dial { https: true, connect, read, proxies: self.proxies.clone(), reach };
-                let client = dial.client().map_err(|error| failed(&error.to_string()))?;
-                Ok((reach, client))
+    async fn far(&self) -> Result<&Far, McpError> {
+        let make = async || {
+            let reach = discovery::reach_of(&self.server).await;
+            // A server on this machine is reached without proxies; who guards it may be far away.
+            let same_way = self.proxies.leading_to(&self.server) == self.proxies;
+            let proxies = match reach {
+                Reach::Anywhere => self.proxies.clone().not_for_this_machine(),
+                Reach::Public => self.proxies.clone(),
+            };
+            if reach == Reach::Anywhere && same_way {
+                return Ok(Far { http: self.http.clone(), reach, proxies });
             }
+            let (connect, read) = (grant::TIME, grant::TIME);
+            let dial = Dial { https: true, connect, read, proxies: proxies.clone(), reach };
+            let http = match dial.client() {
+                // Proxies that cannot be used trouble nobody on this machine.
+                Err(_) if reach == Reach::Anywhere => self.http.clone(),
+                dialled => dialled.map_err(|error| failed(&error.to_string()))?,
+            };
+            Ok(Far { http, reach, proxies })
         };
         self.far.get_or_try_init(make).await
     }
@@ -155,7 +169,7 @@ impl OAuth {
     }
 
     /// The token to present, if there is one; one that is about to end is renewed first.
-    pub(crate) async fn token(&self) -> Option<Secret> {
+    pub(crate) async fn token(self: &Arc<Self>) -> Option<Secret> {
         let tokens = self.state().tokens.clone()?;
         if !tokens.is_stale() {
             return Some(tokens.access);
@@ -170,7 +184,7 @@ impl OAuth {
 
     /// Answers a refusal: gets a token that should do. `presented` is the one that was refused.
     pub(crate) async fn answer(
-        &self,
+        self: &Arc<Self>,
         challenge: &Challenge,
         presented: Option<&Secret>,
     ) -> Result<(), McpError> {
@@ -178,7 +192,7 @@ impl OAuth {
         let tokens = self.state().tokens.clone();
         // Somebody else may have got a new one in the meantime, here or in another program.
         if let Some(tokens) = &tokens
-            && presented.is_some_and(|presented| *presented != tokens.access)
+            && presented != Some(&tokens.access)
         {
             return Ok(());
         }
@@ -206,7 +220,7 @@ impl OAuth {
     }
 
     /// Gets another token in place of one that was refused, where that needs no person.
-    pub(crate) async fn refresh(&self, presented: Option<&Secret>) {
+    pub(crate) async fn refresh(self: &Arc<Self>, presented: Option<&Secret>) {
         let _one = self.fetching.lock().await;
         let Some(tokens) = self.state().tokens.clone() else { return };
         if presented == Some(&tokens.access) && !self.take_over() && tokens.refresh.is_some() {
@@ -216,11 +230,11 @@ impl OAuth {
 
     async fn authorize(&self, challenge: &Challenge) -> Result<(), McpError> {
         let resource = discovery::resource(&self.http, &self.server, challenge).await?;
-        let (reach, http) = self.far().await?;
-        let metadata = discovery::metadata(http, *reach, &self.server, &resource).await?;
+        let far = self.far().await?;
+        let metadata = discovery::metadata(far, &self.server, &resource).await?;
         let scopes = self.scopes(challenge, &resource, &metadata);
         let tokens = match &self.options.machine {
-            Some(machine) => grant::as_machine(http, &metadata, machine, &resource, &scopes).await?,
+            Some(machine) => grant::as_machine(&far.http, &metadata, machine, &resource, &scopes).await?,
             None => {
                 let Some(browser) = self.options.browser.clone() else {
                     return Err(failed(
@@ -301,7 +315,7 @@ impl OAuth {
         resource: &Resource,
         scopes: &[String],
     ) -> Result<(Registration, Tokens), McpError> {
-        let (_, http) = self.far().await?;
+        let Far { http, .. } = self.far().await?;
         let ask = async |client: Registration| {
             let tokens = grant::as_person(http, metadata, &client, browser, resource, scopes).await?;
             Ok::<_, NoToken>((client, tokens))
@@ -367,14 +381,34 @@ impl OAuth {
 
     /// Trades a refresh token for a new access token. Of programs that share the store one does so at a time, and the others
     /// take its token over: many authorization servers take each refresh token once, and none of its kind after a second time.
-    async fn renew(&self, tokens: &Tokens) -> Result<(), McpError> {
+    /// So it goes on, and what comes is kept, when nobody waits for it any more.
+    async fn renew(self: &Arc<Self>, tokens: &Tokens) -> Result<(), McpError> {
+        let (oauth, tokens) = (self.clone(), tokens.clone());
+        let renewed = tokio::spawn(async move {
+            let _one = oauth.renewing.lock().await;
+            let now = oauth.state().tokens.as_ref().map(|now| now.access.clone());
+            match now {
+                Some(now) if now == tokens.access => oauth.renew_in_turn(&tokens).await,
+                // It was renewed for somebody who is gone.
+                Some(_) => Ok(()),
+                None => Err(failed("the token cannot be renewed")),
+            }
+        });
+        renewed.await.unwrap_or_else(|_| Err(failed("the token cannot be renewed")))
+    }
+
+    async fn renew_in_turn(&self, tokens: &Tokens) -> Result<(), McpError> {
         let _turn = self.options.store.renewing(self.server.as_str()).await;
         if self.take_over() {
             return Ok(());
         }
         let kept = self.state().clone();
-        let (reach, http) = self.far().await?;
-        match grant::renewed(http, *reach, &kept, tokens).await {
+        let outcome = grant::renewed(self.far().await?, &kept, tokens).await;
+        // Where nobody waits for this one any more, a person may have been asked for another meanwhile.
+        if self.state().tokens.as_ref().is_some_and(|now| now.access != tokens.access) {
+            return Ok(());
+        }
+        match outcome {
             Ok(renewed) => self.state().tokens = Some(renewed),
             // A program that waits for no turn may have been first.
             Err(none) if none.grant_gone && self.take_over() => return Ok(()),

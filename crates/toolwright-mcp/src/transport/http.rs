@@ -65,7 +65,7 @@ pub(crate) struct Link {
     client: Client,
     url: Url,
     headers: HeaderMap,
-    oauth: Option<OAuth>,
+    oauth: Option<Arc<OAuth>>,
     /// What the server may not have us repeat.
     hidden: Hidden,
     said: Mutex<Said>,
@@ -109,7 +109,8 @@ impl Link {
         // Who gives a token of its own wants no other.
         let oauth = target.oauth.clone().filter(|_| !headers.contains_key("authorization"));
         let (http, proxies) = (client.clone(), Proxies::clone(&target.proxies));
-        let oauth = oauth.map(|options| OAuth::new(http, proxies, url.clone(), options)).transpose()?;
+        let oauth =
+            oauth.map(|options| OAuth::new(http, proxies, url.clone(), options).map(Arc::new)).transpose()?;
         Ok(Link {
             client,
             hidden: Hidden::new(&url, &target.headers),
@@ -196,7 +197,7 @@ impl Link {
 
     async fn exchange(&self, connection: &Arc<Connection>, outgoing: &Outgoing) -> Result<(), McpError> {
         let response = self.post(outgoing).await;
-        if let Some(trouble) = self.oauth.as_ref().and_then(OAuth::take_trouble) {
+        if let Some(trouble) = self.oauth.as_ref().and_then(|oauth| oauth.take_trouble()) {
             connection.log(&trouble);
         }
         let response = response?;
@@ -294,7 +295,7 @@ impl Link {
 
     /// Tells when a person is asked whether we may use the server; `None` where that never happens.
     pub(crate) fn asking(&self) -> Option<tokio::sync::watch::Receiver<bool>> {
-        self.oauth.as_ref().map(OAuth::asking)
+        self.oauth.as_ref().map(|oauth| oauth.asking())
     }
 
     async fn token(&self) -> Option<Secret> {

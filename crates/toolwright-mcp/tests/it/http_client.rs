@@ -485,6 +485,31 @@ async fn a_server_is_reached_through_a_proxy() {
     assert_eq!(proxy.requests.lock().unwrap().len(), asked.len());
 }
 
+/// A server on this machine is reached without a proxy, and who guards it elsewhere with one.
+#[tokio::test]
+async fn who_guards_a_local_server_is_reached_through_a_proxy() {
+    let proxy = scripted(|_, _| answer("502 Bad Gateway", "", "")).await;
+    let server = scripted(|head, _| {
+        let lower = head.to_ascii_lowercase();
+        let host = lower.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
+        if head.split(' ').nth(1) == Some("/mcp") {
+            return answer("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", "");
+        }
+        let said = json!({"resource": format!("http://{host}/mcp"), "authorization_servers": ["https://as.invalid"]});
+        answer("200 OK", "Content-Type: application/json\r\n", &said.to_string())
+    })
+    .await;
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(Arc::new(Never));
+    let proxies = Proxies::all(proxy.url.strip_suffix("/mcp").unwrap()).unwrap();
+    Client::dial(&HttpTarget::new(&server.url).oauth(oauth).proxies(proxies), options()).await.unwrap_err();
+    let asked = proxy.requests.lock().unwrap().clone();
+    assert!(
+        !asked.is_empty() && asked.iter().all(|request| request.starts_with("CONNECT as.invalid:443 ")),
+        "{asked:?}"
+    );
+}
+
 #[tokio::test]
 async fn descriptions_of_other_servers_are_not_believed() {
     check_authorization("that of another server", "", |_, _| {

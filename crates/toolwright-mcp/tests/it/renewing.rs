@@ -37,15 +37,22 @@ struct World {
     /// The number of the last token that was given out.
     given: AtomicUsize,
     renewals: AtomicUsize,
+    /// How many refresh tokens were refused.
+    refused: AtomicUsize,
+    /// Is told when a token is asked for.
+    asked: tokio::sync::Notify,
     /// Whether tokens are renewed.
     renews: AtomicBool,
+    /// Whether the greeting needs no token.
+    greets_anybody: AtomicBool,
     /// Whether every token is refused.
     refuses: AtomicBool,
     /// How many clients registered.
     registered: AtomicUsize,
     /// How many of them, the first ones, are not known any more.
     forgotten: AtomicUsize,
-    /// How requests for tokens are answered: 1 with an answer that breaks off, 2 with a page; as they should be otherwise.
+    /// How requests for tokens are answered: 1 with an answer that breaks off, 2 with a page, 3 and 4
+    /// with a refusal in other words; as they should be otherwise.
     broken: AtomicUsize,
 }
 
@@ -74,6 +81,9 @@ async fn world() -> (Arc<World>, Scripted) {
         let own = format!("http://{host}");
         let json = |document: Value| answer("200 OK", "Content-Type: application/json\r\n", &document.to_string());
         match head.split(' ').nth(1).unwrap_or_default() {
+            "/mcp" if seen.greets_anybody.load(Ordering::SeqCst) && greeting(&request).is_some() => {
+                greeting(&request).unwrap_or_default()
+            }
             "/mcp" => {
                 let good = format!("authorization: bearer token-{}", seen.good.load(Ordering::SeqCst));
                 if seen.refuses.load(Ordering::SeqCst) || !lower.lines().any(|line| line == good) {
@@ -95,16 +105,23 @@ async fn world() -> (Arc<World>, Scripted) {
                 json(json!({"client_id": format!("us-{number}"), "token_endpoint_auth_method": "none"}))
             }
             "/token" => {
+                seen.asked.notify_one();
                 match seen.broken.load(Ordering::SeqCst) {
                     1 => return "HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"access_token\":\"".to_owned(),
                     2 => return answer("200 OK", "Content-Type: text/html\r\n", "<p>Please log in to the hotel</p>"),
                     _ => {}
                 }
                 let form = request.as_str().unwrap_or_default();
+                match seen.broken.load(Ordering::SeqCst) {
+                    3 if form.contains("grant_type=refresh_token") => return answer("400 Bad Request", "", r#"{"message":"expired"}"#),
+                    4 if form.contains("grant_type=refresh_token") => return answer("401 Unauthorized", "", "no"),
+                    _ => {}
+                }
                 let last = seen.given.load(Ordering::SeqCst);
                 if form.contains("grant_type=refresh_token") {
                     let known = form.contains(&format!("refresh_token=refresh-{last}"));
                     if !known || !seen.renews.load(Ordering::SeqCst) {
+                        seen.refused.fetch_add(1, Ordering::SeqCst);
                         return answer("400 Bad Request", "Content-Type: application/json\r\n", r#"{"error":"invalid_grant"}"#);
                     }
                     seen.renewals.fetch_add(1, Ordering::SeqCst);
@@ -331,6 +348,8 @@ async fn programs_that_share_a_store_renew_one_after_the_other() {
     let (a, b) = tokio::join!(hello(&one), hello(&other));
     assert_eq!((a.unwrap(), b.unwrap()), ("hello".to_owned(), "hello".to_owned()));
     assert_eq!(met(), (1, 2));
+    // Neither has used up the other's.
+    assert_eq!(world.refused.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
@@ -350,6 +369,56 @@ async fn an_answer_that_is_none_ends_no_token() {
         assert_eq!(hello().await.unwrap().to_text(), "hello");
     }
     assert_eq!((person.0.load(Ordering::SeqCst), world.renewals.load(Ordering::SeqCst)), (1, 2));
+}
+
+#[tokio::test]
+async fn a_refusal_in_other_words_has_the_person_asked() {
+    for broken in [3, 4] {
+        let (world, server) = world().await;
+        let person = Arc::new(Person::default());
+        let mut oauth = OAuthOptions::default();
+        oauth.browser = Some(person.clone());
+        let client = Client::dial(&HttpTarget::new(&server.url).oauth(oauth), options()).await.unwrap();
+        world.good.store(0, Ordering::SeqCst);
+        world.broken.store(broken, Ordering::SeqCst);
+        assert_eq!(client.call_tool("t", json!({}), PATIENCE, None).await.unwrap().to_text(), "hello");
+        assert_eq!(person.0.load(Ordering::SeqCst), 2, "{broken}");
+    }
+}
+
+#[tokio::test]
+async fn calls_that_need_a_token_at_the_same_time_have_the_person_asked_once() {
+    let (world, server) = world().await;
+    world.greets_anybody.store(true, Ordering::SeqCst);
+    let person = Arc::new(Person::default());
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(person.clone());
+    let client = Client::dial(&HttpTarget::new(&server.url).oauth(oauth), options()).await.unwrap();
+    let hello = async || client.call_tool("t", json!({}), PATIENCE, None).await.unwrap().to_text();
+    assert_eq!(tokio::join!(hello(), hello()), ("hello".to_owned(), "hello".to_owned()));
+    // Nor was the first one's token renewed for the second.
+    assert_eq!((person.0.load(Ordering::SeqCst), world.renewals.load(Ordering::SeqCst)), (1, 0));
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_to_the_end_though_nobody_waits() {
+    let (world, server) = world().await;
+    let person = Arc::new(Person::default());
+    let mut oauth = OAuthOptions::default();
+    oauth.browser = Some(person.clone());
+    let client = Client::dial(&HttpTarget::new(&server.url).oauth(oauth), options()).await.unwrap();
+    let hello = async || client.call_tool("t", json!({}), PATIENCE, None).await;
+    world.good.store(0, Ordering::SeqCst);
+    // The one for the first token.
+    world.asked.notified().await;
+    tokio::select! {
+        biased;
+        () = world.asked.notified() => {}
+        called = hello() => panic!("it came before anybody could go away: {called:?}"),
+    }
+    assert_eq!(hello().await.unwrap().to_text(), "hello");
+    let met = (person.0.load(Ordering::SeqCst), world.renewals.load(Ordering::SeqCst));
+    assert_eq!((met, world.refused.load(Ordering::SeqCst)), ((1, 1), 0));
 }
 
 #[tokio::test]
