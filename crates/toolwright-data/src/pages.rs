@@ -25,6 +25,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub struct WebPages {
     client: Client,
     reach: Reach,
+    proxies: Proxies,
 }
 
 impl WebPages {
@@ -40,16 +41,17 @@ impl WebPages {
 
     /// Pages that `reach` allows, through these proxies.
     pub fn through(reach: Reach, proxies: Proxies) -> Result<Self, ToolError> {
-        let dial = Dial { https: true, connect: Duration::from_secs(10), read: LONGEST, proxies, reach };
+        let (connect, read) = (Duration::from_secs(10), LONGEST);
+        let dial = Dial { https: true, connect, read, proxies: proxies.clone(), reach };
         let client = dial.client().map_err(|cause| ToolError::new(cause.to_string()).with_source(cause))?;
-        Ok(WebPages { client, reach })
+        Ok(WebPages { client, reach, proxies })
     }
 
     async fn fetch(&self, url: &str) -> Result<Option<String>, ToolError> {
         let bad = |_| ToolError::invalid(format!("{url:?} is not an address"));
         let url = Url::parse(url).map_err(bad)?;
-        let page =
-            get_page(&self.client, self.reach, url, &HeaderMap::new(), MAX_PAGE).await.map_err(failed)?;
+        let (none, proxies) = (HeaderMap::new(), &self.proxies);
+        let page = get_page(&self.client, self.reach, proxies, url, &none, MAX_PAGE).await.map_err(failed)?;
         if page.status != 200 {
             return Ok(None);
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-pub use page::{Page, PageError, get_page, get_page_through};
+pub use page::{Page, PageError, get_page};
 pub use proxy::{Proxies, ProxyError};
 pub use reach::{Reach, is_public};
 pub use reqwest;

@@ -54,20 +54,9 @@ impl std::error::Error for PageError {
     }
 }
 
-/// Gets a page with a client that goes through no proxies. The headers go to the host that was named and to no other, because
-/// they may prove who asks.
+/// Gets a page with a client that goes through these proxies, which are no pages themselves. The headers go to the host that was
+/// named and to no other, because they may prove who asks.
 pub async fn get_page(
-    client: &Client,
-    reach: Reach,
-    url: Url,
-    headers: &HeaderMap,
-    most: usize,
-) -> Result<Page, PageError> {
-    get_page_through(client, reach, &Proxies::none(), url, headers, most).await
-}
-
-/// The same with a client that goes through these proxies, which are no pages themselves.
-pub async fn get_page_through(
     client: &Client,
     reach: Reach,
     proxies: &Proxies,

@@ -266,7 +266,8 @@ impl Web {
     }
 
     async fn fetch(&self, url: Url, headers: &HeaderMap) -> Result<Option<(Url, String)>, ToolError> {
-        let page = get_page(self.client()?, self.reach, url, headers, MAX_PAGE).await.map_err(|error| {
+        let answer = get_page(self.client()?, self.reach, &self.proxies, url, headers, MAX_PAGE).await;
+        let page = answer.map_err(|error| {
             let kind = match error {
                 PageError::Refused(_) => ErrorKind::Permission,
                 PageError::TooLong(_) => ErrorKind::OutputLimit,
