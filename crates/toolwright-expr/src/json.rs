@@ -135,7 +135,7 @@ enum Rest<'l> {
 struct Iterators<'l> {
     limits: &'l Limits,
     /// There once it is needed, which is hardly ever.
-    eval: Option<Eval<'l>>,
+    eval: Option<Box<Eval<'l>>>,
     failed: bool,
 }
 
@@ -143,7 +143,7 @@ impl Iterators<'_> {
     fn list(&mut self, iterator: &Value) -> Result<Vec<Value>, Error> {
         let eval = match &mut self.eval {
             Some(eval) => eval,
-            none => none.insert(crate::program::bare(self.limits)?),
+            none => none.insert(Box::new(crate::program::bare(self.limits)?)),
         };
         let listed = eval.collect_value(iterator);
         self.failed = listed.is_err();
