@@ -4,7 +4,7 @@
 //! no cycle can be written. Statements are compiled in `statements`, tools from elsewhere are found in `imports`, and lists
 //! that name tools are read in `references`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -80,6 +80,8 @@ pub(crate) struct Builder<'b> {
     pub(crate) unasked: Vec<String>,
     /// Tools that the file would have.
     pub(crate) absent: Vec<Absent>,
+    /// The names of all tools that were made, in whatever part of the file.
+    pub(crate) made: HashSet<Arc<str>>,
     /// What the file takes in from servers.
     pub(crate) live: Vec<Live>,
     /// Names of tools that could not be made: whoever calls them is not told that they do not exist.
@@ -108,6 +110,7 @@ impl<'b> Builder<'b> {
             coming: Vec::new(),
             unasked: Vec::new(),
             absent: Vec::new(),
+            made: HashSet::new(),
             live: Vec::new(),
             broken: Vec::new(),
         }
@@ -394,6 +397,7 @@ impl<'b> Builder<'b> {
                 let takes = takes.into();
                 let callee =
                     Callee { name: name.clone(), tools, called, takes, place, gives_blocks, broken: false };
+                self.made.insert(name.clone());
                 into.insert(name, callee);
             }
             Err(error) => self.problems.error(place, error.to_string()),

@@ -162,7 +162,9 @@ impl Tool for CliTool {
             let value = value.map_err(|error| failed(context, error))?;
             *lock() = frame.variables;
             // The text a person reads travels in the structured value: a record bounds content, not the program.
-            let json = crate::json::from_value(&value, &flow.limits)?;
+            let json = crate::json::from_value(&value, &flow.limits);
+            let json =
+                json.map_err(|error| failed(context, crate::error::stays(error, self.cli.body.end())))?;
             let text = self.cli.write(&value, &json);
             let made = json!({"text": &text, "value": json});
             Ok(ToolOutput::text(text).with_structured(made))

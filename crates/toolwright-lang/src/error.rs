@@ -168,15 +168,30 @@ pub(crate) fn script(error: toolwright_expr::Error, place: String) -> ToolError 
     failed(error, message, None, place)
 }
 
-/// A value that cannot become a document.
-pub(crate) fn no_document(error: toolwright_expr::Error) -> ToolError {
+/// A value that cannot be the result of its flow. `place` is where the flow's last statement stands.
+pub(crate) fn stays(error: toolwright_expr::Error, place: Option<&str>) -> ToolError {
+    no_document(error, "a value cannot leave the flow".to_owned(), place)
+}
+
+/// A value that cannot be an argument.
+pub(crate) fn kept_out(
+    error: toolwright_expr::Error,
+    parameter: &str,
+    tool: &str,
+    place: Option<&str>,
+) -> ToolError {
+    no_document(error, format!("the value of `{parameter}` cannot enter `{tool}`"), place)
+}
+
+/// A value that cannot become a document, and what therefore cannot be done with it.
+pub(crate) fn no_document(error: toolwright_expr::Error, what: String, place: Option<&str>) -> ToolError {
     let class = error.python_class().to_owned();
     let words = match error.limit() {
         Some(LimitKind::Output) => "it takes more than 128 MiB of memory".to_owned(),
         _ => words(&error),
     };
-    let raised = Raised { cause: Some(class), ..Raised::new("ToolException", None) };
-    let message = format!("a value cannot leave the flow: {words}");
+    let raised = Raised { cause: Some(class), ..Raised::new("ToolException", place.map(str::to_owned)) };
+    let message = format!("{what}: {words}");
     hinted(ToolError::of(kind_of(&error), message).with_source(raised), &error)
 }
 

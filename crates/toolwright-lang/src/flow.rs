@@ -98,13 +98,19 @@ impl FlowTool {
     /// What the flow gives to its caller.
     fn left(&self, flow: &Flow<'_>, outcome: Outcome) -> Result<ToolOutput, ToolError> {
         match outcome {
-            Ok(value) => {
-                let json = json::from_value(&value, &flow.limits)?;
-                self.promised(&json)?;
-                Ok(flow.beside.output(&value, json, flow.statements_left()))
-            }
-            Err(error) => Err(failed(flow.context, error::leaving(error, &self.spec.name))),
+            Ok(value) => match json::from_value(&value, &flow.limits) {
+                Ok(json) => {
+                    self.promised(&json)?;
+                    Ok(flow.beside.output(&value, json, flow.statements_left()))
+                }
+                Err(error) => Err(self.failed(flow, error::stays(error, self.body.end()))),
+            },
+            Err(error) => Err(self.failed(flow, error)),
         }
+    }
+
+    fn failed(&self, flow: &Flow<'_>, error: ToolError) -> ToolError {
+        failed(flow.context, error::leaving(error, &self.spec.name))
     }
 }
 

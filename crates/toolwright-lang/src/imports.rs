@@ -391,6 +391,18 @@ impl Builder<'_> {
         self.live.push(Live { server, what, names, chat, open: true });
     }
 
+    /// Warns of a name that the file does not explain.
+    pub(crate) fn check_model(&mut self, model_ref: &str, place: Place) {
+        if model_ref == "default" || model_ref.contains('/') || self.models.contains_key(model_ref) {
+            return;
+        }
+        let hint = match nearest(model_ref, self.models.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("say which it is: `models: {{{model_ref}: vendor/model}}`"),
+        };
+        self.problems.warn_hint(place, format!("the file has no model `{model_ref}`"), hint);
+    }
+
     fn llm_tool(&mut self, node: &Node, outer: Option<&Tools>, into: &mut Tools, scope: &str) {
         let config = node.get("config");
         let setting = |key: &str| config.and_then(|config| config.get(key));
@@ -412,17 +424,8 @@ impl Builder<'_> {
         let model_ref =
             config.and_then(|config| text(config, "model_ref")).unwrap_or_else(|| "default".to_owned());
         // A program that lends models may know the name.
-        if model_ref != "default"
-            && !model_ref.contains('/')
-            && !self.models.contains_key(&model_ref)
-            && self.host.models.is_none()
-        {
-            let place = setting("model_ref").unwrap_or(node).place;
-            let hint = match nearest(&model_ref, self.models.keys().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("say which it is: `models: {{{model_ref}: vendor/model}}`"),
-            };
-            self.problems.warn_hint(place, format!("the file has no model `{model_ref}`"), hint);
+        if self.host.models.is_none() {
+            self.check_model(&model_ref, setting("model_ref").unwrap_or(node).place);
         }
         let mut spec = LlmTool::spec(&name, text(node, "description").as_deref());
         self.describe_parameters(node, &mut spec);

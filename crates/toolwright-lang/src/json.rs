@@ -1,20 +1,17 @@
 //! Values on their way out of a flow. Tools speak JSON; what JSON lacks leaves as text, as llm-workers prints it.
 
 use serde_json::Value as Json;
-use toolwright_core::ToolError;
-use toolwright_expr::{Limits, Value};
-
-use crate::error;
+use toolwright_expr::{Error, Limits, Value};
 
 /// The value as JSON. Tuples, sets and iterators become lists, structs objects; NaN, bytes, functions and large integers text.
 /// An iterator is used up by it; `limits` are for all of them together, as for one expression.
-pub(crate) fn from_value(value: &Value, limits: &Limits) -> Result<Json, ToolError> {
+pub(crate) fn from_value(value: &Value, limits: &Limits) -> Result<Json, Error> {
     Ok(match value {
         Value::None => Json::Null,
         Value::Bool(flag) => Json::Bool(*flag),
         Value::Int(number) => (*number).into(),
         Value::Str(text) => Json::String(text.to_string()),
-        other => other.to_lossy_json(limits).map_err(error::no_document)?,
+        other => other.to_lossy_json(limits)?,
     })
 }
 
@@ -22,12 +19,13 @@ pub(crate) fn from_value(value: &Value, limits: &Limits) -> Result<Json, ToolErr
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolwright_core::ErrorKind;
+    use toolwright_core::{ErrorKind, ToolError};
     use toolwright_expr::Program;
 
     fn json_of(source: &str) -> Result<Json, ToolError> {
         let limits = Limits::default();
-        from_value(&Program::compile(source).unwrap().evaluate(&(), &limits).unwrap(), &limits)
+        let json = from_value(&Program::compile(source).unwrap().evaluate(&(), &limits).unwrap(), &limits);
+        json.map_err(|error| crate::error::stays(error, None))
     }
 
     #[test]

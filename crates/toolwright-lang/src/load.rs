@@ -1,6 +1,7 @@
 //! Loading a file, to everything a program needs from it.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -73,6 +74,7 @@ pub struct Loaded {
     env: Vec<Variable>,
     secrets: Vec<Secret>,
     absent: Vec<Absent>,
+    made: HashSet<Arc<str>>,
     live: Vec<Live>,
     servers: Vec<LiveServer>,
     pub(crate) globals: Arc<Globals>,
@@ -167,6 +169,11 @@ impl Loaded {
             return None;
         }
         Absent::find(&self.absent, name).map(|absent| absent.why.clone())
+    }
+
+    /// Whether any part of the file has a tool of this name: also the chat, the batch program, or a single flow.
+    pub fn has_anywhere(&self, name: &str) -> bool {
+        self.made.contains(name) || self.flows().any(|flow| flow == name)
     }
 
     /// The shared data, evaluated.
@@ -272,7 +279,7 @@ impl Loaded {
         let chat = root.get("chat").and_then(|node| sections::chat(&mut builder, node, &shared, chat_tools));
         let cli = root.get("cli").and_then(|node| sections::cli(&mut builder, node, &shared));
         let (flows, absent) = (std::mem::take(&mut builder.flows), std::mem::take(&mut builder.absent));
-        let live = std::mem::take(&mut builder.live);
+        let (live, made) = (std::mem::take(&mut builder.live), std::mem::take(&mut builder.made));
         let asked = std::mem::take(&mut builder.asked).into_iter();
         let servers = asked.filter_map(|(name, known)| {
             let ServerTools { tools, source, .. } = known?;
@@ -309,6 +316,7 @@ impl Loaded {
             env: variables,
             secrets,
             absent,
+            made,
             live,
             servers,
             globals,

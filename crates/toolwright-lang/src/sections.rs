@@ -10,6 +10,7 @@ use toolwright_expr::Value;
 use crate::build::{self, Builder, FlowInfo, Tools, Visible, text};
 use crate::cli::{CLI_TOOL, Cli, CliOutput, ProcessInput};
 use crate::diag::{Place, Problems, Severity};
+use crate::error;
 use crate::exec::Globals;
 use crate::host::{Host, Server, Trust};
 use crate::json;
@@ -122,7 +123,10 @@ fn server(
 ) -> Option<Server> {
     let sandbox = node.get("sandbox").filter(|node| !matches!(node.data, Data::Null)).map(|node| {
         let document = Document::compile(problems, node);
-        match document.evaluate(globals, limits).and_then(|value| json::from_value(&value, limits)) {
+        match document.evaluate(globals, limits).and_then(|value| {
+            let broken = |error| error::no_document(error, "this cannot be used".to_owned(), None);
+            json::from_value(&value, limits).map_err(broken)
+        }) {
             Ok(json) => json,
             Err(error) => {
                 let hint = error.hint_text().map(str::to_owned);
@@ -249,8 +253,13 @@ pub(crate) fn chat(builder: &mut Builder<'_>, node: &Node, shared: &Tools, auto:
         Some(message @ Node { data: Data::Text(_), .. }) => builder.evaluated(message),
         _ => None,
     };
+    let model_ref = text(node, "model_ref").unwrap_or_else(|| "default".to_owned());
+    // In a file that names no models, as those of llm-workers, another one stands in.
+    if !builder.models.is_empty() {
+        builder.check_model(&model_ref, node.get("model_ref").unwrap_or(node).place);
+    }
     Some(Chat {
-        model_ref: text(node, "model_ref").unwrap_or_else(|| "default".to_owned()),
+        model_ref,
         system_message,
         tools: build::to_toolset(tools.values()),
         default_prompt: text(node, "default_prompt"),

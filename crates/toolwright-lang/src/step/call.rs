@@ -54,6 +54,16 @@ pub(crate) struct Param {
     pub(crate) place: Place,
 }
 
+impl Param {
+    /// Where its code stands, when it is all code.
+    fn at(&self) -> Option<String> {
+        match &self.value {
+            Document::Template(snippet) => Some(snippet.origin.at(&snippet.source, None)),
+            _ => None,
+        }
+    }
+}
+
 /// `call`, `params`, `catch`, `ui_hint`.
 pub(crate) struct Call {
     pub(crate) callee: Callee,
@@ -74,7 +84,7 @@ impl Call {
         locals: &Locals,
         located: &Arc<str>,
     ) -> Outcome {
-        let (arguments, manner) = self.prepare(flow, frame, locals)?;
+        let (arguments, manner) = self.prepare(flow, frame, locals, located)?;
         let callee = &self.callee;
         match flow.context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner).await {
             Ok(output) => Ok(callee.value(output, |value, output| {
@@ -90,12 +100,17 @@ impl Call {
         flow: &Flow<'_>,
         frame: &Frame<'_>,
         locals: &Locals,
+        located: &str,
     ) -> Result<(Map<String, Json>, Manner), ToolError> {
         let view = flow.view(frame, locals);
         let mut arguments = Map::new();
         for param in &self.params {
             let value = param.value.evaluate(&view, &flow.limits)?;
-            arguments.insert(param.name.to_string(), json::from_value(&value, &flow.limits)?);
+            let value = json::from_value(&value, &flow.limits).map_err(|error| {
+                let place = param.at().unwrap_or_else(|| located.to_owned());
+                error::kept_out(error, &param.name, &self.callee.name, Some(&place))
+            })?;
+            arguments.insert(param.name.to_string(), value);
         }
         let hint = match &self.hint {
             Some(snippet) => hint::of_call(&snippet.evaluate(&view, &flow.limits)?),
@@ -122,12 +137,7 @@ impl Call {
             return error::called(error, located.to_string());
         }
         let named = |name: &str| error.message().contains(&format!("`{name}`"));
-        let place = self.params.iter().find_map(|param| match &param.value {
-            Document::Template(snippet) if named(&param.name) => {
-                Some(snippet.origin.at(&snippet.source, None))
-            }
-            _ => None,
-        });
+        let place = self.params.iter().filter(|param| named(&param.name)).find_map(Param::at);
         error::called(error, place.unwrap_or_else(|| located.to_string()))
     }
 }

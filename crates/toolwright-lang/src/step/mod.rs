@@ -49,6 +49,11 @@ impl Body {
         }
     }
 
+    /// Where the last statement stands, whose result is that of all.
+    pub(crate) fn end(&self) -> Option<&str> {
+        self.statements().last().map(|statement| &*statement.located)
+    }
+
     pub(crate) fn is_pure(&self) -> bool {
         self.statements().iter().all(|statement| statement.pure)
     }

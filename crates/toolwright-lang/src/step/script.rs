@@ -149,8 +149,11 @@ fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan, limits: Limits) -> Val
             return Err(HostError::new("RuntimeError", message));
         }
         let named = arguments.named.iter();
-        let arguments = named.map(|(name, value)| Ok((name.to_string(), json::from_value(value, &limits)?)));
-        let arguments = arguments.collect::<Result<Map<String, Json>, ToolError>>().map_err(raised)?;
+        let arguments = named.map(|(name, value)| match json::from_value(value, &limits) {
+            Ok(value) => Ok((name.to_string(), value)),
+            Err(error) => Err(raised(error::kept_out(error, name, &callee.name, None))),
+        });
+        let arguments = arguments.collect::<Result<Map<String, Json>, HostError>>()?;
         let manner = Manner { hint: None, lent: lent.clone() };
         let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner);
         let waiting = Waits::of(false);

@@ -307,6 +307,16 @@ tools:
 }
 
 #[test]
+fn a_chat_whose_model_the_file_does_not_name_is_told() {
+    let file = |models: &str, model: &str| format!("models: {models}\nchat: {{model_ref: {model}}}\n");
+    let named = "{fast: vendor/one}";
+    assert_eq!(found(&file(named, "fsat")), ["warning 2:19 the file has no model `fsat`"]);
+    for (models, model) in [(named, "fast"), (named, "default"), (named, "vendor/other"), ("{}", "fsat")] {
+        assert!(found(&file(models, model)).is_empty(), "{models} {model}");
+    }
+}
+
+#[test]
 fn what_is_knowable_before_running_is_told_where_it_stands() {
     let text = "
 tools:

@@ -153,8 +153,40 @@ tools:
     let loaded = loaded(file);
     for tool in ["t", "u", "v"] {
         let error = call(&loaded, tool, json!({})).await.unwrap_err();
-        assert!(error.contains("a value cannot leave the flow"), "{tool}: {error}");
+        let told = if tool == "t" {
+            "a value cannot leave the flow"
+        } else {
+            "the value of `x` cannot enter `take`"
+        };
+        assert_eq!(error, format!("limit: {told}: it takes more than 128 MiB of memory"), "{tool}");
     }
+}
+
+#[tokio::test]
+async fn a_value_that_is_no_document_is_placed() {
+    let file = loaded(
+        "tools:
+  - {name: take, input: [{name: x, type: any}], do: {eval: 1}}
+  - name: t
+    do:
+      - eval: 1
+      - eval: '${(1 // x for x in [0])}'
+  - {name: u, do: {call: take, params: {x: '${(1 // x for x in [0])}'}}}
+",
+    );
+    let failed: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let heard = failed.clone();
+    let run = Run::builder(file.tools().clone()).on_event(move |event: &Event| {
+        if let EventKind::CallNoted { note: CallNote::Data { value, .. }, .. } = &event.kind {
+            heard.lock().unwrap().push(value.as_str().unwrap_or_default().to_owned());
+        }
+    });
+    let run = run.build().unwrap();
+    for tool in ["t", "u"] {
+        assert!(run.call(ToolCall::new("1", tool, json!({}))).await.unwrap().error.is_some());
+    }
+    let want = ["ZeroDivisionError in `t` at test.yaml:6:9", "ZeroDivisionError in `u` at test.yaml:7:45"];
+    assert_eq!(*failed.lock().unwrap(), want);
 }
 
 #[tokio::test]
