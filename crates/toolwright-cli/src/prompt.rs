@@ -46,12 +46,16 @@ impl Approver for Terminal {
     }
 }
 
-/// Waits until no other question is open: those of several calls do not mix. Only what is typed from then on is an answer.
-fn turn() -> impl Drop {
+/// Waits until no other question is open: those of several calls do not mix. Only what is typed from then on is an answer. `None`
+/// when a chat reads what is typed: then it is no answer to anything else, and stays.
+fn turn() -> Option<impl Drop> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if keyboard::is_taken() {
+        return None;
+    }
     keyboard::forget();
-    turn
+    Some(turn)
 }
 
 /// An answer that can be typed: its letter, its word, how it is offered, and what it comes to.
@@ -65,15 +69,14 @@ const KEYS: [Key; 4] = [
 ];
 
 fn ask(question: &str, offered: &[Key]) -> Decision {
-    let _turn = turn();
+    let nobody = || Decision::reject("nobody answered");
+    let Some(_turn) = turn() else { return nobody() };
     let columns = lines::columns(&std::io::stderr()).unwrap_or(usize::MAX / 2);
     let choices: Vec<_> = offered.iter().map(|key| key.2).collect();
     let choices = lines::wrapped(&format!("Allow it? {}: ", choices.join(", ")), columns, 0);
     eprint!("{}", lines::wrapped(question, columns, 2));
     loop {
-        let Some(answer) = line(&choices) else {
-            return Decision::reject("nobody answered");
-        };
+        let Some(answer) = line(&choices) else { return nobody() };
         let answer = answer.to_lowercase();
         let Some(key) = offered.iter().find(|key| answer == key.0 || answer == key.1) else { continue };
         return match key.3 {
@@ -88,7 +91,7 @@ fn ask(question: &str, offered: &[Key]) -> Decision {
 
 /// Shows something and asks until the answer is yes or no; `None` when nobody answers. Only inside [`keyboard::ask`].
 pub fn yes_or_no(shown: &str, choices: &str) -> Option<bool> {
-    let _turn = turn();
+    let _turn = turn()?;
     let columns = lines::columns(&std::io::stderr()).unwrap_or(usize::MAX / 2);
     eprint!("{}", lines::wrapped(shown, columns, 4));
     loop {
@@ -112,7 +115,7 @@ impl Person for Terminal {
         let question = question.clone();
         Box::pin(async move {
             let filled = keyboard::ask(move || {
-                let _turn = turn();
+                let Some(_turn) = turn() else { return ElicitReply::Cancel };
                 eprintln!(
                     "\nThe model asks:\n\n    {}\n",
                     printable(&question.message).replace('\n', "\n    ")
@@ -131,12 +134,12 @@ impl Person for Terminal {
         let prompt = printable(prompt);
         Box::pin(async move {
             let written = keyboard::ask(move || {
-                let _turn = turn();
+                let _turn = turn()?;
                 eprintln!("\n{prompt}\n(an empty line ends it)");
                 let lines = std::iter::from_fn(|| line("").filter(|line| !line.is_empty()));
-                lines.take(MAX_LINES).collect::<Vec<_>>().join("\n")
+                Some(lines.take(MAX_LINES).collect::<Vec<_>>().join("\n"))
             });
-            written.await.ok()
+            written.await.ok().flatten()
         })
     }
 
@@ -150,7 +153,7 @@ impl Person for Terminal {
 
 /// Shows what a server asks, and has it answered.
 fn fill_in(request: &Elicitation) -> ElicitReply {
-    let _turn = turn();
+    let Some(_turn) = turn() else { return ElicitReply::Cancel };
     let server = printable(&request.server);
     eprintln!(
         "\nThe server `{server}` asks:\n\n    {}\n",
@@ -253,6 +256,14 @@ pub fn coloured(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_asked_once_a_chat_reads_what_is_typed() {
+        assert!(turn().is_some());
+        keyboard::take();
+        assert!(turn().is_none());
+        assert!(yes_or_no("Shown?", "").is_none());
+    }
 
     #[test]
     fn colours_are_kept_and_nothing_else() {

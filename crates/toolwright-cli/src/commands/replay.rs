@@ -104,7 +104,10 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
         flows = loaded.flows().chain([CLI_TOOL]).map(str::to_owned).collect();
         tools = tools_of(loaded, command)?;
     }
-    let absent = |name: &str| loaded.as_ref().is_some_and(|loaded| loaded.why_missing(name).is_some());
+    // With an empty prefix, every name could be one of the server's.
+    let of_server =
+        |loaded: &Loaded, name: &str| !loaded.has_anywhere(name) && loaded.why_missing(name).is_some();
+    let absent = |name: &str| loaded.as_ref().is_some_and(|loaded| of_server(loaded, name));
     let mut of_servers = Vec::new();
     for stamp in stamps {
         match tools.get(&stamp.name) {

@@ -146,3 +146,38 @@ tools:
     let shown = show_in(folder.path(), &["replay"], "");
     assert!(shown.contains("more gives now it is 7") && shown.ends_with("--- exit 1\n"), "{shown}");
 }
+
+/// A server whose tools have no prefix could have any tool; those that the file has elsewhere are not the server's.
+#[test]
+fn a_server_without_prefix_hides_no_change_of_a_flow() {
+    let us = env!("CARGO_BIN_EXE_toolwright");
+    let file = format!(
+        "\
+mcp:
+  s: {{transport: stdio, command: {us}, args: [serve, --tools, add], auto_import_scope: none}}
+models: {{default: scripted/asks.yaml}}
+tools:
+  - {{import_tools: mcp:s, prefix: ''}}
+  - name: outer
+    description: d
+    tools: [{{name: own, do: {{eval: 'mine'}}}}]
+    do: [{{call: own}}, {{eval: 'it is ${{_}}'}}]
+cli:
+  process_input: one_by_one
+  tools: [{{name: shout, input: [{{name: text, type: str}}], do: {{eval: '${{text.upper()}}'}}}}]
+  do: [{{call: shout, params: {{text: '${{input}}'}}}}, {{eval: 'so ${{_}}'}}]
+"
+    );
+    let folder = folder(&[("t.yaml", &file), ("asks.yaml", "- text: done\n")]);
+    for (args, old, new, told) in [
+        (&["call", "outer", "-f", "t.yaml"][..], "it is", "now it is", "outer gives now it is mine"),
+        (&["run", "t.yaml", "ada"], "so ", "now so ", "now so ADA"),
+    ] {
+        std::fs::write(folder.path().join("t.yaml"), &file).unwrap();
+        let shown = replayed(folder.path(), args);
+        assert!(shown.contains("no difference"), "{shown}");
+        std::fs::write(folder.path().join("t.yaml"), file.replace(old, new)).unwrap();
+        let shown = show_in(folder.path(), &["replay"], "");
+        assert!(shown.contains(told) && shown.ends_with("--- exit 1\n"), "{shown}");
+    }
+}
