@@ -11,16 +11,20 @@ use std::io::{Read, Seek, Write};
 pub(crate) const KEPT_END: usize = 512 * 1024;
 /// The most that is read at once.
 pub(crate) const CHUNK: usize = 128 * 1024;
+/// What is read at once at first. Most commands say little, and fresh memory costs more than the rest of their output.
+const FIRST: usize = 4 * 1024;
 /// The latest bytes go round in here; one read never reaches into the last `KEPT_END` of them.
 const RING: usize = KEPT_END + CHUNK;
 
-/// Collects one stream. The default has no room; it stands where a capture was lent out.
+/// Collects one stream. The default keeps nothing beyond its ends; it stands where a capture was lent out.
 #[derive(Debug, Default)]
 pub(crate) struct Capture {
     limit: usize,
+    /// Grows with what comes.
     head: Vec<u8>,
     head_length: usize,
     middle: Middle,
+    /// There is none before the head is full.
     ring: Vec<u8>,
     /// Where the next byte goes.
     at: usize,
@@ -53,16 +57,20 @@ pub(crate) struct Captured {
 
 impl Capture {
     pub(crate) fn new(limit: usize) -> Self {
-        // Zeroed memory costs nothing until it is used.
-        let (head, ring) = (vec![0; KEPT_END], vec![0; RING]);
-        Capture { limit, head, head_length: 0, middle: Middle::None, ring, at: 0, have: 0, total: 0 }
+        Capture { limit, ..Capture::default() }
     }
 
     /// Where the next bytes are to be put; never empty.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         if self.head_length < KEPT_END {
-            let end = KEPT_END.min(self.head_length + CHUNK);
+            let end = KEPT_END.min(self.head_length + self.head_length.clamp(FIRST, CHUNK));
+            if self.head.len() < end {
+                self.head.resize(end, 0);
+            }
             return self.head.get_mut(self.head_length..end).unwrap_or_default();
+        }
+        if self.ring.is_empty() {
+            self.ring = vec![0; RING];
         }
         let length = CHUNK.min(RING - self.at);
         let pushed_out = (self.have + length).saturating_sub(RING);
