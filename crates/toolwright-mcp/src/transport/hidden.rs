@@ -22,11 +22,27 @@ const TOKENS: usize = 8;
 const SHOWN: &str = "[secret]";
 
 /// The names of headers and of parts of a query that hold credentials have a word that ends so (`apikey`, `X-Session-Token`)...
-const ENDINGS: [&str; 8] =
-    ["key", "token", "secret", "password", "cookie", "credential", "credentials", "signature"];
+const ENDINGS: [&str; 7] = ["key", "token", "secret", "password", "cookie", "credential", "signature"];
 
 /// ...or that is one of these.
-const WORDS: [&str; 6] = ["authorization", "authentication", "sig", "passwd", "pwd", "jwt"];
+const WORDS: [&str; 16] = [
+    "authorization",
+    "authentication",
+    "bearer",
+    "sig",
+    "pass",
+    "passwd",
+    "pwd",
+    "jwt",
+    "keys",
+    "apikeys",
+    "tokens",
+    "secrets",
+    "passwords",
+    "cookies",
+    "credentials",
+    "signatures",
+];
 
 /// The secrets that one server was sent.
 #[derive(Default)]
@@ -238,6 +254,9 @@ mod tests {
         let headers = [("X-Auth-Provider", "github"), ("X-Author", "somebody else"), ("X-Monkeys", "gibbon")];
         let said = "production: somebody else uses github readonly, classic gibbon";
         assert_eq!(result(url, &headers, said), said);
+        let several = [("X-Api-Keys", "k-111111"), ("X-Auth-Bearer", "b-222222"), ("X-Secrets", "s-333333")];
+        let said = "k-111111 b-222222 s-333333";
+        assert_eq!(result("https://a.example/", &several, said), "[secret] [secret] [secret]");
         // Nobody knows what it is, so it is hidden in errors.
         let hidden = Hidden::new(&Url::parse("https://a.example/?sk-12345678").unwrap(), &[]);
         assert_eq!(hidden.words("no sk-12345678"), "no [secret]");

@@ -515,12 +515,15 @@ impl Link {
                 // Nobody asked for this stream, so no person is asked for a token for it: one that can be renewed is, once.
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
                     drop(live);
-                    let Some(oauth) = self.oauth.as_ref().filter(|_| !refused) else { return };
-                    oauth.refresh(token.as_ref()).await;
+                    let Some(oauth) = &self.oauth else { return };
+                    if !refused {
+                        oauth.refresh(token.as_ref()).await;
+                    }
+                    // A call may yet have somebody sign in.
                     refused = true;
                 }
                 // A gateway that is busy may be better another time. Any other answer says that there is no such stream for us.
-                Ok(response) if !may_be_better(response.status()) => return,
+                Ok(response) if !may_be_better(response.status(), connected_before) => return,
                 Ok(_) | Err(_) => drop(live),
             }
             tokio::select! {
@@ -600,10 +603,12 @@ impl Place {
     }
 }
 
-/// Whether what was refused so may be had another time.
-fn may_be_better(status: StatusCode) -> bool {
+/// Whether a stream that was refused so may be had another time. Servers that notice late that the one we `had` broke off refuse
+/// the next until then, with 409 or 400.
+fn may_be_better(status: StatusCode, had: bool) -> bool {
     match status {
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT => true,
+        StatusCode::BAD_REQUEST => had,
         StatusCode::NOT_IMPLEMENTED => false,
         status => status.is_server_error(),
     }
@@ -624,7 +629,10 @@ fn forgot_session(status: StatusCode, body: &[u8], asked: Option<i64>) -> bool {
     match status {
         // Some servers answer so to methods they do not have, and to calls that they have begun with.
         StatusCode::NOT_FOUND if code == Some(METHOD_NOT_FOUND) => false,
-        StatusCode::NOT_FOUND => !answers || code == Some(SESSION_NOT_FOUND) || of_sessions(),
+        // Without an error it answers nothing, whatever its id.
+        StatusCode::NOT_FOUND => {
+            !answers || code.is_none() || code == Some(SESSION_NOT_FOUND) || of_sessions()
+        }
         // "No valid session ID provided" of servers made with the official packages, once they were started again. That is no
         // answer to the request: one that has its id may be about anything.
         StatusCode::BAD_REQUEST => !answers && of_sessions(),

@@ -112,6 +112,11 @@ async fn a_session_that_is_lost_is_begun_again_and_the_call_made_again() {
     };
     check(|_| answer("404 Not Found", "", "")).await;
     check(|request| error("404 Not Found", &request["id"], -32001, "Session not found")).await;
+    check(|request| {
+        let body = json!({"jsonrpc": "2.0", "id": request["id"]}).to_string();
+        answer("404 Not Found", "Content-Type: application/json\r\n", &body)
+    })
+    .await;
     check(|_| error("400 Bad Request", &Value::Null, -32000, MISSING)).await;
     check(|_| error("400 Bad Request", &json!("server-error"), -32600, MISSING)).await;
     check(|_| answer("400 Bad Request", "", "Invalid or missing session ID")).await;

@@ -313,15 +313,21 @@ async fn a_gateway_that_is_busy_once_does_not_make_us_deaf() {
     let counting = knocks.clone();
     let server = scripted(move |head, request| {
         session(&request).unwrap_or_else(|| match head.starts_with("GET") {
-            true if counting.fetch_add(1, Ordering::SeqCst) == 0 => answer("503 Service Unavailable", "", ""),
-            true => events("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\nretry: 30000\n\n"),
+            true => match counting.fetch_add(1, Ordering::SeqCst) {
+                0 => answer("503 Service Unavailable", "", ""),
+                1 => events("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\nretry: 10\n\n"),
+                // It still holds the stream that just ended.
+                2 => answer("409 Conflict", "", ""),
+                3 => answer("400 Bad Request", "", "session already exists"),
+                _ => events("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\nretry: 30000\n\n"),
+            },
             false => answer("202 Accepted", "", ""),
         })
     })
     .await;
     let client = Client::dial(&HttpTarget::new(&server.url), options()).await.unwrap();
     eventually("it is heard that the tools changed", || client.tools_changed()).await;
-    assert_eq!(knocks.load(Ordering::SeqCst), 2);
+    assert_eq!(knocks.load(Ordering::SeqCst), 5);
 }
 
 #[tokio::test]

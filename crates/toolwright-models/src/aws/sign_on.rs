@@ -82,7 +82,7 @@ fn newest(sign_on: &SignOn) -> Option<(PathBuf, Value)> {
         let text = |name: &str| kept.get(name)?.as_str();
         let fits = text("startUrl") == Some(&*sign_on.start) && text("accessToken").is_some();
         let until = moment(text("expiresAt")?)?;
-        let lives = until > SystemTime::now() + AHEAD || text("refreshToken").is_some();
+        let lives = until > SystemTime::now() || text("refreshToken").is_some();
         fits.then_some(((lives, until), file, kept))
     });
     let (_, file, kept) = tokens.max_by_key(|(rank, ..)| *rank)?;
