@@ -47,7 +47,8 @@ impl Eval<'_> {
             return Ok(settled.clone());
         }
         let settled = self.settle_parts(value, shared, met)?;
-        self.fuel.allocate(DICT_ENTRY)?;
+        // What is remembered is no larger than what is there already, and gone with this walk.
+        self.fuel.spend(2)?;
         met.insert(value.address(), (value.clone(), settled.clone()));
         Ok(settled)
     }

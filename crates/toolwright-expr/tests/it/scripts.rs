@@ -167,4 +167,8 @@ fn iterators_run_before_a_script_ends_and_before_the_host_sees_them() {
     let long = "result = (n for n in range(10000000) if n < 0)";
     let error = Script::compile(long).unwrap().evaluate(&scope(), &Limits::default()).unwrap_err();
     assert_eq!(error.limit(), Some(toolwright_expr::LimitKind::Steps));
+    // Looking through what is given to the host again and again takes no memory: 48 MiB would not do.
+    let often = "docs = [{'n': n} for n in range(1000)]\nfor n in range(600):\n  add(a=1, b=2, docs=docs)\nresult = 1";
+    let limits = Limits { steps: 20_000_000, ..Limits::default() };
+    assert!(Script::compile(often).unwrap().evaluate(&scope(), &limits).is_ok());
 }

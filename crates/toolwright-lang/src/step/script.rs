@@ -78,7 +78,9 @@ impl ScriptStep {
             .collect();
         for callee in &self.tools {
             let lent = lend(callee, flow, frame, locals);
-            scope.insert(callee.name.to_string(), function(flow, callee, lent, limits.clone()));
+            // The flag is up once this script is over, and another may call what it leaves behind.
+            let limits = Limits { cancel: None, ..limits.clone() };
+            scope.insert(callee.name.to_string(), function(flow, callee, lent, limits));
         }
         scope
     }

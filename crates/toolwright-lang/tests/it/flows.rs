@@ -95,6 +95,7 @@ tools:
         ("call: inner", refused),
         ("starlark: \"result = inner()\"", refused),
         ("starlark: \"result = f(who='a')\"", Ok("hi a")),
+        ("starlark: \"result = f(who=['a'])\"", Ok("hi ['a']")),
     ] {
         match (run(&file(then), json!({})).await, want) {
             (Ok(value), Ok(want)) => assert_eq!(value, json!(want), "{then}"),

@@ -177,6 +177,8 @@ impl Look<'_> {
     fn in_home(&self, value: &str) -> PathBuf {
         match (value.strip_prefix("~/"), &self.home) {
             (Some(rest), Some(home)) => home.join(rest),
+            // From a view it is not known where that is, and what it named is kept as it was. There is no folder called `~`.
+            (Some(rest), None) => Path::new("/dev/null").join(rest),
             _ => PathBuf::from(value),
         }
     }
@@ -366,6 +368,23 @@ mod tests {
         let want = want.map(|(path, folder)| Obeyed { path: tree.join(path), folder });
         let inside: Vec<Obeyed> = found.into_iter().filter(|one| one.path.starts_with(&tree)).collect();
         assert_eq!(inside, want);
+        fs::remove_dir_all(tree).unwrap();
+    }
+
+    #[test]
+    fn what_is_at_home_is_not_looked_for_in_the_tree() {
+        let tree = std::env::temp_dir().join(format!("toolwright-git-{:x}", sys::random_u64()));
+        fs::create_dir_all(tree.join(".git")).unwrap();
+        let config = "[core]\nhooksPath = ~/hooks\n[alias]\nx = !~/bin/x\n[include]\npath = ~/more\n";
+        fs::write(tree.join(".git/config"), config).unwrap();
+        for found in [obeyed(&tree, &[Path::new(".git/")]), obeyed_still(&tree, &[Path::new(".git/")], &[])] {
+            let named: Vec<PathBuf> = found.unwrap().into_iter().map(|one| one.path).collect();
+            assert!(
+                !named.iter().any(|path| path.starts_with(&tree) && path.ends_with("hooks")),
+                "{named:?}"
+            );
+            assert!(!named.iter().any(|path| path.to_string_lossy().contains('~')), "{named:?}");
+        }
         fs::remove_dir_all(tree).unwrap();
     }
 

@@ -104,6 +104,8 @@ struct Reader {
     tame: bool,
     /// It does, behind certain words.
     hands_on: bool,
+    /// Also behind `-x`, which is something else to `git clean` and `git cherry-pick`.
+    takes_x: bool,
 }
 
 impl Reader {
@@ -128,7 +130,8 @@ impl Reader {
         let name = name.trim_end_matches(|one: char| one == '.' || one.is_ascii_digit());
         self.name = self.first;
         self.variable = false;
-        if self.hands_on && BEFORE_GIVEN.contains(&word) {
+        self.takes_x |= self.hands_on && ["rebase", "difftool"].contains(&word);
+        if self.hands_on && BEFORE_GIVEN.contains(&word) && (word != "-x" || self.takes_x) {
             (self.first, self.shell, self.tame, self.options) = (true, true, false, false);
             return;
         }
@@ -243,6 +246,8 @@ mod tests {
             ("!git rebase --exec ./tools/new", vec!["./tools/new"]),
             ("!git rebase --exec=tools/new main", vec!["tools/new"]),
             ("!git rebase -x make -x ./new", vec!["./new"]),
+            ("!git clean -f -d -x ./new", vec![]),
+            ("!git cherry-pick -x origin/main", vec![]),
             ("!git rebase -x 'git log && ./new'", vec!["./new"]),
             ("!git submodule foreach ./tools/new", vec!["./tools/new"]),
             ("!git submodule foreach --recursive 'git pull; tools/new'", vec!["tools/new"]),

@@ -397,7 +397,8 @@ fn remove_at(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 fn remove(parent: BorrowedFd<'_>, name: &CString, held: Option<&OwnedFd>) -> io::Result<()> {
     let there = sys::open_at(Some(parent), name, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK, 0)?;
     let about = sys::stat(there.as_fd())?;
-    if !is_placeholder(&about) {
+    let written = about.st_mode & libc::S_IFMT == libc::S_IFREG && about.st_size != 0;
+    if !is_placeholder(&about) || (written && name.as_bytes() != LOGIN.0.as_bytes()) {
         return Ok(());
     }
     let is_there = |held: &libc::stat| (about.st_dev, about.st_ino) == (held.st_dev, held.st_ino);

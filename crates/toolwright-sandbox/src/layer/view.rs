@@ -532,9 +532,8 @@ impl Covers {
         }
         let guards = Guards::prepare_again(&self.folders, &self.protect, &self.obeyed, &self.kept)
             .map_err(|(_, error)| error)?;
-        // A folder whose name alone was pinned may have become one that is guarded.
-        let more =
-            |guard: &Guard| !guard.pin && self.guards.iter().any(|one| one.pin && one.path == guard.path);
+        // A folder whose name alone was pinned may have become one that is guarded, as may the root of some other mount.
+        let more = |guard: &Guard| !guard.pin && !self.guards.contains(guard);
         for guard in &guards.list {
             if more(guard) || !is_on(guard)? {
                 guard.attach(root.as_fd())?;
