@@ -1,7 +1,7 @@
 //! What a file says about its runs: limits, rules and the sandbox.
 
 use crate::support::Outcome;
-use crate::{json, show_in};
+use crate::{json, json_with, show_in};
 
 /// A folder with a file of tools, a model that asks for three sums, and rules that allow them.
 fn folder(section: &str) -> tempfile::TempDir {
@@ -146,21 +146,20 @@ fn tool_choice_reaches_the_model() {
             "--tool-choice",
             choice,
         ];
-        crate::show_with(place.path(), &args, "", &variables)
+        json_with(place.path(), &args, "", &variables)
     };
     for (choice, tools, wanted) in
         [("auto", 2, "auto"), ("any", 2, "any"), ("none", 0, ""), ("sum", 1, "tool")]
     {
-        let shown = ask(choice);
-        assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+        let asked = ask(choice);
+        assert_eq!(asked.code, Some(0), "{asked:?}");
         let body: serde_json::Value =
             serde_json::from_str(&model.bodies.lock().unwrap().pop().unwrap()).unwrap();
         assert_eq!(body["tools"].as_array().map_or(0, Vec::len), tools, "{body}");
         let told = body["tool_choice"]["type"].as_str().unwrap_or_default();
         assert!(told == wanted || choice == "auto" && told.is_empty(), "{body}");
     }
-    let wrong = ask("smu");
-    assert!(wrong.contains("`smu`") && wrong.contains("sum") && wrong.ends_with("--- exit 2\n"), "{wrong}");
+    ask("smu").fails("parsing", 2, &["`smu`", "sum"]);
 }
 
 #[test]
