@@ -16,7 +16,7 @@ use tasks::{After, TASKS, Task};
 use toolwright_core::{Message, Model, ModelOptions, Sandbox, Secret, Tool, Toolset};
 use toolwright_lang::{Host, Source, load};
 use toolwright_models::{HttpLimits, ModelSettings, connect};
-use toolwright_runtime::{Limits, Loop, LoopOutcome, Run};
+use toolwright_runtime::{Limits, LoopOptions, LoopOutcome, Run};
 use toolwright_sandbox::{LocalSandbox, Policy};
 
 use crate::bench::peer;
@@ -76,7 +76,7 @@ async fn attempt(model: &dyn Model, task: &Task) -> Result<(bool, String)> {
     let limits = Limits { turns: Some(8), repeats: Some(2), ..Limits::default() };
     let run = Run::builder(tools(task)?).sandbox("default", sandbox).limits(limits).build()?;
     let options = ModelOptions { max_tokens: Some(400), temperature: Some(0.0), ..ModelOptions::default() };
-    let how = Loop { options, ..Loop::default() };
+    let how = LoopOptions { options, ..LoopOptions::default() };
     let instructions = "You work on files and data with the tools you are given. Use a tool whenever the task needs one, \
                         and then answer in one short sentence.";
     let messages = vec![Message::system(instructions), Message::user(task.prompt)];

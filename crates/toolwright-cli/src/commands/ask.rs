@@ -9,9 +9,9 @@ use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::tools::AtHand;
 use toolwright::{
-    CallNote, Content, Conversation, ErrorInfo, Event, EventKind, Limits, Loop, Message, Model, ModelDelta,
-    Policy, RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, ToolResult, Toolset,
-    call_text, completion, text,
+    CallNote, Content, Conversation, ErrorInfo, Event, EventKind, Limits, LoopOptions, Message, Model,
+    ModelDelta, Policy, RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, ToolResult,
+    Toolset, call_text, completion, text,
 };
 
 use crate::args::{Ask, PromptWay, UsingArgs};
@@ -59,7 +59,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
     }
     let run = builder.build()?;
     let how = going(&what.tool_choice, &run.tools().await.map_err(|error| Usage::from(error.info()))?)?;
-    let mut conversation = Conversation::new(&run).going(how);
+    let mut conversation = Conversation::new(&run).with_loop(how);
     let stopper = conversation.stopper();
     // A person who has seen enough keeps what there is.
     let interrupt = async {
@@ -125,7 +125,7 @@ pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
 }
 
 /// How the model works: which tools it must call before it is free.
-pub fn going(choice: &str, tools: &Toolset) -> anyhow::Result<Loop> {
+pub fn going(choice: &str, tools: &Toolset) -> anyhow::Result<LoopOptions> {
     let tool_choice = match choice {
         "auto" => ToolChoice::Auto,
         "any" => ToolChoice::Any,
@@ -136,7 +136,7 @@ pub fn going(choice: &str, tools: &Toolset) -> anyhow::Result<Loop> {
         }
     };
     let choice_after = matches!(tool_choice, ToolChoice::Any).then_some(ToolChoice::Auto);
-    Ok(Loop { tool_choice, choice_after, ..Loop::default() })
+    Ok(LoopOptions { tool_choice, choice_after, ..LoopOptions::default() })
 }
 
 /// The error of a run, with what the model or the tool said.

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use toolwright::lang::{CLI_TOOL, Host, Loaded};
 use toolwright::text::clip;
 use toolwright::{
-    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, Loop, Message, Run,
-    RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
+    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, LoopOptions, Message,
+    Run, RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec,
+    Toolset,
 };
 
 use crate::args::Replay;
@@ -220,8 +221,8 @@ async fn play(run: &Run, record: &Arc<Record>, end: Option<RunEnd>) -> anyhow::R
     let calls = alone.by_ref().collect::<anyhow::Result<Vec<ToolCall>>>()?;
     let asked = Message::Assistant(AssistantMessage::calls(calls));
     let earlier = run.state(vec![asked], Vec::new())?;
-    let by_hand = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
-    let mut talk = Conversation::resume(run, &earlier).going(by_hand);
+    let by_hand = LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() };
+    let mut talk = Conversation::resume(run, &earlier).with_loop(by_hand);
     record.stopped_by(talk.stopper());
     let mut played = talk.make_pending().await;
     for scene in &record.scenes {

@@ -11,7 +11,8 @@ use toolwright::prompted::{
 };
 use toolwright::schema::{depth, flatten};
 use toolwright::{
-    Conversation, Event, EventKind, Loop, Message, Run, RunEnd, RunState, StopReason, ToolCall, ToolCalls,
+    Conversation, Event, EventKind, LoopOptions, Message, Run, RunEnd, RunState, StopReason, ToolCall,
+    ToolCalls,
 };
 
 use crate::args::{Step, StepFormat};
@@ -80,12 +81,12 @@ async fn native(
     earlier: Option<RunState>,
 ) -> anyhow::Result<()> {
     let tools = run.tools().await.map_err(|error| Usage::from(error.info()))?;
-    let manual = Loop { tool_calls: ToolCalls::None, ..ask::going(&what.tool_choice, &tools)? };
+    let manual = LoopOptions { tool_calls: ToolCalls::None, ..ask::going(&what.tool_choice, &tools)? };
     let mut conversation = match &earlier {
         Some(state) => Conversation::resume(run, state),
         None => Conversation::new(run),
     }
-    .going(manual);
+    .with_loop(manual);
     for (index, mut message) in given.into_iter().enumerate() {
         // Plain text stands for one block of it.
         if let Some(content) = message.get_mut("content").filter(|content| content.is_string()) {
