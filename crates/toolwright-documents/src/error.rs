@@ -24,6 +24,8 @@ pub enum DocumentErrorKind {
     Limit,
     /// No such page, sheet or cell.
     Range,
+    /// The process that reads crashed, was stopped, or could not be started.
+    Reader,
 }
 
 impl DocumentErrorKind {
@@ -35,6 +37,7 @@ impl DocumentErrorKind {
             DocumentErrorKind::Damaged => "damaged",
             DocumentErrorKind::Limit => "limit",
             DocumentErrorKind::Range => "range",
+            DocumentErrorKind::Reader => "reader",
         }
     }
 
@@ -45,6 +48,7 @@ impl DocumentErrorKind {
             "encrypted" => DocumentErrorKind::Encrypted,
             "limit" => DocumentErrorKind::Limit,
             "range" => DocumentErrorKind::Range,
+            "reader" => DocumentErrorKind::Reader,
             _ => DocumentErrorKind::Damaged,
         }
     }

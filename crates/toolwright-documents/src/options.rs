@@ -3,16 +3,19 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::detect::Kind;
 use crate::error::DocumentError;
 use crate::model::Page;
 
 /// What to read of a document.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ReadOptions {
     /// The name of the file: it decides where the content leaves the kind open.
     pub name: Option<String>,
     /// The kind, where the caller knows better.
+    #[serde(skip)]
     pub kind: Option<Kind>,
     /// The pages, slides, sheets, chapters or cells; `None` for all.
     pub pages: Option<PageRange>,
@@ -34,7 +37,8 @@ impl ReadOptions {
 }
 
 /// How much of the figures to read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FigureDetail {
     /// Nothing.
     None,
@@ -46,7 +50,7 @@ pub enum FigureDetail {
 }
 
 /// A range of pages, counted from 1, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRange {
     /// The first page.
     pub first: u32,
@@ -82,7 +86,7 @@ impl PageRange {
 }
 
 /// Bounds of a reading. The process that reads files from elsewhere is bounded from outside as well.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReadLimits {
     /// Bytes of the file.
     pub bytes: usize,

@@ -52,6 +52,8 @@
 //! | `models` (on) | models to ask: seventeen vendors over six wire formats, and the scripted one |
 //! | `prompted` | tools for models without a tool API, and the prompt format of anthropic-tools |
 //! | `data` | tools that look things up: SQL databases, search engines, vector stores |
+//! | `documents` | files read as blocks: Office, HTML, mail, workbooks and more |
+//! | `pdf` | PDF files too |
 //! | `lang` | tools written in YAML, and the expression language they use |
 //! | `mcp` | the tools of MCP servers in a run, and a run's tools served to MCP clients |
 //! | `tools` | the standard tools: shell, Python, files, search, memory, plans |
@@ -145,6 +147,8 @@ pub mod file;
 #[cfg(feature = "data")]
 #[doc(inline)]
 pub use toolwright_data as data;
+#[cfg(feature = "documents")]
+pub mod documents;
 #[cfg(feature = "lang")]
 #[doc(inline)]
 pub use toolwright_expr as expr;

@@ -320,14 +320,13 @@ pub(super) fn append_line(text: &mut String, line: &str) {
     if line.is_empty() {
         return;
     }
-    if text.ends_with('\u{ad}') {
-        text.pop();
-    } else if text.ends_with('-')
+    let before_hyphen = || text.chars().rev().nth(1);
+    let goes_on = text.ends_with('-')
         && line.starts_with(char::is_lowercase)
-        && text.chars().rev().nth(1).is_some_and(char::is_lowercase)
-    {
+        && before_hyphen().is_some_and(char::is_lowercase);
+    if text.ends_with('\u{ad}') || goes_on {
         text.pop();
-    } else if text.ends_with('-') && text.chars().rev().nth(1).is_some_and(char::is_alphanumeric) {
+    } else if text.ends_with('-') && before_hyphen().is_some_and(char::is_alphanumeric) {
         // A compound such as UTF-8: the hyphen stays, without a space.
     } else if !text.is_empty() {
         let joined = text.chars().next_back().is_some_and(lines::is_wide)

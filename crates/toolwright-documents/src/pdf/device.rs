@@ -89,8 +89,10 @@ struct Fill {
 /// Why the interpretation of a page was ended from here.
 pub(super) struct Abort(pub(super) String);
 
-/// Collects what a page draws.
-pub(super) struct Collector<'s> {
+/// What a page draws.
+pub(super) struct Drawing {
+    pub(super) width: f32,
+    pub(super) height: f32,
     pub(super) glyphs: Vec<Glyph>,
     pub(super) rules: Vec<Rule>,
     pub(super) figures: Vec<Drawn>,
@@ -98,6 +100,15 @@ pub(super) struct Collector<'s> {
     pub(super) unknown: usize,
     /// Whether the page is a scan.
     pub(super) scanned: bool,
+}
+
+/// Collects what a page draws.
+pub(super) struct Collector<'s> {
+    glyphs: Vec<Glyph>,
+    rules: Vec<Rule>,
+    figures: Vec<Drawn>,
+    unknown: usize,
+    scanned: bool,
     width: f32,
     height: f32,
     fills: Vec<Fill>,
@@ -240,7 +251,7 @@ impl<'s> Collector<'s> {
     }
 
     /// Marks what something opaque was drawn over later, and tells whether a scan lies under invisible text.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn finish(mut self) -> Drawing {
         let page = f64::from(self.width) * f64::from(self.height);
         let scan = self.fills.iter().any(|fill| fill.raster && fill.bounds.area() > page * 0.5);
         let covers: Vec<Fill> =
@@ -258,6 +269,15 @@ impl<'s> Collector<'s> {
             if cover && glyph.hidden.is_none() {
                 glyph.hidden = Some(HiddenReason::Covered);
             }
+        }
+        Drawing {
+            width: self.width,
+            height: self.height,
+            glyphs: self.glyphs,
+            rules: self.rules,
+            figures: self.figures,
+            unknown: self.unknown,
+            scanned: self.scanned,
         }
     }
 }

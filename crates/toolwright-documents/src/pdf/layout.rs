@@ -1,7 +1,7 @@
 //! One page: from glyphs, lines and figures to blocks in reading order.
 
 use super::blocks::{self, Placed};
-use super::device::{Drawn, Glyph, Rule, SLANTED, Turn, turned, unturn};
+use super::device::{Drawing, Drawn, Glyph, SLANTED, Turn, turned, unturn};
 use super::figures::Art;
 use super::lines::{self, Segment};
 use super::regions::{self, Frame, Item, What};
@@ -12,16 +12,8 @@ use crate::model::{Block, Bounds, Content, Figure, HiddenReason, Page};
 /// A figure that fills this share of a page with text on it is its background.
 const BACKGROUND: f32 = 0.85;
 
-pub(super) fn page(
-    number: u32,
-    (width, height): (f32, f32),
-    glyphs: Vec<Glyph>,
-    rules: &[Rule],
-    drawn: &[Drawn],
-    art: &[Art],
-    tags: &Tags,
-    scanned: bool,
-) -> Page {
+pub(super) fn page(number: u32, drawing: Drawing, art: &[Art], tags: &Tags) -> Page {
+    let Drawing { width, height, glyphs, rules, figures: drawn, scanned, .. } = drawing;
     let mut visible: [Vec<Glyph>; 5] = Default::default();
     let mut hidden = Vec::new();
     let mut running = Vec::new();
@@ -66,7 +58,7 @@ pub(super) fn page(
         if glyphs.is_empty() && figures.is_empty() {
             continue;
         }
-        let grids = if turn == SLANTED { Vec::new() } else { rules::tables(rules, &mut glyphs, turn) };
+        let grids = if turn == SLANTED { Vec::new() } else { rules::tables(&rules, &mut glyphs, turn) };
         let mut segments: Vec<Option<Segment>> = lines::segments(&glyphs).into_iter().map(Some).collect();
         let mut items: Vec<Item> =
             segments.iter().flatten().enumerate().map(|(at, segment)| Item::segment(at, segment)).collect();

@@ -206,11 +206,9 @@ fn read_page<'a>(
             InterpreterSettings::default(),
         );
         interpret_page(page, &mut context, &mut collector);
-        collector.settle();
-        let tags = tags::read(pdf, page);
-        (collector.glyphs, collector.rules, collector.figures, collector.unknown, collector.scanned, tags)
+        (collector.finish(), tags::read(pdf, page))
     }));
-    let (glyphs, rules, drawn, unknown, scanned, tags) = match outcome {
+    let (drawing, tags) = match outcome {
         Ok(drawn) => drawn,
         Err(panic) => {
             return Err(match panic.downcast::<Abort>() {
@@ -219,8 +217,8 @@ fn read_page<'a>(
             });
         }
     };
-    let letters = glyphs.len();
-    let mut out = layout::page(number, (width, height), glyphs, &rules, &drawn, &store.art, &tags, scanned);
+    let (letters, unknown) = (drawing.glyphs.len(), drawing.unknown);
+    let mut out = layout::page(number, drawing, &store.art, &tags);
     if unknown > 0 && unknown * 10 > letters {
         out.warnings.push(format!(
             "page {number}: {unknown} of {letters} characters have no known letter; look at the page as a picture"

@@ -279,7 +279,7 @@ impl Builder {
             }
             "title" if self.parsed.title.is_none() => self.title = Some(String::new()),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
-                let level = name.bytes().nth(1).map_or(1, |digit| digit.saturating_sub(b'0'));
+                let level = name.as_bytes().get(1).map_or(1, |digit| digit.saturating_sub(b'0'));
                 self.block(Some(Content::Heading { level, text: String::new() }));
             }
             "pre" => {
@@ -299,14 +299,12 @@ impl Builder {
                 }
             }
             "br" => self.target().push('\n'),
-            "ul" | "ol" => {
-                if !self.in_cell() {
-                    self.flush();
-                    if self.lists.len() < self.depth {
-                        let start =
-                            attributes.get("start").and_then(|start| start.parse::<u32>().ok()).unwrap_or(1);
-                        self.lists.push((name == "ol", start.saturating_sub(1)));
-                    }
+            "ul" | "ol" if !self.in_cell() => {
+                self.flush();
+                if self.lists.len() < self.depth {
+                    let start =
+                        attributes.get("start").and_then(|start| start.parse::<u32>().ok()).unwrap_or(1);
+                    self.lists.push((name == "ol", start.saturating_sub(1)));
                 }
             }
             "li" | "dt" => {
@@ -414,21 +412,17 @@ impl Builder {
                 self.block(None);
             }
             "code" if self.pre == 0 => self.target().push('`'),
-            "ul" | "ol" => {
-                if !self.in_cell() {
-                    self.flush();
-                    self.item_open = false;
-                    self.lists.pop();
-                    if self.lists.is_empty() {
-                        self.close_list();
-                    }
+            "ul" | "ol" if !self.in_cell() => {
+                self.flush();
+                self.item_open = false;
+                self.lists.pop();
+                if self.lists.is_empty() {
+                    self.close_list();
                 }
             }
-            "li" => {
-                if !self.in_cell() {
-                    self.flush();
-                    self.item_open = false;
-                }
+            "li" if !self.in_cell() => {
+                self.flush();
+                self.item_open = false;
             }
             "td" | "th" => self.end_cell(),
             "table" => self.end_table(),

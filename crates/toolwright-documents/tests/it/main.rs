@@ -1,5 +1,15 @@
 //! Documents written here, with a known truth, and files damaged on purpose.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test that fails is meant to panic"
+)]
+
 mod damaged;
 mod mail;
 mod office;
