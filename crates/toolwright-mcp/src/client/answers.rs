@@ -14,6 +14,7 @@ use toolwright_core::{
 
 use crate::bridge;
 use crate::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND, RpcError};
+use crate::protocol::{ClientCapabilities, ElicitationCapability, Empty};
 
 /// The most messages a server may have the model read.
 const MAX_MESSAGES: usize = 200;
@@ -159,19 +160,15 @@ impl std::fmt::Debug for Answers {
 }
 
 impl Answers {
-    /// What the client says it can do.
-    pub(crate) fn capabilities(&self) -> Value {
-        let mut can = Map::new();
-        if self.elicitor.is_some() || self.passed_on {
-            can.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}));
+    /// The abilities that the client names.
+    pub(crate) fn capabilities(&self) -> ClientCapabilities {
+        let pages = ElicitationCapability { form: Some(Empty {}), url: Some(Empty {}) };
+        ClientCapabilities {
+            elicitation: (self.elicitor.is_some() || self.passed_on).then_some(pages),
+            sampling: (self.sampling.is_some() || self.passed_on).then_some(Empty {}),
+            roots: self.roots.as_ref().map(|_| Empty {}),
+            ..ClientCapabilities::default()
         }
-        if self.sampling.is_some() || self.passed_on {
-            can.insert("sampling".to_owned(), json!({}));
-        }
-        if self.roots.is_some() {
-            can.insert("roots".to_owned(), json!({}));
-        }
-        can.into()
     }
 
     /// Answers one question of a server. What a model says is paid for by `payer`.
@@ -417,7 +414,7 @@ mod tests {
     async fn a_model_is_asked_only_when_the_approver_says_so() {
         let sampling = Sampling::new(Arc::new(Parrot), Arc::new(Careful));
         let answers = Answers { sampling: Some(sampling), ..Answers::default() };
-        assert_eq!(answers.capabilities(), json!({"sampling": {}}));
+        assert_eq!(serde_json::to_value(answers.capabilities()).unwrap(), json!({"sampling": {}}));
         let ask = async |text: &str, count: usize| {
             let message = json!({"role": "user", "content": {"type": "text", "text": text}});
             let params = json!({"messages": vec![message; count], "maxTokens": 1_000_000});
@@ -477,7 +474,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_offered_unless_somebody_answers() {
         let answers = Answers::default();
-        assert_eq!(answers.capabilities(), json!({}));
+        assert_eq!(answers.capabilities(), ClientCapabilities::default());
         for method in ["elicitation/create", "sampling/createMessage", "roots/list", "tools/list"] {
             assert_eq!(
                 answers.answer("s", method, &json!({}), None).await.unwrap_err().code,

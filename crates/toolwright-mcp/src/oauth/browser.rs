@@ -1,12 +1,14 @@
 //! How a person is sent to a page, and how the page sends them back.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolwright_core::BoxFuture;
 use toolwright_net::reqwest::Url;
+
+use crate::sync::lock;
 
 /// How long a person may take.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -44,9 +46,9 @@ impl LoopbackBrowser {
     /// its `state` are sent away.
     async fn wait(&self, state: Option<&str>) -> Result<String, String> {
         let gone = "nobody can come back any more";
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(gone)?;
+        let listener = lock(&self.listener).take().ok_or(gone)?;
         let again = listener.try_clone().map_err(|_| gone)?;
-        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(again);
+        *lock(&self.listener) = Some(again);
         let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| error.to_string())?;
         loop {
             let (mut connection, _) = listener.accept().await.map_err(|error| error.to_string())?;

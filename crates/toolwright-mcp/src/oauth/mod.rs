@@ -13,7 +13,7 @@ mod jwt;
 mod store;
 
 use std::sync::Arc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::watch;
 use toolwright_core::Secret;
@@ -29,6 +29,7 @@ use self::discovery::{Far, Metadata, Resource};
 use self::grant::NoToken;
 use self::store::{Kept, Registration, Tokens};
 use crate::error::{McpError, McpErrorKind};
+use crate::sync::lock;
 
 /// How a client comes by its tokens.
 #[derive(Clone)]
@@ -165,7 +166,7 @@ impl OAuth {
     }
 
     fn state(&self) -> MutexGuard<'_, Kept> {
-        locked(&self.state)
+        lock(&self.state)
     }
 
     /// The token to present, if there is one; one that is about to end is renewed first.
@@ -264,21 +265,21 @@ impl OAuth {
     fn keep(&self) {
         let kept = self.state().clone();
         match self.options.store.save(self.server.as_str(), &kept) {
-            Ok(()) => *locked(&self.stored) = kept.tokens.map(|tokens| tokens.access),
-            Err(why) => *locked(&self.trouble) = Some(format!("the new token is not kept: {why}")),
+            Ok(()) => *lock(&self.stored) = kept.tokens.map(|tokens| tokens.access),
+            Err(why) => *lock(&self.trouble) = Some(format!("the new token is not kept: {why}")),
         }
     }
 
     /// Why the last token could not be kept; told once.
     pub(crate) fn take_trouble(&self) -> Option<String> {
-        locked(&self.trouble).take()
+        lock(&self.trouble).take()
     }
 
     /// Takes over the token that another program has put into the store since it was last looked at, if there is one.
     fn take_over(&self) -> bool {
         let Ok(Some(kept)) = self.options.store.load(self.server.as_str()) else { return false };
         let Some(access) = kept.tokens.as_ref().map(|tokens| tokens.access.clone()) else { return false };
-        let before = locked(&self.stored).replace(access.clone());
+        let before = lock(&self.stored).replace(access.clone());
         let mut state = self.state();
         if before.as_ref() == Some(&access) || state.tokens.as_ref().is_some_and(|ours| ours.access == access)
         {
@@ -442,10 +443,6 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.send_replace(false);
     }
-}
-
-fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failed(why: &str) -> McpError {

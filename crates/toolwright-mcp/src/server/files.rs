@@ -12,7 +12,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolwright_core::{BoxFuture, ErrorKind, ToolError, glob_match};
 
-use super::{Peer, Resource, ResourceBody, ResourceContents, Resources, Watching};
+use super::{Peer, Resources, Watching};
+use crate::protocol::{Resource, ResourceBody, ResourceContents};
 
 /// How many files are listed, how many entries are looked at for them, and how deep.
 const MAX_FILES: usize = 1000;
@@ -169,7 +170,7 @@ impl Resources for FileResources {
     }
 
     fn watching(&self) -> Watching {
-        Watching::Looked
+        Watching::Polled
     }
 
     fn mark(&self, uri: &str) -> Option<u64> {

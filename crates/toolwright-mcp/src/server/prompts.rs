@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Map, Value};
 use toolwright_core::{BoxFuture, Content, Dispatch, ToolCall, ToolError, ToolSpec};
 
-use super::{Peer, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Role};
+use super::{Peer, PromptMessage, PromptResult, Prompts};
+use crate::protocol::{Prompt, PromptArgument, Role};
 
 /// Counts the prompts that were made, so that each has an id of its own.
 static MADE: AtomicU64 = AtomicU64::new(1);
@@ -21,7 +22,7 @@ pub struct ToolPrompts {
 }
 
 impl ToolPrompts {
-    /// Offers the tools behind this door.
+    /// Offers the tools of a run as prompts.
     pub fn new(dispatch: Arc<dyn Dispatch>) -> Self {
         ToolPrompts { dispatch }
     }

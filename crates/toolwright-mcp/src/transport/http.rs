@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -23,7 +23,8 @@ use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{self, MAX_MESSAGE_BYTES, METHOD_NOT_FOUND, SESSION_NOT_FOUND};
 use crate::oauth::{Challenge, OAuth};
 use crate::protocol::STATELESS_VERSION;
-use crate::transport::hidden::Hidden;
+use crate::sync::lock;
+use crate::transport::secret_scrubber::SecretScrubber;
 
 /// The longest id of a session, which goes back with every request.
 const MAX_SESSION_ID: usize = 1024;
@@ -60,24 +61,24 @@ pub(crate) struct Outgoing {
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// The way to one server.
+/// The connection to one server.
 pub(crate) struct Link {
     client: Client,
     url: Url,
     headers: HeaderMap,
     oauth: Option<Arc<OAuth>>,
-    /// What the server may not have us repeat.
-    hidden: Hidden,
-    said: Mutex<Said>,
+    /// Removes our secrets from what the server sends back.
+    scrubber: SecretScrubber,
+    learned: Mutex<Learned>,
     under_way: Mutex<HashMap<i64, AbortHandle>>,
     unasked: Arc<Semaphore>,
     /// Whether the older transport is spoken.
     legacy: AtomicBool,
 }
 
-/// What was learnt from the server.
+/// What the server's answers have set.
 #[derive(Default)]
-struct Said {
+struct Learned {
     version: Option<String>,
     session: Option<String>,
     /// Where messages go in the older transport.
@@ -88,7 +89,7 @@ impl Link {
     pub(crate) fn new(target: &HttpTarget) -> Result<Self, McpError> {
         let bad = |why: String| McpError::new(McpErrorKind::Start, why);
         let url =
-            Url::parse(&target.url).map_err(|_| bad(format!("`{}` is no address", target.to_text())))?;
+            Url::parse(&target.url).map_err(|_| bad(format!("`{}` is not an address", target.to_text())))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(bad(format!("`{}` is not an http or https address", target.to_text())));
         }
@@ -106,39 +107,39 @@ impl Link {
         let (connect, read, reach) = (target.connect, target.read, Reach::Anywhere);
         let dial = Dial { https, connect, read, proxies, reach };
         let client = dial.client().map_err(|error| bad(error.to_string()))?;
-        // Who gives a token of its own wants no other.
+        // An explicit `Authorization` header disables OAuth.
         let oauth = target.oauth.clone().filter(|_| !headers.contains_key("authorization"));
         let (http, proxies) = (client.clone(), Proxies::clone(&target.proxies));
         let oauth =
             oauth.map(|options| OAuth::new(http, proxies, url.clone(), options).map(Arc::new)).transpose()?;
         Ok(Link {
             client,
-            hidden: Hidden::new(&url, &target.headers),
+            scrubber: SecretScrubber::new(&url, &target.headers),
             url,
             headers,
             oauth,
-            said: Mutex::default(),
+            learned: Mutex::default(),
             under_way: Mutex::default(),
             unasked: Arc::new(Semaphore::new(MAX_UNASKED)),
             legacy: AtomicBool::new(target.legacy),
         })
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        lock(&self.learned)
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<i64, AbortHandle>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.under_way)
     }
 
-    /// Says which revision is spoken from now on; `None` while that is being found out.
+    /// Sets the revision that is used from now on; `None` during the handshake.
     pub(crate) fn set_version(&self, version: Option<&str>) {
-        self.said().version = version.map(str::to_owned);
+        self.learned().version = version.map(str::to_owned);
     }
 
     pub(crate) fn is_stateless(&self) -> bool {
-        self.said().version.as_deref() == Some(STATELESS_VERSION)
+        self.learned().version.as_deref() == Some(STATELESS_VERSION)
     }
 
     /// Sends a message and sees to its answer.
@@ -182,7 +183,7 @@ impl Link {
     pub(crate) fn end(self: &Arc<Self>) {
         let under_way = std::mem::take(&mut *self.under_way());
         under_way.into_values().for_each(|task| task.abort());
-        let Some(session) = self.said().session.take() else { return };
+        let Some(session) = self.learned().session.take() else { return };
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -211,7 +212,7 @@ impl Link {
                 let problem = format!("the server's session id is longer than {MAX_SESSION_ID} bytes");
                 return Err(McpError::new(McpErrorKind::Limit, problem));
             }
-            self.said().session = Some(session.to_owned());
+            self.learned().session = Some(session.to_owned());
         }
         if !status.is_success() {
             return self.refused(connection, outgoing, response).await;
@@ -245,13 +246,13 @@ impl Link {
     /// Posts a message, with another token when the server wants one.
     async fn post(&self, outgoing: &Outgoing) -> Result<Response, McpError> {
         self.with_tokens(|token| {
-            let url = self.said().endpoint.clone().unwrap_or_else(|| self.url.clone());
+            let url = self.learned().endpoint.clone().unwrap_or_else(|| self.url.clone());
             let mut request = self
                 .with_token(Method::POST, url, token)
                 .header("content-type", "application/json")
                 .header("accept", "application/json, text/event-stream");
             {
-                let said = self.said();
+                let said = self.learned();
                 if let Some(version) = &said.version {
                     request = request.header("mcp-protocol-version", version);
                 }
@@ -309,7 +310,7 @@ impl Link {
         let request = self.client.request(method, url).headers(self.headers.clone());
         match token {
             Some(token) => {
-                self.hidden.sent(token);
+                self.scrubber.sent(token);
                 request.bearer_auth(token.expose())
             }
             None => request,
@@ -318,7 +319,7 @@ impl Link {
 
     fn request(&self, method: Method, url: Url, token: Option<&Secret>) -> RequestBuilder {
         let request = self.with_token(method, url, token);
-        match &self.said().version {
+        match &self.learned().version {
             Some(version) => request.header("mcp-protocol-version", version),
             None => request,
         }
@@ -339,7 +340,7 @@ impl Link {
             );
             return Err(McpError::new(McpErrorKind::Protocol, message));
         }
-        let has_session = self.said().session.is_some();
+        let has_session = self.learned().session.is_some();
         let body = read(response, ERROR_BODY).await.unwrap_or_default();
         if has_session && forgot_session(status, &body, outgoing.id) {
             let ended =
@@ -366,7 +367,7 @@ impl Link {
             .and_then(|said| said.get("error"))
             .and_then(|error| serde_json::from_value::<jsonrpc::RpcError>(error.clone()).ok());
         if let Some(mut error) = error {
-            self.hidden.error(&mut error);
+            self.scrubber.error(&mut error);
             return Err(McpError::refused(&error));
         }
         let kind = match status {
@@ -376,7 +377,7 @@ impl Link {
             status if status.is_client_error() => McpErrorKind::Refused,
             _ => McpErrorKind::Closed,
         };
-        let shown = self.hidden.words(&String::from_utf8_lossy(&body));
+        let shown = self.scrubber.words(&String::from_utf8_lossy(&body));
         let shown = toolwright_core::text::visible(&text::clip(&shown, 200));
         Err(McpError::new(kind, format!("the server answered {}: {shown}", status.as_u16())))
     }
@@ -422,7 +423,7 @@ impl Link {
     fn listen_request(&self, last_id: Option<&str>, token: Option<&Secret>) -> RequestBuilder {
         let mut request =
             self.request(Method::GET, self.url.clone(), token).header("accept", "text/event-stream");
-        if let Some(session) = &self.said().session {
+        if let Some(session) = &self.learned().session {
             request = request.header("mcp-session-id", session);
         }
         match last_id {
@@ -462,7 +463,7 @@ impl Link {
             let endpoint = self.url.join(event.data.trim()).ok();
             let endpoint = endpoint.filter(|endpoint| endpoint.origin() == self.url.origin());
             let other = || McpError::new(McpErrorKind::Protocol, "the server's endpoint is on another site");
-            self.said().endpoint = Some(endpoint.ok_or_else(other)?);
+            self.learned().endpoint = Some(endpoint.ok_or_else(other)?);
             return Ok(());
         }
         if event.data.is_empty() || !matches!(event.name.as_str(), "" | "message") {
@@ -477,7 +478,7 @@ impl Link {
             let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
             McpError::new(McpErrorKind::Protocol, message)
         })?;
-        self.hidden.message(&mut message);
+        self.scrubber.message(&mut message);
         connection.take(message, of);
         Ok(())
     }
@@ -570,7 +571,7 @@ impl Link {
             live.close(why);
         });
         let told = async {
-            while self.said().endpoint.is_none() && connection.closed_reason().is_none() {
+            while self.learned().endpoint.is_none() && connection.closed_reason().is_none() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };

@@ -1,10 +1,12 @@
 //! One message per line, with the length of a line bounded before it is kept.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::Poll;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
+
+use crate::sync::lock;
 
 /// A buffer larger than this is given back once its line has been dealt with.
 const KEEP_CAPACITY: usize = 256 * 1024;
@@ -103,7 +105,7 @@ pub(crate) struct Beside(Mutex<Vec<u8>>);
 impl Beside {
     /// Takes a line, unless there is much here already.
     pub(crate) fn put(&self, line: Vec<u8>) -> Result<(), Vec<u8>> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.0);
         match waiting.len() {
             0 => *waiting = line,
             1..WRITE_TOGETHER => waiting.extend_from_slice(&line),
@@ -113,7 +115,7 @@ impl Beside {
     }
 
     fn take(&self) -> Option<Vec<u8>> {
-        let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = std::mem::take(&mut *lock(&self.0));
         (!waiting.is_empty()).then_some(waiting)
     }
 }

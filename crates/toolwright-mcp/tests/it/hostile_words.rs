@@ -26,9 +26,12 @@ async fn a_greeting_sent_twice_counts_once() {
 
 #[tokio::test]
 async fn a_greeting_of_the_wrong_kinds() {
-    check_start(r#"read l; answer 1 '{"protocolVersion":20251125}'; forever"#, "its greeting is not one")
-        .await;
-    check_start("read l; answer 1 null; forever", "its greeting is not one").await;
+    check_start(
+        r#"read l; answer 1 '{"protocolVersion":20251125}'; forever"#,
+        "its answer to `initialize` is malformed",
+    )
+    .await;
+    check_start("read l; answer 1 null; forever", "its answer to `initialize` is malformed").await;
 }
 
 #[tokio::test]

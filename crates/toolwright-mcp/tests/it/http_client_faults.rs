@@ -236,7 +236,7 @@ async fn a_server_that_does_not_know_the_newest_question_is_greeted_in_the_older
         options.start_timeout = if unknown == SILENCE { Duration::from_secs(6) } else { PATIENCE };
         let client = Client::dial(&HttpTarget::new(&server.url), options).await;
         let client = client.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(client.greeting().version, "2025-06-18", "{name}");
+        assert_eq!(client.info().version, "2025-06-18", "{name}");
         assert_eq!(client.list_tools().await.unwrap().tools.len(), 1, "{name}");
     }
 }

@@ -105,7 +105,7 @@ async fn the_reference_server_over_streamable_http() {
     let (_server, port) = over_http(&home, "streamableHttp").await;
     let target = HttpTarget::new(format!("http://127.0.0.1:{port}/mcp"));
     let client = Client::dial(&target, ClientOptions::default()).await.unwrap();
-    assert_eq!(client.greeting().version, "2025-11-25");
+    assert_eq!(client.info().version, "2025-11-25");
     use_server_everything(&client).await;
 }
 

@@ -19,8 +19,8 @@ async fn client() -> Client {
 #[tokio::test]
 async fn the_greeting_says_who_and_which_revision() {
     let client = client().await;
-    assert_eq!(client.greeting().version, "2025-11-25");
-    assert_eq!(client.greeting().server.name, "toolwright");
+    assert_eq!(client.info().version, "2025-11-25");
+    assert_eq!(client.info().server.name, "toolwright");
     client.ping().await.unwrap();
     client.close().await;
     assert!(client.ping().await.is_err());

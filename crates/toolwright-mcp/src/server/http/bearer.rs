@@ -3,7 +3,7 @@
 //! A token is believed when the authorization server signed it, it has not ended, and it was made for this server: one
 //! that was made for another server is refused, so that nobody can pass on what they were given.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -13,6 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_net::reqwest::{self, Url};
 use toolwright_net::{Dial, Proxies, Reach};
+
+use crate::sync::lock;
 
 /// How long keys are believed before they are asked for again.
 const KEYS_LIFETIME: Duration = Duration::from_secs(600);
@@ -203,7 +205,7 @@ impl Bearer {
     }
 
     fn keys(&self) -> MutexGuard<'_, Keys> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.keys)
     }
 
     async fn fetch(&self) -> Option<Arc<Vec<Key>>> {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use hyper::HeaderMap;
@@ -14,6 +14,7 @@ use ring::hmac;
 
 use super::HttpOptions;
 use crate::random::random_bytes;
+use crate::sync::lock;
 
 /// How many clients' rates are remembered.
 const MAX_CLIENTS: usize = 10_000;
@@ -57,7 +58,7 @@ pub(super) enum Refusal {
     NoToken,
     WrongToken,
     TooFewScopes,
-    NobodyToAsk,
+    AuthorizationUnreachable,
     TooOften,
 }
 
@@ -140,7 +141,7 @@ impl Gate {
     /// otherwise it could be found by trying.
     pub(super) fn check_guesses(&self, from: IpAddr) -> Result<(), Refusal> {
         let Some(rate) = self.rate else { return Ok(()) };
-        let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let spent = lock(&self.spent);
         match spent.get(&stranger(from)) {
             Some(bucket) if bucket.at(Instant::now(), rate).left < 1.0 => Err(Refusal::TooOften),
             _ => Ok(()),
@@ -149,7 +150,7 @@ impl Gate {
 
     fn count(&self, client: Arc<str>) -> Result<(), Refusal> {
         let Some(rate) = self.rate else { return Ok(()) };
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = lock(&self.spent);
         let now = Instant::now();
         let full = Bucket { left: rate * 2.0, at: now };
         if spent.len() >= MAX_CLIENTS && !spent.contains_key(&client) {

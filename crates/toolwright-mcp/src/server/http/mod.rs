@@ -1,19 +1,19 @@
 //! The server over streamable HTTP: both eras on one address.
 //!
-//! Requests without a session need nothing that another instance would not have. Whoever asks is looked at before
-//! anything is read: the `Host` and `Origin` headers, the token, the rate. `gate` does that, `endpoint` knows the
-//! methods, `asked` the eras, `exchange` how an answer comes about, `mirror` the headers that repeat the body, `sessions` and
-//! `stream` what the older era needs.
+//! Requests without a session need nothing that another instance would not have. `gate` checks the `Host` and `Origin`
+//! headers, the token and the rate before anything is read; `endpoint` handles POST, GET and DELETE, `post` the eras,
+//! `exchange` the way to an answer, `header_consistency` the headers that repeat the body, `sessions` and `stream` the era
+//! with sessions.
 
 mod answers;
-mod asked;
 mod bearer;
 mod body;
-mod crowd;
 mod endpoint;
 mod exchange;
 mod gate;
-mod mirror;
+mod header_consistency;
+mod keyed_counter;
+mod post;
 mod sessions;
 mod stream;
 
@@ -30,16 +30,16 @@ use toolwright_net::Proxies;
 
 use self::bearer::Bearer;
 pub use self::bearer::ResourceServer;
-use self::crowd::Crowd;
 use self::gate::Gate;
+use self::keyed_counter::KeyedCounter;
 use self::sessions::Sessions;
 use super::Inner;
 
-/// What an address that has all its connections is told.
+/// The response to an address that has as many connections as it may.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
     Content-Type: text/plain\r\nContent-Length: 39\r\n\r\nthis address has too many connections\r\n";
 
-/// How often what nobody will ask for any more is forgotten: at least, and at most.
+/// The shortest and the longest pause between two sweeps of expired sessions and results.
 const SWEEP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
 /// How the server behaves over HTTP.
@@ -120,7 +120,7 @@ struct Site {
     bearer: Option<Bearer>,
     sessions: Sessions,
     /// The requests that each client has under way.
-    asking: Arc<Crowd<Arc<str>>>,
+    calls: Arc<KeyedCounter<Arc<str>>>,
     /// Fires when no more clients are let in: what would never end by itself ends now.
     closing: CancelToken,
     /// Fires when work that is under way must stop.
@@ -139,9 +139,9 @@ impl HttpServer {
         let sessions = Sessions::new(options.max_sessions, options.return_time);
         let bearer = options.resource_server.clone();
         let bearer = bearer.map(|about| Bearer::new(about, &options.proxies)).transpose()?;
-        let asking = Crowd::new(server.max_calls);
+        let calls = KeyedCounter::new(server.max_calls);
         let (closing, stop) = (CancelToken::new(), CancelToken::new());
-        let site = Site { server, options, gate, bearer, sessions, asking, closing, stop };
+        let site = Site { server, options, gate, bearer, sessions, calls, closing, stop };
         Ok(HttpServer { listener, address, site: Arc::new(site) })
     }
 
@@ -155,7 +155,7 @@ impl HttpServer {
         let HttpServer { listener, site, .. } = self;
         let most = u32::try_from(site.options.max_connections).unwrap_or(u32::MAX).max(1);
         let places = Arc::new(Semaphore::new(most as usize));
-        let connected = Crowd::new(site.options.max_connections_each.max(1));
+        let connected = KeyedCounter::new(site.options.max_connections_each.max(1));
         // It ends with this function.
         let mut sweeping = tokio::task::JoinSet::new();
         let (swept, pause) = (site.clone(), site.options.return_time.clamp(SWEEP.0, SWEEP.1));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use toolwright_core::CancelToken;
@@ -11,6 +11,7 @@ use super::stream::{MAX_BYTES_IN_ALL, Stream};
 use crate::random::random_name;
 use crate::server::readers::Readers;
 use crate::server::session::Session;
+use crate::sync::lock;
 
 /// How long a session is kept without a request when others want its place, and a result that nobody fetched in any case.
 const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -56,7 +57,7 @@ impl Sessions {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 
     /// Keeps a new session; `None` when none may be kept.
@@ -170,7 +171,7 @@ impl HttpSession {
     }
 
     fn last_used(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.used)
     }
 
     fn is_idle(&self) -> bool {
@@ -178,7 +179,7 @@ impl HttpSession {
     }
 
     fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(&self.used) = Instant::now();
     }
 
     /// Whether nothing has happened in it for so long, and nobody listens.
@@ -190,14 +191,14 @@ impl HttpSession {
     /// would not ask for another.
     pub(super) fn listen(self: &Arc<Self>) -> Listening {
         let over = self.closing.child_token();
-        let mut current = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.listening);
         std::mem::replace(&mut *current, over.clone()).cancel();
         self.listeners.fetch_add(1, Ordering::Relaxed);
         Listening { session: self.clone(), over }
     }
 
     fn streams(&self) -> MutexGuard<'_, HashMap<u64, Arc<Stream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.streams)
     }
 
     /// How many bytes its streams keep.

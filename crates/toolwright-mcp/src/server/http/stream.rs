@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use toolwright_core::CancelToken;
 
 use super::body::{self, Body};
 use crate::server::readers::Readers;
+use crate::sync::lock;
 
 /// How many bytes of a stream are kept; the oldest events go first. The largest message has room.
 const MAX_BYTES: usize = 20 * 1024 * 1024;
@@ -76,7 +77,7 @@ impl Stream {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     fn add(&self, event: impl FnOnce(&str) -> Bytes) {
