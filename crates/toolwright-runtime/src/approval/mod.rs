@@ -24,9 +24,11 @@ use toolwright_core::{
     ToolError, ToolSettings, ToolSpec, Validator,
 };
 
-use crate::call::{Active, Standing, check, validate};
+use crate::call::{check, validate};
+use crate::clock::Clock;
 use crate::events::EventKind;
 use crate::guard;
+use crate::record::CallFrame;
 use crate::run::RunInner;
 
 pub use call_text::call_text;
@@ -71,10 +73,10 @@ impl Approvals {
         run: &RunInner,
         entry: &Entry,
         call: &mut ToolCall,
-        standing: &Standing<'_>,
+        frame: &CallFrame<'_>,
     ) -> Result<Approved, ToolError> {
         if run.by_person {
-            record(run, standing.span, "person", "approve", None, None)?;
+            record(run, frame.span, "person", "approve", None, None)?;
             return Ok(Approved::as_it_is(call));
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
@@ -82,7 +84,7 @@ impl Approvals {
             return Ok(Approved::as_it_is(call));
         }
         // Boxed here and where somebody is asked, so that calls that need none of this stay small.
-        Box::pin(self.judge(run, entry, call, standing)).await
+        Box::pin(self.judge(run, entry, call, frame)).await
     }
 
     /// Decides by the rules.
@@ -91,9 +93,9 @@ impl Approvals {
         run: &RunInner,
         entry: &Entry,
         call: &mut ToolCall,
-        standing: &Standing<'_>,
+        frame: &CallFrame<'_>,
     ) -> Result<Approved, ToolError> {
-        let (settings, span) = (entry.tool.settings(), standing.span);
+        let (settings, span) = (entry.tool.settings(), frame.span);
         let all;
         let policy = match &self.policy {
             Some(policy) => policy.as_ref(),
@@ -102,7 +104,7 @@ impl Approvals {
                 &all
             }
         };
-        let case = Case { run, entry, policy, settings: trusted(run, settings), standing };
+        let case = Case { run, entry, policy, settings: trusted(run, settings), frame };
         // A model cannot choose an order that no rule is about.
         let as_given = policy.sees_order().then(|| case.rule_from(0, call));
         in_declared_order(entry.tool.spec(), &mut call.arguments);
@@ -175,7 +177,7 @@ impl Approvals {
         call: &ToolCall,
         ruling: &Ruling,
     ) -> Result<Option<Verdict<'_>>, ToolError> {
-        let &Case { run, entry, standing, .. } = case;
+        let &Case { run, entry, frame, .. } = case;
         if self.approvers.is_empty() {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
             return Ok(Some(("policy", Decision::reject(reason), None)));
@@ -194,7 +196,7 @@ impl Approvals {
                 }
             }
         };
-        let &Standing { span, depth, cancel, ref asker } = standing;
+        let &CallFrame { span, depth, cancel, ref asker, clock } = frame;
         let annotations = &entry.tool.spec().annotations;
         let mut request = ApprovalRequest::new(call, annotations);
         (request.view, request.depth, request.asker) = (view, depth, asker.clone());
@@ -211,12 +213,13 @@ impl Approvals {
             None,
             cancel.clone(),
         );
-        let _active = Active::enter(run, span, &waiting);
-        let _asking = run.limits.wait(None);
+        let _active = run.active.enter(&waiting, clock);
+        // A person who thinks is no working time, of the run or of the call.
+        let _idle = (run.limits.clock().pause(), clock.map(Clock::pause));
         for approver in &self.approvers {
             let deadline = run.limits.waiting_deadline()?;
             let deciding = guard::caught("the approver", async { approver.decide(&request).await });
-            let decided = run.unless_stopped(waiting.cancel_token(), deadline, deciding).await?;
+            let decided = guard::unless_stopped(run, waiting.cancel_token(), deadline, deciding).await?;
             let decision = decided.unwrap_or_else(|_| {
                 Decision::reject("whoever decides about this call could not: the approver panicked")
             });
@@ -248,7 +251,7 @@ struct Case<'a> {
     policy: &'a Policy,
     /// The tool's settings, as far as they are to be believed.
     settings: Cow<'a, ToolSettings>,
-    standing: &'a Standing<'a>,
+    frame: &'a CallFrame<'a>,
 }
 
 impl Case<'_> {
@@ -269,7 +272,7 @@ impl Case<'_> {
         given.append(&mut ruling.set);
         let arguments = call.arguments.take();
         let reason = ruling.reason.clone().filter(|_| ruling.decision == RuleDecision::Modify);
-        record(self.run, self.standing.span, "policy", "modify", reason, Some(&arguments))?;
+        record(self.run, self.frame.span, "policy", "modify", reason, Some(&arguments))?;
         call.arguments = validate(self.run, self.entry, arguments)?;
         in_declared_order(self.entry.tool.spec(), &mut call.arguments);
         Ok(true)
