@@ -1,7 +1,7 @@
 //! A client that does what MCP's conformance suite asks of clients. `cargo xtask conformance` runs it.
 //!
-//! The suite gives the address of its server as the last argument, and the name of the scenario and what goes with it
-//! in `MCP_CONFORMANCE_SCENARIO` and `MCP_CONFORMANCE_CONTEXT`.
+//! The suite gives the address of its server as the last argument, and the name of the scenario and what goes
+//! with it in `MCP_CONFORMANCE_SCENARIO` and `MCP_CONFORMANCE_CONTEXT`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! MCP's results and ours, each way.
 //!
-//! From a server: text, images, sounds, embedded resources, links and structured content each become one of our blocks; an
-//! unknown kind is kept as JSON. Members that our blocks have no place for (the audience of a block, its `_meta`, the size of
-//! a link, the media type of an embedded text) travel in the `extras` of the result, which no model is sent, and come out
-//! again where the result is served. To a client: what MCP has no member for travels in `_meta`.
+//! From a server: text, images, sounds, embedded resources, links and structured content each become one of
+//! our blocks; an unknown kind is kept as JSON. Members that our blocks have no place for (the audience of a
+//! block, its `_meta`, the size of a link, the media type of an embedded text) travel in the `extras` of the
+//! result, which no model is sent, and come out again where the result is served. To a client: what MCP has
+//! no member for travels in `_meta`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -129,7 +130,8 @@ fn content(block: ContentBlock) -> (Content, Map<String, Value>) {
     }
 }
 
-/// An embedded resource. Text stays readable and keeps its address as a citation; a text file of ours stays a file.
+/// An embedded resource. Text stays readable and keeps its address as a citation; a text file of ours stays a
+/// file.
 fn embedded(resource: EmbeddedResource, text: Option<String>, blob: String) -> Content {
     let EmbeddedResource { uri, mime_type, beside, .. } = resource;
     if let Some(text) = text {
@@ -177,8 +179,8 @@ fn own(meta: &Map<String, Value>) -> Map<String, Value> {
     meta.iter().filter(|(key, _)| foreign(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// The icons and `_meta` of a listed tool. Entries that point to pages of the server for a client to show are left out: they
-/// are not served on, and nobody has approved them.
+/// The icons and `_meta` of a listed tool. Entries that point to pages of the server for a client to show are
+/// left out: they are not served on, and nobody has approved them.
 pub(crate) fn tool_extras(icons: Option<Value>, meta: Option<Value>) -> Map<String, Value> {
     let icons = icons.filter(|icons| icons.as_array().is_some_and(|icons| !icons.is_empty()));
     let mut meta = meta.as_ref().and_then(Value::as_object).map(own).unwrap_or_default();
@@ -224,8 +226,8 @@ pub(crate) fn write_result(result: ToolResult, spec: &ToolSpec) -> (CallResult, 
     (CallResult { content, is_error: failed, structured_content }, meta)
 }
 
-/// Turns a result that was cut into an error, if what is left no longer matches the output schema: clients refuse such an
-/// answer, and would not see what is left of it.
+/// Turns a result that was cut into an error, if what is left no longer matches the output schema: clients
+/// refuse such an answer, and would not see what is left of it.
 pub(crate) fn keep_promise(result: &mut ToolResult, spec: &ToolSpec) {
     let (Some(schema), Some(cut), None) = (&spec.output_schema, &result.truncated, &result.error) else {
         return;
@@ -246,6 +248,11 @@ pub(crate) fn keep_promise(result: &mut ToolResult, spec: &ToolSpec) {
 
 /// The structured result, as the output schema that was listed promises it.
 fn structured(result: &ToolResult, spec: &ToolSpec) -> Option<Value> {
+    // There are clients that give their model the structured result alone: a picture beside it would be lost.
+    let is_text = |block: &Content| matches!(block, Content::Text { .. } | Content::Json { .. });
+    if spec.output_schema.is_none() && !result.content.iter().all(is_text) {
+        return None;
+    }
     let value = match (&result.structured, result.content.as_slice()) {
         (Some(value), _) => value.clone(),
         (None, [Content::Json { value }]) => value.clone(),
@@ -409,6 +416,16 @@ mod tests {
         spec.output_schema = Some(json!({"type": "integer"}));
         let answer = write_result(result(vec![Content::json(json!(5))]), &spec);
         assert_eq!(answer["structuredContent"], json!({"result": 5}));
+    }
+
+    #[test]
+    fn picture_is_not_hidden_behind_a_structured_result() {
+        let mut spec = ToolSpec::new("t", "d");
+        let mut seen = result(vec![Content::json(json!({"a": 1})), Content::image("image/png", b"\x89PNG")]);
+        seen.structured = Some(json!({"a": 1}));
+        assert_eq!(write_result(seen.clone(), &spec).get("structuredContent"), None);
+        spec.output_schema = Some(json!({"type": "object"}));
+        assert_eq!(write_result(seen, &spec)["structuredContent"], json!({"a": 1}));
     }
 
     #[test]

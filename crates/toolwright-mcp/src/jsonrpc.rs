@@ -14,8 +14,8 @@ pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 /// The greatest nesting depth of a message.
 pub const MAX_MESSAGE_DEPTH: usize = 100;
 
-/// How many values a message may hold. A line of `[0,0,0,…]` takes over thirty times its length in memory, so the
-/// length alone is no bound.
+/// How many values a message may hold. A line of `[0,0,0,…]` takes over thirty times its length in memory, so
+/// a bound on the length is not enough.
 pub const MAX_MESSAGE_VALUES: usize = 200_000;
 
 pub(crate) const PARSE_ERROR: i64 = -32700;

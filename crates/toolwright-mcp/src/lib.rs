@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! Everything a peer sends is bounded before it is kept: the length of a message, its nesting depth and number of values, and
-//! the number of tools, pages and progress notifications.
+//! Everything a peer sends is bounded before it is kept: the length of a message, its nesting depth and
+//! number of values, and the number of tools, pages and progress notifications.
 
 mod bridge;
 mod client;

@@ -1,4 +1,5 @@
-//! Locks whose data stays usable after a panic: each holds plain data that is complete between two statements.
+//! Locks whose data stays usable after a panic: each holds plain data that is complete between two
+//! statements.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

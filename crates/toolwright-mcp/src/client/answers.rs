@@ -1,7 +1,7 @@
 //! What a server may ask the client: the person, the model, and the folders it works in.
 //!
-//! Nothing is offered unless the program says who answers. What comes from a server is bounded and shown to people
-//! escaped; answers are checked against the server's own schema before they are sent.
+//! Nothing is offered unless the program says who answers. What comes from a server is bounded and shown to
+//! people escaped; answers are checked against the server's own schema before they are sent.
 
 use std::sync::Arc;
 
@@ -71,9 +71,9 @@ pub enum ElicitReply {
     Cancel,
 }
 
-/// Answers what servers ask a person through an approver: yes takes the form with its defaults, other arguments take the
-/// form that stands under `content` there, and no declines. The approver sees a call of `mcp_elicitation` with the
-/// server's name, its message, and the form.
+/// Answers what servers ask a person through an approver: yes takes the form with its defaults, other
+/// arguments take the form that stands under `content` there, and no declines. The approver sees a call of
+/// `mcp_elicitation` with the server's name, its message, and the form.
 #[derive(Clone)]
 pub struct ThroughApprover(Arc<dyn Approver>);
 
@@ -128,10 +128,10 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Lets servers ask this model whenever the approver says so. The approver sees a call of `mcp_sampling` with the
-    /// server's name and messages. The answer is paid for by the call the server works on: it counts against the
-    /// limits of that call's run, is on record there, and stops with the call. While a server works on no call, it may
-    /// ask nothing; see [`Client::paid_by`](crate::Client::paid_by).
+    /// Lets servers ask this model whenever the approver says so. The approver sees a call of `mcp_sampling`
+    /// with the server's name and messages. The answer is paid for by the call the server works on: it counts
+    /// against the limits of that call's run, is on record there, and stops with the call. While a server
+    /// works on no call, it may ask nothing; see [`Client::paid_by`](crate::Client::paid_by).
     pub fn new(model: Arc<dyn Model>, approver: Arc<dyn Approver>) -> Self {
         Sampling { model, approver }
     }
@@ -147,9 +147,10 @@ pub struct Answers {
     pub sampling: Option<Sampling>,
     /// The folders the client works in, as `file://` addresses with names.
     pub roots: Option<Vec<(String, String)>>,
-    /// Passes what the server asks on to the MCP client whose call it is working on, for programs that serve the tools of
-    /// one server to the clients of another. A client that cannot be asked declines. Its folders are never passed on:
-    /// servers take them for what they may touch, and that is for whoever runs the program to say.
+    /// Passes what the server asks on to the MCP client whose call it is working on, for programs that serve
+    /// the tools of one server to the clients of another. A client that cannot be asked declines. Its folders
+    /// are never passed on: servers take them for what they may touch, and that is for whoever runs the
+    /// program to say.
     pub passed_on: bool,
 }
 

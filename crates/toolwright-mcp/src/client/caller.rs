@@ -1,7 +1,8 @@
-//! Calls that an MCP client of ours made: questions that a server asks while it works on one are passed on to that client.
+//! Calls that an MCP client of ours made: questions that a server asks while it works on one are passed on to
+//! that client.
 //!
-//! A server that asks over its session does not name the call. With one client's calls under way that is clear; with those of
-//! several nobody is asked, because one of them would read what is meant for another.
+//! A server that asks over its session does not name the call. With one client's calls under way that is
+//! clear; with those of several nobody is asked, because one of them would read what is meant for another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -67,8 +68,8 @@ impl Caller {
         }
     }
 
-    /// Asks the client one thing. When that means making the call again, the server gets an error, once it has been told that
-    /// the call is off.
+    /// Asks the client one thing. When that means making the call again, the server gets an error, once it
+    /// has been told that the call is off.
     pub(super) async fn ask(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         let answers = tokio::select! {
             answers = self.ask_all(vec![(method, params)]) => answers,
@@ -120,7 +121,7 @@ impl Caller {
                 self.put_off.cancel();
                 return Err(PutOff);
             }
-            // The client refused, or said something that is no answer: nobody answered.
+            // The client refused, or its answer does not fit the question: the question stays unanswered.
             Err(_) => {}
         }
         Ok(answers)

@@ -43,7 +43,8 @@ impl Calls {
         self.payers().values().next_back().cloned()
     }
 
-    /// The client whose call the server works on: `None` when that is ambiguous, `Some(None)` when no client made it.
+    /// The client whose call the server works on: `None` when that is ambiguous, `Some(None)` when no client
+    /// made it.
     pub(super) fn caller(&self) -> Option<Option<Arc<Caller>>> {
         let callers = self.callers();
         let Some((_, last)) = callers.last() else { return Some(None) };
@@ -56,7 +57,8 @@ impl Calls {
     }
 }
 
-/// From [`Client::paid_by`](crate::Client::paid_by): a call pays for what a server asks a model for as long as this lives.
+/// From [`Client::paid_by`](crate::Client::paid_by): a call pays for what a server asks a model for as long
+/// as this lives.
 pub struct Paying {
     connection: Arc<Connection>,
     number: u64,

@@ -1,7 +1,7 @@
 //! One connection to a server: messages out and in.
 //!
-//! Nothing here grows with what a server sends: lines are bounded, answers to no open request are dropped, and so are
-//! replies to a server's own requests when it does not read them.
+//! Nothing here grows with what a server sends: lines are bounded, answers to no open request are dropped,
+//! and so are replies to a server's own requests when it does not read them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,8 @@ pub type OnProgress = Arc<dyn Fn(f64, Option<f64>, Option<String>) + Send + Sync
 /// Called when the tools changed, once until they are listed again.
 pub(crate) type OnToolsChanged = Arc<dyn Fn() + Send + Sync>;
 
-/// Receives what a server writes for people: lines of its stderr, log messages, and lines that are not messages.
+/// Receives what a server writes for people: lines of its stderr, log messages, and lines that are not
+/// messages.
 pub type OnLog = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// One connection to a server.
@@ -80,7 +81,8 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer. When the future is dropped or time runs out, the server is told to stop.
+    /// Sends a request and waits for its answer. When the future is dropped or time runs out, the server is
+    /// told to stop.
     pub(crate) async fn request(self: &Arc<Self>, ask: Ask<'_>) -> Result<Value, McpError> {
         let Ask { request, mut meta, timeout, progress, headers, whose } = ask;
         if let Some(reason) = self.ending.reason() {
@@ -136,7 +138,8 @@ impl Connection {
         }
     }
 
-    /// Ends after this long. The time in which a person is asked whether we may use the server does not count.
+    /// Ends after this long. The time in which a person is asked whether we may use the server does not
+    /// count.
     pub(crate) async fn run_out(&self, mut left: Duration) {
         let Some(mut asking) = self.link().and_then(|link| link.asking()) else {
             return tokio::time::sleep(left).await;
@@ -198,8 +201,8 @@ impl Connection {
         self.give_up();
     }
 
-    /// Gives up all requests. Their listeners may be the last owners of a run, and so of this session: they are dropped
-    /// while no lock is held.
+    /// Gives up all requests. Their listeners may be the last owners of a run, and so of this session: they
+    /// are dropped while no lock is held.
     fn give_up(&self) {
         let waiting = self.requests.take_all();
         drop(waiting);
@@ -345,7 +348,8 @@ impl Connection {
     }
 }
 
-/// A request that waits. However the waiting ends, nothing of it stays, and the server is told when nobody waits any more.
+/// A request that waits. However the waiting ends, it is removed, and a request that is given up is cancelled
+/// at the server.
 struct Waiting<'a> {
     connection: &'a Arc<Connection>,
     id: i64,

@@ -17,11 +17,12 @@ use crate::protocol::{
     SubscriptionFilter, server_info,
 };
 
-/// How long the stream for what a server says unasked may take to open before the session goes on without waiting.
+/// How long the stream for what a server says unasked may take to open before the session goes on without
+/// waiting.
 const LISTEN_TIME: Duration = Duration::from_secs(2);
 
-/// How long a server may take to answer whether it speaks the newest revision, before it is greeted in the older way. Some do
-/// not answer at all what they do not know.
+/// How long a server may take to answer whether it speaks the newest revision, before it is greeted in the
+/// older way. Some do not answer at all what they do not know.
 const DISCOVER_TIME: Duration = Duration::from_secs(10);
 
 /// How long a server that refused the newer transport may take to show that it speaks the older one.
@@ -45,8 +46,8 @@ pub struct SessionInfo {
 }
 
 impl Client {
-    /// Begins the session. A process is asked in the older way first, which every server of that era answers; an
-    /// address in the newer one, where a refusal costs one round trip and nothing else.
+    /// Begins the session. A process is asked in the older way first, which every server of that era answers;
+    /// an address in the newer one, where a refusal costs one round trip and nothing else.
     pub(super) async fn handshake(mut self) -> Result<Client, McpError> {
         let newer_first = self.connection.link().is_some_and(|link| !link.is_legacy());
         let info = if newer_first {
@@ -114,8 +115,8 @@ impl Client {
         Ok(info)
     }
 
-    /// Begins a session at an address. One that takes no messages may be that of the stream of a server of 2024-11-05, as the
-    /// protocol's rules for older servers say.
+    /// Begins a session at an address. One that takes no messages may be that of the stream of a server of
+    /// 2024-11-05, as the protocol's rules for older servers say.
     async fn initialize_either_way(&self) -> Result<SessionInfo, McpError> {
         let refused = match self.initialize().await {
             // It was refused by the status alone.

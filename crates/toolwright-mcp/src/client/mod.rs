@@ -1,6 +1,7 @@
 //! The client: one session with one server.
 //!
-//! [`McpServer`](crate::McpServer) wraps it with supervision and offers its tools to a run; this is the plain session.
+//! [`McpServer`](crate::McpServer) wraps it with supervision and offers its tools to a run; this is the plain
+//! session.
 
 mod answers;
 mod caller;
@@ -226,9 +227,10 @@ impl Client {
         self.connection.set_tools_changed(false)
     }
 
-    /// Has this call pay for what the server asks a model, until what is returned is dropped: the answers count against
-    /// the limits of its run, and stop with it. When several calls pay at once and the server does not say for which it asks, as
-    /// over pipes with a session, the latest does. [`ToolContext::detached`] stands for a program that has no run.
+    /// Has this call pay for what the server asks a model, until what is returned is dropped: the answers
+    /// count against the limits of its run, and stop with it. When several calls pay at once and the server
+    /// does not say for which it asks, as over pipes with a session, the latest does.
+    /// [`ToolContext::detached`] stands for a program that has no run.
     #[must_use = "the call pays only as long as this is kept"]
     pub fn paid_by(&self, context: &ToolContext) -> Paying {
         Paying::begin(&self.connection, context)
@@ -243,8 +245,8 @@ impl Client {
         self.request(Ask::new(&request, self.options.request_timeout)).await.map(drop)
     }
 
-    /// Calls a tool. Running out of time, or dropping the future, tells the server to stop; a server that then says
-    /// nothing at all is ended.
+    /// Calls a tool. Running out of time, or dropping the future, tells the server to stop; a server that
+    /// then says nothing at all is ended.
     pub async fn call_tool(
         &self,
         name: &str,
@@ -255,8 +257,8 @@ impl Client {
         self.call_tool_for(None, name, arguments, timeout, progress).await
     }
 
-    /// Calls a tool for a call of ours, which pays for what the server asks a model meanwhile; the client that made it is asked
-    /// what the server asks, where that is wanted.
+    /// Calls a tool for a call of ours, which pays for what the server asks a model meanwhile; the client
+    /// that made it is asked what the server asks, where that is wanted.
     pub(crate) async fn call_tool_for(
         &self,
         context: Option<&ToolContext>,
@@ -390,7 +392,8 @@ impl Client {
         Ok(answers)
     }
 
-    /// Ends the session, and waits until nothing of the server is left. The server may end by itself for a moment.
+    /// Ends the session, and waits until nothing of the server is left. The server may end by itself for a
+    /// moment.
     pub async fn close(&self) {
         self.connection.end();
         self.gone.cancelled().await;

@@ -1,5 +1,5 @@
-//! The questions of a server: bounded, answered by whoever its program names, or passed on to the client whose call it
-//! works on.
+//! The questions of a server: bounded, and answered by the program's own answers or by the client whose call the
+//! server works on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,7 +18,8 @@ use crate::sync::lock;
 /// The most questions of a server that are answered at once.
 const MAX_QUESTIONS: usize = 8;
 
-/// The most questions that a server may ask for each call that is made of it. People and models are not to be kept busy.
+/// The most questions that a server may ask for each call that is made of it. People and models are not to be
+/// kept busy.
 const MAX_QUESTIONS_A_CALL: usize = 100;
 
 /// The questions of one server.

@@ -83,8 +83,8 @@ impl Requests {
         answer
     }
 
-    /// Takes a request out. The caller drops it: its listener may be the last owner of a run and so of this session, and
-    /// must not be dropped while the lock is held.
+    /// Takes a request out. The caller drops it: its listener may be the last owner of a run and so of this
+    /// session, and must not be dropped while the lock is held.
     pub(super) fn remove(&self, id: i64) -> Option<Pending> {
         self.pending().remove(&id)
     }

@@ -1,7 +1,8 @@
 //! Calls that go on as tasks, which are polled until they are over.
 //!
-//! In 2025-11-25 a tool may require a task, and the result is requested when the task is over. In the tasks extension of
-//! 2026-07-28 the server decides at each call, and the task carries its questions and its result.
+//! In 2025-11-25 a tool may require a task, and the result is requested when the task is over. In the tasks
+//! extension of 2026-07-28 the server decides at each call, and the task carries its questions and its
+//! result.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -68,8 +69,8 @@ impl Client {
         result
     }
 
-    /// Waits for a task that the server made in place of a result (2026-07-28), and answers its questions. Dropping the future
-    /// cancels the task.
+    /// Waits for a task that the server made in place of a result (2026-07-28), and answers its questions.
+    /// Dropping the future cancels the task.
     pub(super) async fn follow_task(
         &self,
         whose: &Whose,
@@ -107,7 +108,8 @@ impl Client {
         }
     }
 
-    /// The task as it is after a pause. A look that fails costs no task: it goes on at the server, and is looked at again.
+    /// The task as it is after a pause. A look that fails costs no task: it goes on at the server, and is
+    /// looked at again.
     async fn look(
         &self,
         whose: &Whose,
@@ -173,7 +175,8 @@ impl Time {
     }
 }
 
-/// What was asked before. A question stands there until the server has read its answer, and is not answered twice.
+/// What was asked before. A question stands there until the server has read its answer, and is not answered
+/// twice.
 #[derive(Default)]
 struct Answered {
     keys: HashSet<String>,

@@ -78,7 +78,8 @@ pub(crate) struct LinkBlock {
 }
 
 impl ContentBlock {
-    /// Reads a block, and moves what it holds; the value itself for kinds that we do not know and blocks without content.
+    /// Reads a block, and moves what it holds; the value itself for kinds that we do not know and blocks
+    /// without content.
     pub(crate) fn read(block: Value) -> Result<Self, Value> {
         let Value::Object(mut members) = block else { return Err(block) };
         let is_text =

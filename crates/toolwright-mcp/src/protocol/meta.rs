@@ -1,4 +1,5 @@
-//! `_meta` of requests: progress in both eras, and in the one without sessions what `initialize` says in the other.
+//! `_meta` of requests: progress in both eras, and in the one without sessions what `initialize` says in the
+//! other.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,13 +1,14 @@
 //! The messages of MCP as types: one file per family, both eras side by side.
 //!
-//! Up to 2025-11-25 a session begins with `initialize`. From 2026-07-28 on every request carries its revision and the
-//! client's capabilities in `_meta`, and every result says of what type it is.
+//! Up to 2025-11-25 a session begins with `initialize`. From 2026-07-28 on every request carries its revision
+//! and the client's capabilities in `_meta`, and every result says of what type it is.
 //!
-//! Members that we do not know are ignored where a message ends here, and kept where it passes through: the members of
-//! content blocks, of `_meta` and of a tool's schemas. A required member that is missing or has the wrong type is an
-//! error; an optional one of the wrong type counts as absent, because peers write `null` and odder things for "not set".
-//! What may be large (arguments, structured results, schemas) stays a [`serde_json::Value`] that is moved, never read
-//! twice. `testdata/mcp` holds one example of every message; `golden.rs` checks that each is read and written unchanged.
+//! Members that we do not know are ignored where a message ends here, and kept where it passes through: the
+//! members of content blocks, of `_meta` and of a tool's schemas. A required member that is missing or has
+//! the wrong type is an error; an optional one of the wrong type counts as absent, because peers write `null`
+//! and odder things for "not set". What may be large (arguments, structured results, schemas) stays a
+//! [`serde_json::Value`] that is moved, never read twice. `testdata/mcp` holds one example of every message;
+//! `golden.rs` checks that each is read and written unchanged.
 
 mod completion;
 mod content;

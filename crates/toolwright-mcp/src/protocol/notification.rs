@@ -55,7 +55,8 @@ pub(crate) enum ServerNotification {
 }
 
 impl ServerNotification {
-    /// Reads a notification; `None` for one that we do not know or cannot use, which the protocol has us ignore.
+    /// Reads a notification; `None` for one that we do not know or cannot use, which the protocol has us
+    /// ignore.
     pub(crate) fn read(method: &str, params: Value) -> Option<Self> {
         use ServerNotification as N;
         let object = |params: Value| params.as_object().is_some().then_some(params);
@@ -109,7 +110,8 @@ pub(crate) enum ClientNotification {
 }
 
 impl ClientNotification {
-    /// Reads a notification; `None` for one that we do not know or cannot use, which the protocol has us ignore.
+    /// Reads a notification; `None` for one that we do not know or cannot use, which the protocol has us
+    /// ignore.
     pub(crate) fn read(method: &str, params: Value) -> Option<Self> {
         Some(match method {
             "notifications/initialized" => ClientNotification::Initialized(Map::new()),

@@ -95,7 +95,8 @@ pub(crate) struct WirePromptMessage {
     pub(crate) content: ContentBlock,
 }
 
-/// The answer of a server to `prompts/get`, as our client reads it: each message with its author and its content.
+/// The answer of a server to `prompts/get`, as our client reads it: each message with its author and its
+/// content.
 #[derive(Debug)]
 pub(crate) struct PromptAnswer {
     pub(crate) description: Option<String>,

@@ -1,4 +1,5 @@
-//! Requests: the methods, the parameters of each, and the rounds of a request that is made again with answers.
+//! Requests: the methods, the parameters of each, and the rounds of a request that is made again with
+//! answers.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -157,7 +158,8 @@ impl ClientRequest {
         }
     }
 
-    /// The name that the `Mcp-Name` header repeats: of a tool or prompt, the address of a resource, the id of a task.
+    /// The name that the `Mcp-Name` header repeats: of a tool or prompt, the address of a resource, the id of
+    /// a task.
     pub(crate) fn name(&self) -> Option<&str> {
         use ClientRequest as R;
         let name = match self {

@@ -25,7 +25,8 @@ pub(crate) struct SubscriptionFilter {
     /// The resources whose changes are wanted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) resource_subscriptions: Vec<String>,
-    /// The tasks whose changes are wanted. We announce none; a client without the extension may not ask for them.
+    /// The tasks whose changes are wanted. We announce none; a client without the extension may not ask for
+    /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task_ids: Option<Value>,
 }

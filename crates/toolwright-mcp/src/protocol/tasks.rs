@@ -1,5 +1,5 @@
-//! Tasks: the experimental ones of 2025-11-25, where a client asks for them, and the extension of 2026-07-28, where a
-//! server decides.
+//! Tasks: the experimental ones of 2025-11-25, where a client asks for them, and the extension of 2026-07-28,
+//! where a server decides.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -73,7 +73,7 @@ pub(crate) struct DetailedTask {
     pub(crate) input_requests: Option<Map<String, Value>>,
 }
 
-/// A task as a server of either era describes it to our client. A state that we do not know is `None`.
+/// A task as a server of either era describes it to our client. An unknown state counts as absent.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Task {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use toolwright_core::{CallNote, CancelToken, ToolCall, ToolResult, ToolSpec, Watch, text};
+use toolwright_core::{CallNote, CancelToken, ToolCall, ToolResult, ToolSpec, Watch, nearest, text};
 
 use super::response::Response;
 use super::sealed_state::{Binding, SealedState};
@@ -31,10 +31,12 @@ const STRUCTURED_SINCE: &str = "2025-06-18";
 /// The first revision with sounds.
 const SOUNDS_SINCE: &str = "2025-03-26";
 
-/// A client hears of a call at least this often. Clients with the limit of 60 s that is usual would give up otherwise.
+/// The longest time without a sign of progress. Clients with the limit of 60 s that is usual would give up
+/// otherwise.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// An argument that Gemini CLI adds to the schema of every tool that it shows its model, and sends on unchanged.
+/// An argument that Gemini CLI adds to the schema of every tool that it shows its model, and sends on
+/// unchanged.
 const FOREIGN_ARGUMENT: &str = "wait_for_previous";
 
 /// A call that passed the checks.
@@ -56,7 +58,11 @@ pub(super) async fn answer(server: &Arc<Inner>, request: Request, params: CallPa
 async fn ready(server: &Arc<Inner>, request: Request, params: CallParams) -> Result<Ready, RpcError> {
     let CallParams { name, mut arguments, round, .. } = params;
     let Some((tools, at)) = server.tool(&name).await? else {
-        let problem = format!("there is no tool `{}`", text::clip(&name, 200));
+        let mut problem = format!("there is no tool `{}`", text::clip(&name, 200));
+        let tools = server.refreshed_tools().await?;
+        if let Some(near) = nearest(&name, tools.iter().map(|spec| &*spec.name)) {
+            problem.push_str(&format!("; did you mean `{near}`?"));
+        }
         return Err(RpcError::new(INVALID_PARAMS, problem));
     };
     if let Some(spec) = tools.get(at) {
@@ -246,7 +252,8 @@ impl Progress {
     }
 }
 
-/// The progress of a client's call and of the calls that it makes. The client sees them as one, so it gets the sum.
+/// The progress of a client's call and of the calls that it makes. The client sees them as one, so it gets
+/// the sum.
 #[derive(Default)]
 struct Reports {
     latest: BTreeMap<u64, (f64, Option<f64>)>,
@@ -279,8 +286,8 @@ impl Reports {
         Some((done, total.filter(|total| total.is_finite())))
     }
 
-    /// The progress of a call that only says that it still runs: hardly more than before, so that what the call itself
-    /// reports next is more than this.
+    /// The progress of a call that only says that it still runs: hardly more than before, so that what the
+    /// call itself reports next is more than this.
     fn still_running(&mut self) -> (f64, Option<f64>) {
         let before = self.sent.unwrap_or(0.0);
         let done = (before + 0.001).max(before.next_up());

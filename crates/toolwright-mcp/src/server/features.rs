@@ -25,7 +25,8 @@ pub trait Resources: Send + Sync {
         Watching::Announced
     }
 
-    /// For [`Watching::Polled`]: a number that differs when the content does; `None` when there is no such resource.
+    /// For [`Watching::Polled`]: a number that differs when the content does; `None` when there is no such
+    /// resource.
     fn mark(&self, uri: &str) -> Option<u64> {
         let _ = uri;
         None

@@ -1,8 +1,10 @@
-//! The server: offers the tools of a run to MCP clients, with resources, prompts and everything else beside them.
+//! The server: offers the tools of a run to MCP clients, with resources, prompts and everything else beside
+//! them.
 //!
-//! Every call goes through [`Dispatch`], so it is validated, approved, bounded and recorded like a model's. One connection
-//! takes both eras: a request that carries its revision in `_meta` is answered without a session. `pipe` and `http`
-//! transport messages, `router` leads from a method to its handler, and `call`, `read`, `hub` and `tasks` handle requests.
+//! Every call goes through [`Dispatch`], so it is validated, approved, bounded and recorded like a model's.
+//! One connection takes both eras: a request that carries its revision in `_meta` is answered without a
+//! session. `pipe` and `http` transport messages, `router` leads from a method to its handler, and `call`,
+//! `read`, `hub` and `tasks` handle requests.
 
 mod call;
 mod features;
@@ -132,8 +134,9 @@ impl Server {
         self.change(|inner| inner.max_calls = calls)
     }
 
-    /// How long calls may go on after the client closed its side, or the server was stopped; 10 seconds by default. Longer
-    /// calls are stopped, and answered with an error. When the client no longer reads either, calls are stopped at once.
+    /// How long calls may go on after the client closed its side, or the server was stopped; 10 seconds by
+    /// default. Longer calls are stopped, and answered with an error. When the client no longer reads either,
+    /// calls are stopped at once.
     #[must_use]
     pub fn drain(self, time: Duration) -> Self {
         self.change(|inner| inner.drain = time)
@@ -171,8 +174,8 @@ impl Server {
         self.change(|inner| inner.task_support.push((patterns, support)))
     }
 
-    /// The key that seals what clients carry for the server between the rounds of a call. Instances behind one load
-    /// balancer share a key; without one, each server makes its own.
+    /// The key that seals what clients carry for the server between the rounds of a call. Instances behind
+    /// one load balancer share a key; without one, each server makes its own.
     #[must_use]
     pub fn state_key(self, key: StateKey) -> Self {
         self.change(|inner| inner.state_key = key)
@@ -183,25 +186,26 @@ impl Server {
         self.inner.hub.changes()
     }
 
-    /// Serves one client over this process's standard streams, as [`serve`](Self::serve) does. Nothing else may write to
-    /// stdout meanwhile.
+    /// Serves one client over this process's standard streams, as [`serve`](Self::serve) does. Nothing else
+    /// may write to stdout meanwhile.
     pub async fn serve_stdio(&self) -> std::io::Result<()> {
-        let (input, output) = stdio::open()?;
+        let stdio::Streams { input, output, reader_gone } = stdio::open()?;
         let inner = self.inner.clone();
-        // On a task of its own, which the thread that waits for input runs itself; the caller's may be run elsewhere.
+        // On a task of its own, which the thread that waits for input runs itself; the caller's may be run
+        // elsewhere.
         let mut serving = tokio::task::JoinSet::new();
-        serving.spawn(async move { pipe::serve(&inner, input, output).await });
+        serving.spawn(async move { pipe::serve(&inner, input, output, reader_gone).await });
         serving.join_next().await.unwrap_or(Ok(Ok(())))?
     }
 
-    /// Serves one client until it closes its side; calls that are under way then are finished first, within the time that
-    /// [`drain`](Self::drain) gives them.
+    /// Serves one client until it closes its side; calls that are under way then are finished first, within
+    /// the time that [`drain`](Self::drain) gives them.
     pub async fn serve(
         &self,
         input: impl AsyncRead + Unpin + Send,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> std::io::Result<()> {
-        pipe::serve(&self.inner, input, output).await
+        pipe::serve(&self.inner, input, output, std::future::pending()).await
     }
 
     /// Listens for clients over HTTP. Nothing is answered before [`HttpServer::run`].

@@ -1,8 +1,8 @@
 //! The client as a tool, a prompt or an approver sees it: it answers questions and takes log messages.
 //!
-//! How a question travels depends on the revision. With a session it is a request to the client. Without one, the
-//! call ends with "input required", and is made again with the answer: what stands before a question runs again, so it
-//! should change nothing. In a task, the question waits until the client looks at the task.
+//! How a question travels depends on the revision. With a session it is a request to the client. Without one,
+//! the call ends with "input required", and is made again with the answer: what stands before a question runs
+//! again, so it should change nothing. In a task, the question waits until the client looks at the task.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -63,7 +63,8 @@ impl Peer {
         Peer { inner: Arc::new(PeerInner { request, asking }) }
     }
 
-    /// Where a call of the client comes from: this is how its tools and approvers find the client. `stop` ends it.
+    /// Where a call of the client comes from: this is how its tools and approvers find the client. `stop`
+    /// ends it.
     pub(super) fn origin(&self, stop: Option<CancelToken>, watch: Option<Watch>) -> Origin {
         Origin { watch, stop, asker: Asker::new(self.clone()) }
     }
@@ -88,7 +89,8 @@ impl Peer {
         }
     }
 
-    /// False when a question would not reach the client. Without a session it is part of the answer, which does.
+    /// False when a question would not reach the client. Without a session it is part of the answer, which
+    /// does.
     fn can_be_asked(&self) -> bool {
         self.inner.request.session.is_none() || self.inner.request.sender.takes_questions()
     }
@@ -232,7 +234,8 @@ impl Peer {
         }
     }
 
-    /// Closes the stream the answer would come on. The call goes on, and a client over HTTP comes back for the answer.
+    /// Closes the stream the answer would come on. The call goes on, and a client over HTTP comes back for
+    /// the answer.
     pub fn hang_up(&self) {
         self.inner.request.sender.hang_up.cancel();
     }
@@ -333,15 +336,13 @@ impl Question {
             ServerRequest::Elicit(asked) => match (ElicitResult::deserialize(answer), asked) {
                 (Ok(ElicitResult { action: ElicitAction::Decline | ElicitAction::Cancel, .. }), _)
                 | (Ok(_), ElicitParams::Page { .. }) => true,
-                (
-                    Ok(ElicitResult { content: Some(content), .. }),
-                    ElicitParams::Form { requested_schema, .. },
-                ) => {
-                    let content = Value::Object(content);
+                (Ok(ElicitResult { content, .. }), ElicitParams::Form { requested_schema, .. }) => {
+                    // An empty form may be accepted without content.
+                    let content = Value::Object(content.unwrap_or_default());
                     Schema::compile_any(requested_schema)
                         .map_or(true, |schema| schema.problems(&content).is_empty())
                 }
-                _ => false,
+                (Err(_), _) => false,
             },
             ServerRequest::Sample(_) => SampleResult::deserialize(answer)
                 .is_ok_and(|answer| answer.content.is_object() || answer.content.is_array()),
@@ -358,6 +359,16 @@ impl Reply {
     /// The answer as it came.
     pub fn value(&self) -> &Value {
         &self.0
+    }
+
+    /// The protocol's word for what the user did: `accept`, `decline` or `cancel`.
+    fn action(&self) -> &str {
+        self.0.get("action").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// True when the user accepted, unless the content says `allow: false`, as an older form had it.
+    fn is_accepted(&self) -> bool {
+        self.action() == "accept" && self.0.pointer("/content/allow") != Some(&Value::Bool(false))
     }
 
     /// The form as the person filled it in; `None` when they declined.
@@ -390,8 +401,8 @@ fn shown_arguments(arguments: &Value) -> String {
     arguments.iter().map(one).collect()
 }
 
-/// A text with nothing invisible in it. Of a long one the beginning and the end are shown, how much is between, and a hash of
-/// the whole: the end of a command may be what it is about.
+/// A text with nothing invisible in it. Of a long one the beginning and the end are shown, how much is
+/// between, and a hash of the whole: the end of a command may be what it is about.
 fn shown(value: &str) -> String {
     const WHOLE: usize = 2000;
     const HEAD: usize = 1000;
@@ -411,15 +422,16 @@ fn shown(value: &str) -> String {
     )
 }
 
-/// The name of a question: an answer to another one, even one made to look alike, is never taken for its answer.
+/// The name of a question: an answer to another one, even one made to look alike, is never taken for its
+/// answer.
 fn key_of(kind: &str, what: &str) -> String {
     let hash = Sha256::digest(what.as_bytes());
     let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("{kind}-{hash}")
 }
 
-/// Lets the person at the client decide about calls that a policy wants to ask about. A client that cannot ask
-/// anybody gets a refusal.
+/// Lets the person at the client decide about calls that a policy wants to ask about. A client that cannot
+/// ask anybody gets a refusal.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClientApprover;
 
@@ -432,30 +444,34 @@ impl Approver for ClientApprover {
         Box::pin(async move {
             let call = request.call;
             let refused = |why: &str| Decision::reject(format!("`{}` needs approval, and {why}", call.name));
-            let Some(peer) = Peer::of_request(request) else { return refused("there is nobody to ask") };
+            let Some(peer) = Peer::of_request(request) else {
+                return refused("no MCP client made the call that could be asked");
+            };
             if !request.offers(Choice::Approve) {
-                return refused("the policy does not let the person at the client grant it");
+                return refused("the policy does not let the client's user grant it");
             }
             let arguments = canonical_json(&call.arguments);
-            let reason = request.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
             let shown = shown_arguments(&call.arguments);
-            let question = Question::elicit(
-                format!("Allow the tool `{}` to run with {shown}?{reason}", call.name),
-                json!({
-                    "type": "object",
-                    "properties": {"allow": {"type": "boolean", "title": "Allow this call", "default": false}},
-                    "required": ["allow"]
-                }),
-            );
+            let reason =
+                request.reason.as_ref().map(|reason| format!("\nReason: {reason}")).unwrap_or_default();
+            let message = format!("Allow `{}`?\nArguments: {shown}{reason}", call.name);
+            // An empty form: accepting it is the answer. A box to tick would be missed, and the call refused.
+            let question = Question::elicit(message, json!({"type": "object", "properties": {}}));
             if !peer.can_answer(&question) {
-                return refused("the client cannot ask anybody");
+                return refused(
+                    "the client cannot ask its user; allow the call with `--policy FILE` or `policy:`",
+                );
             }
             let key = key_of("approve", &format!("{}\n{arguments}", call.name));
             match peer.ask(&key, question).await {
-                Ok(reply) if reply.accepted().and_then(|said| said.get("allow")) == Some(&json!(true)) => {
-                    Decision::Approve
-                }
-                Ok(_) => Decision::reject("the person at the client did not allow this call"),
+                Ok(reply) if reply.is_accepted() => Decision::Approve,
+                // Some clients answer by themselves, without a user.
+                Ok(reply) => Decision::reject(format!(
+                    "the client answered `{}` when asked whether to allow `{}`; where no user can be asked, allow the \
+                     call with `--policy FILE` or `policy:`",
+                    reply.action(),
+                    call.name
+                )),
                 Err(error) => Decision::reject(error.message().to_owned()),
             }
         })
@@ -478,7 +494,7 @@ mod tests {
         let (one, other) = (with("a"), with("b"));
         assert!(one.contains("echo xxx") && one.contains("; rm -rf ~\"\n- z: \"seen\""), "{one}");
         assert!(one.contains(" [3518 of 5018 bytes are not shown; sha256 ") && one.len() < 2000, "{one}");
-        // What is not shown makes a difference all the same.
+        // The part that is not shown makes a difference too.
         assert_ne!(one, other);
     }
 }

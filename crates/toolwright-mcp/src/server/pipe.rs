@@ -14,10 +14,13 @@ use crate::jsonrpc::{self, BUSY, INVALID_REQUEST, Id, Message, PARSE_ERROR, RpcE
 use crate::protocol::{ClientNotification, ClientRequest, LATEST_SESSION_VERSION, RequestMeta};
 use crate::transport::lines::{Beside, Line, LineReader, write_lines_and};
 
+/// Serves one client. When it has closed its side, calls may go on for a while, unless `reader_gone` says
+/// that nobody reads their answers.
 pub(super) async fn serve(
     server: &Arc<Inner>,
     input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
+    reader_gone: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
     let (out, lines) = mpsc::channel(256);
     // Reading and writing share one task, so that an answer goes out without waking another thread.
@@ -40,11 +43,15 @@ pub(super) async fn serve(
     // No question is answered any more, so nobody needs to wait for that until the calls are stopped.
     session.silent.cancel();
     let ending = async {
-        if tokio::time::timeout(server.drain, session.idle()).await.is_err() {
-            session.ended.cancel();
+        let finished = tokio::select! {
+            idle = tokio::time::timeout(server.drain, session.idle()) => idle.is_ok(),
+            // The client has died: nobody can read the answers.
+            () = reader_gone => false,
+        };
+        session.ended.cancel();
+        if !finished {
             let _ = tokio::time::timeout(CANCEL_GRACE * 2, session.idle()).await;
         }
-        session.ended.cancel();
         // It may be blocked on a client that does not read.
         announcing.abort();
         drop(pipe);
@@ -80,8 +87,8 @@ impl Pipe<'_> {
                 }
             };
             let reply = match message {
-                // A client that waits for each answer gets it without a detour; one that sends many requests gets
-                // them worked on side by side.
+                // A client that waits for each answer gets it without a detour; one that sends many requests
+                // gets them worked on side by side.
                 Ok(message) => self.take(message, !lines.has_more()).await,
                 Err(malformed) => {
                     let error = RpcError::new(malformed.code, malformed.problem);
@@ -148,7 +155,7 @@ impl Pipe<'_> {
                 // Not everything that is asked for can be stopped.
                 () = given_up(&session) => Response::Cancelled,
             };
-            // Who cancelled a call wants no answer; who closed its side may still read.
+            // A cancelled call gets no answer; a client that closed its side may still read one.
             let response = response.or_else(|| match session.ended.is_cancelled() {
                 true => {
                     let problem =

@@ -32,9 +32,9 @@ pub(super) struct Request {
     pub(super) era: Era,
     /// The abilities that the client names.
     pub(super) capabilities: Arc<ClientCapabilities>,
-    /// The least important log messages that the client wants; `None` wants none.
+    /// The least severe log messages to send; `None` sends no log messages.
     pub(super) log_level: Option<LogLevel>,
-    /// Under which the client wants to hear of progress.
+    /// Names the request in progress notifications; `None` when the client does not want any.
     pub(super) progress_token: Option<ProgressToken>,
     /// The session, in the era that has them.
     pub(super) session: Option<Arc<Session>>,
@@ -42,7 +42,8 @@ pub(super) struct Request {
     pub(super) sender: ClientSender,
     /// Fires when nobody waits for the answer any more.
     pub(super) cancel: CancelToken,
-    /// The client's identity, as far as it was established: state made for one client is of no use to another.
+    /// The client's identity, as far as it was established: state made for one client is of no use to
+    /// another.
     pub(super) subject: Arc<str>,
 }
 
@@ -57,7 +58,8 @@ impl Request {
 #[derive(Clone)]
 pub(super) struct ClientSender {
     pub(super) messages: tokio::sync::mpsc::Sender<Vec<u8>>,
-    /// Fires when the stream is to be closed early; the client comes back for the rest. Pipes have no such thing.
+    /// Fires when the stream is to be closed early; the client comes back for the rest. Pipes have no such
+    /// thing.
     pub(super) hang_up: CancelToken,
     audience: Audience,
 }

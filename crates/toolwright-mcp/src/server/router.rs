@@ -1,7 +1,8 @@
 //! From a method to its handler.
 //!
-//! `offers` is the table of what this server answers in which era; the transports read a request with `read`, and `answer`
-//! has it handled and completes the result, in this one place, with what every result of its era carries.
+//! `offers` is the table of what this server answers in which era; the transports read a request with `read`,
+//! and `answer` has it handled and completes the result, in this one place, with what every result of its era
+//! carries.
 
 use std::sync::Arc;
 

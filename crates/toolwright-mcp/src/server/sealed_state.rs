@@ -1,7 +1,8 @@
-//! The state of calls that need several rounds, in the era without sessions: the client carries its answers so far,
-//! sealed, so that any instance of the server can go on.
+//! The state of calls that need several rounds, in the era without sessions: the client carries its answers
+//! so far, sealed, so that any instance of the server can go on.
 //!
-//! The seal binds the answers to one client and one request. The state is not secret, but it cannot be changed.
+//! The seal binds the answers to one client and one request. The state is not secret, but it cannot be
+//! changed.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -76,7 +77,8 @@ struct State {
 }
 
 impl SealedState {
-    /// Opens what a client brings back. A state that was changed, has expired, or belongs to another request is refused.
+    /// Opens what a client brings back. A state that was changed, has expired, or belongs to another request
+    /// is refused.
     pub(super) fn open(
         key: &StateKey,
         request: &Request,

@@ -1,4 +1,5 @@
-//! One client in the era of sessions: the agreed revision, the requests under way, and the questions of the server.
+//! One client in the era of sessions: the agreed revision, the requests under way, and the questions of the
+//! server.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -144,8 +145,8 @@ impl Session {
         }
     }
 
-    /// Asks the client something, and waits for its answer as long as the question has a reader: a person may think about
-    /// it for hours, but a client that crashed would be waited for just as long.
+    /// Asks the client something, and waits for its answer as long as the question has a reader: a person may
+    /// think about it for hours, but a client that crashed would be waited for just as long.
     pub(super) async fn ask(
         &self,
         sender: &ClientSender,

@@ -111,7 +111,8 @@ impl Tasks {
         self.tasks().remove(&task.id);
     }
 
-    /// Records how the work of a task ended, and drops the oldest results when there are too many bytes of them.
+    /// Records how the work of a task ended, and drops the oldest results when there are too many bytes of
+    /// them.
     pub(super) fn ended(&self, task: &Task, response: Response) {
         task.ended(response);
         let mut tasks = self.tasks();

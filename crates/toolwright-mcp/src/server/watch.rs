@@ -1,5 +1,5 @@
-//! Resources that somebody watches, and that the server itself looks at from time to time because nobody tells it when
-//! they change.
+//! Resources that somebody watches, and that the server itself looks at from time to time because nobody
+//! tells it when they change.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};

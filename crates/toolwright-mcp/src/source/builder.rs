@@ -63,7 +63,8 @@ impl McpServerBuilder {
         }
     }
 
-    /// Offers only the tools that match, by the server's names; a pattern with a leading `!` takes names away.
+    /// Offers only the tools that match, by the server's names; a pattern with a leading `!` takes names
+    /// away.
     #[must_use]
     pub fn tools<S: Into<String>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         self.patterns = Some(patterns.into_iter().map(Into::into).collect());
@@ -98,23 +99,24 @@ impl McpServerBuilder {
         self
     }
 
-    /// Makes a failed start an error of the run. Otherwise its tools are missing, and its state has the reason.
+    /// Makes a failed start an error of the run. Otherwise its tools are missing, and its state has the
+    /// reason.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// Offers the server's resources and prompts as tools too: `list_resources`, `read_resource`, `list_prompts`,
-    /// `get_prompt`.
+    /// Offers the server's resources and prompts as tools too: `list_resources`, `read_resource`,
+    /// `list_prompts`, `get_prompt`.
     #[must_use]
     pub fn reading_tools(mut self) -> Self {
         self.reading = true;
         self
     }
 
-    /// Believes the server's claims about its tools' effects. Otherwise a tool that claims to change nothing is treated like
-    /// one without claims, because policies approve read-only tools without asking.
+    /// Believes the server's claims about its tools' effects. Otherwise a tool that claims to change nothing
+    /// is treated like one without claims, because policies approve read-only tools without asking.
     #[must_use]
     pub fn trust_annotations(mut self) -> Self {
         self.trusted = true;
@@ -129,15 +131,16 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets who answers the server's questions: a person, a model. Without this, no capability is offered to it.
+    /// Sets who answers the server's questions: a person, a model. Without this, no capability is offered to
+    /// it.
     #[must_use]
     pub fn answers(mut self, answers: Answers) -> Self {
         self.options.answers = answers;
         self
     }
 
-    /// Called when the tools were listed again: the server announced a change, or was started again. With this, changed tools
-    /// are listed at once, and not only when they are needed next.
+    /// Called when the tools were listed again: the server announced a change, or was started again. With
+    /// this, changed tools are listed at once, and not only when they are needed next.
     #[must_use]
     pub fn on_listed(mut self, on_listed: impl Fn(&ServerState) + Send + Sync + 'static) -> Self {
         self.on_listed = Some(Arc::new(on_listed));

@@ -1,8 +1,8 @@
 //! A server under supervision, whose tools a run can use.
 //!
-//! The server is started when its tools are first asked for, shared by all calls, and started again with growing
-//! pauses after it ended. What a person, or the first listing, approved is what a model is told: a tool whose
-//! definition changed is suspended.
+//! The server is started when its tools are first asked for, shared by all calls, and started again with
+//! growing pauses after it ended. A model sees what a person, or the first listing, approved: a tool
+//! whose definition changed is suspended.
 
 mod builder;
 mod reading;
@@ -33,8 +33,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// A server that ran at least this long did not fail at the start.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// After a failure, listing tools skips the server for so many times as long as the failure took, twice as long after each
-/// further one, up to the longest. Otherwise a model would wait for it at every turn.
+/// After a failure, listing tools skips the server for so many times as long as the failure took, twice as
+/// long after each further one, up to the longest. Otherwise a model would wait for it at every turn.
 const REST: u32 = 10;
 const LONGEST_REST: Duration = Duration::from_secs(3600);
 
@@ -203,8 +203,8 @@ impl McpServer {
         true
     }
 
-    /// The tools that are approved now, for a lock file. What changed and waits for approval is not among them, nor what the
-    /// patterns leave out.
+    /// The tools that are approved now, for a lock file. What changed and waits for approval is not among
+    /// them, nor what the patterns leave out.
     pub async fn lock(&self) -> Result<LockedServer, McpError> {
         self.inner.session().await?;
         let seen = self.inner.seen();
@@ -428,7 +428,8 @@ impl Inner {
         }
     }
 
-    /// The running session, for a call that has so much time. A start that takes longer goes on for the calls that follow.
+    /// The running session, for a call that has so much time. A start that takes longer goes on for the calls
+    /// that follow.
     async fn session_within(self: &Arc<Self>, time: Duration) -> Result<Arc<Client>, McpError> {
         if let Ok(_nobody_lists) = self.live.try_lock() {
             let client = self.seen().client.clone();
@@ -461,8 +462,8 @@ impl Inner {
         self.seen().rests_until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Records a failure, and how long to wait before the next attempt. The first restart of a server that had worked for a
-    /// while comes at once.
+    /// Records a failure, and how long to wait before the next attempt. The first restart of a server that
+    /// had worked for a while comes at once.
     fn failed(&self, live: &mut Live, why: McpError) {
         if live.failures > 0 || self.seen().client.is_none() {
             let doubled = self.timeouts.first_pause.saturating_mul(1 << live.failures.min(10));

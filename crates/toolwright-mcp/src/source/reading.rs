@@ -92,7 +92,8 @@ impl ReadingTool {
         let said = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
         Ok(match self.what {
             Feature::ListResources => {
-                // Many servers know no templates. Whether the session is known shows with the resources, so they go first.
+                // Many servers know no templates. Whether the session is known shows with the resources, so
+                // they go first.
                 let resources = client.list_resources().await?;
                 let templates = client.list_resource_templates().await.unwrap_or_default();
                 ToolOutput::json(json!({"resources": resources, "templates": templates}))

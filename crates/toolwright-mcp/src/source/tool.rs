@@ -44,7 +44,8 @@ impl Tool for McpTool {
         Box::pin(async move {
             let since = Instant::now();
             match self.attempt(context, arguments.clone(), since).await {
-                // The server lost the session before it began with the call, so the call is made again in a new one.
+                // The server lost the session before it began with the call, so the call is made again in a
+                // new one.
                 Err(error) if McpError::is_unheard(&error) => self.attempt(context, arguments, since).await,
                 other => other,
             }
@@ -131,8 +132,8 @@ impl McpTool {
         Err(ToolError::of(ErrorKind::Approval, message).hint(hint))
     }
 
-    /// Checks a structured result against the output schema. A missing one is accepted: many servers answer with text
-    /// although they list an output schema.
+    /// Checks a structured result against the output schema. A missing one is accepted: many servers answer
+    /// with text although they list an output schema.
     fn check(&self, output: ToolOutput) -> Result<ToolOutput, ToolError> {
         if let (Some(schema), Some(value)) = (&self.output_schema, &output.structured) {
             let problems = schema.problems(value);

@@ -1,7 +1,7 @@
 //! Messages over HTTP: each is posted, and answered with JSON or with a stream of events.
 //!
-//! A stream that breaks off before the answer is taken up again where it stopped, when the server gave its events ids.
-//! The older transport, with one stream of events for everything, is spoken too.
+//! A stream that breaks off before the answer is taken up again where it stopped, when the server gave its
+//! events ids. The older transport, with one stream of events for everything, is spoken too.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,12 +38,13 @@ const MAX_TOKENS: u32 = 3;
 /// How long to wait before a stream is taken up again, when the server does not say.
 const RESUME_PAUSE: Duration = Duration::from_millis(500);
 
-/// The shortest and the longest pause, whatever the server says: it may not have us knock without end, nor never again.
+/// The bounds of the pause that a server may ask for: it may neither cause a flood of requests nor keep us
+/// away.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How many messages that expect no answer may be on their way at once: answers to what a server asks, mostly. One that
-/// asks more than it takes answers for gets none.
+/// How many messages that expect no answer may be on their way at once: answers to what a server asks,
+/// mostly. One that asks more than it takes answers for gets none.
 const MAX_UNASKED: usize = 64;
 
 /// How much of an error's body is read.
@@ -325,7 +326,7 @@ impl Link {
         }
     }
 
-    /// Deals with an answer that is none. A JSON-RPC error counts as the server's answer.
+    /// Handles a failed HTTP response. A JSON-RPC error in it counts as the server's answer.
     async fn refused(
         &self,
         connection: &Arc<Connection>,
@@ -345,7 +346,8 @@ impl Link {
         if has_session && forgot_session(status, &body, outgoing.id) {
             let ended =
                 McpError::new(McpErrorKind::Closed, "connection closed: the server ended the session");
-            // Other requests may have been begun before; of this one it is known that it was not. What a task belongs to was.
+            // Other requests may have been begun before; of this one it is known that it was not. What a task
+            // belongs to was.
             if let Some(id) = outgoing.id.filter(|_| !outgoing.method.starts_with("tasks/")) {
                 // Who asks again at once must not do so in this session.
                 connection.doom(ended.clone());
@@ -472,7 +474,8 @@ impl Link {
         self.take(connection, event.data.as_bytes(), of)
     }
 
-    /// Takes a message, without what the server repeats of our secrets. `of` is the request it was sent beside.
+    /// Takes a message, without what the server repeats of our secrets. `of` is the request it was sent
+    /// beside.
     fn take(&self, connection: &Arc<Connection>, message: &[u8], of: Option<i64>) -> Result<(), McpError> {
         let mut message = jsonrpc::parse(message).map_err(|malformed| {
             let message = format!("the server's answer is not JSON-RPC: {}", malformed.problem);
@@ -483,8 +486,8 @@ impl Link {
         Ok(())
     }
 
-    /// Listens for what the server says unasked, until the session is over. Most servers have nothing to say. `opened` is
-    /// told once the server has answered for the first time: what is asked before might be missed.
+    /// Listens for notifications and questions of the server until the session ends. `opened` fires once the
+    /// server has answered for the first time: a question that a request causes before that might be missed.
     pub(crate) async fn listen(self: Arc<Self>, connection: Weak<Connection>, opened: CancelToken) {
         // How many streams, or attempts at one, brought nothing.
         let (mut place, mut in_vain) = (Place::default(), 0);
@@ -513,7 +516,8 @@ impl Link {
                     (connected_before, refused) = (true, false);
                     drop(live);
                 }
-                // Nobody asked for this stream, so no person is asked for a token for it: one that can be renewed is, once.
+                // Nobody asked for this stream, so no person is asked for a token for it: one that can be
+                // renewed is, once.
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
                     drop(live);
                     let Some(oauth) = &self.oauth else { return };
@@ -523,7 +527,8 @@ impl Link {
                     // A call may yet have somebody sign in.
                     refused = true;
                 }
-                // A gateway that is busy may be better another time. Any other answer says that there is no such stream for us.
+                // A gateway that is busy may be better another time. Any other answer says that there is no
+                // such stream for us.
                 Ok(response) if !may_be_better(response.status(), connected_before) => return,
                 Ok(_) | Err(_) => drop(live),
             }
@@ -555,7 +560,7 @@ impl Link {
             return Err(McpError::new(kind, format!("the server answered {}", response.status().as_u16())));
         }
         if kind(&response) != "text/event-stream" {
-            return Err(start("the server's answer is no stream of events".to_owned()));
+            return Err(start("the server's answer is not an event stream".to_owned()));
         }
         self.legacy.store(true, Ordering::Release);
         let (link, weak) = (self.clone(), Arc::downgrade(connection));
@@ -596,16 +601,16 @@ struct Place {
 }
 
 impl Place {
-    /// How long to wait before the stream is taken up again: what the server says, doubled each time it was in vain, within
-    /// bounds of our own.
+    /// How long to wait before the stream is taken up again: what the server says, doubled each time it was
+    /// in vain, within bounds of our own.
     fn pause(&self, in_vain: u32) -> Duration {
         let said = self.retry.unwrap_or(RESUME_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         said.saturating_mul(1 << in_vain.min(16)).min(LONGEST_PAUSE)
     }
 }
 
-/// Whether a stream that was refused so may be had another time. Servers that notice late that the one we `had` broke off refuse
-/// the next until then, with 409 or 400.
+/// Whether to try again after a stream was refused with this status. Servers that notice late that the one we
+/// `had` broke off refuse the next until then, with 409 or 400.
 fn may_be_better(status: StatusCode, had: bool) -> bool {
     match status {
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT => true,
@@ -615,7 +620,7 @@ fn may_be_better(status: StatusCode, had: bool) -> bool {
     }
 }
 
-/// Whether a refusal says that the server does not know our session any more.
+/// Whether a refusal means that the server no longer knows our session.
 fn forgot_session(status: StatusCode, body: &[u8], asked: Option<i64>) -> bool {
     let said: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let code = said.pointer("/error/code").and_then(serde_json::Value::as_i64);
@@ -634,8 +639,8 @@ fn forgot_session(status: StatusCode, body: &[u8], asked: Option<i64>) -> bool {
         StatusCode::NOT_FOUND => {
             !answers || code.is_none() || code == Some(SESSION_NOT_FOUND) || of_sessions()
         }
-        // "No valid session ID provided" of servers made with the official packages, once they were started again. That is no
-        // answer to the request: one that has its id may be about anything.
+        // "No valid session ID provided" of servers made with the official packages, once they were started
+        // again. It does not answer the request: an error that has its id may be about anything.
         StatusCode::BAD_REQUEST => !answers && of_sessions(),
         _ => false,
     }

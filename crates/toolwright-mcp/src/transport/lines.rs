@@ -48,8 +48,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         !self.input.buffer().is_empty()
     }
 
-    /// The next line. Line ends may be `\n` or `\r\n`; a byte order mark is no part of the line. What stands at the end
-    /// without a line end is a line too.
+    /// The next line. Line ends may be `\n` or `\r\n`; a byte order mark is not part of the line. Bytes at
+    /// the end without a line end are a line too.
     pub(crate) async fn next(&mut self) -> std::io::Result<Line<'_>> {
         if self.line.capacity() > KEEP_CAPACITY {
             self.line = Vec::new();
@@ -97,8 +97,8 @@ pub(crate) async fn write_lines<W: AsyncWrite + Unpin>(
     write_lines_and(lines, &Beside::default(), output).await
 }
 
-/// Lines for a writer that is polled in the same task, after whoever puts them here. Nobody is woken for them: through a
-/// channel, a task would wake itself, and with it another thread.
+/// Lines for a writer that is polled in the same task, after the code that puts them here. No task is woken
+/// for them: through a channel, a task would wake itself, and with it another thread.
 #[derive(Default)]
 pub(crate) struct Beside(Mutex<Vec<u8>>);
 
@@ -120,7 +120,8 @@ impl Beside {
     }
 }
 
-/// Like [`write_lines`], with lines from beside. They come first: they are put there only while the channel is empty.
+/// Like [`write_lines`], with lines from beside. They come first: they are put there only while the channel
+/// is empty.
 pub(crate) async fn write_lines_and<W: AsyncWrite + Unpin>(
     mut lines: mpsc::Receiver<Vec<u8>>,
     beside: &Beside,

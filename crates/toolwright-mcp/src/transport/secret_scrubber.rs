@@ -1,5 +1,5 @@
-//! Removes secrets that a client sent to a server from what comes back: gateways repeat them in errors, and they must not
-//! reach a model, a log or a transcript.
+//! Removes secrets that a client sent to a server from what comes back: gateways repeat them in errors, and
+//! they must not reach a model, a log or a transcript.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard};
@@ -22,7 +22,8 @@ const TOKENS: usize = 8;
 /// What stands in place of a secret.
 const SHOWN: &str = "[secret]";
 
-/// The names of headers and of parts of a query that hold credentials have a word that ends so (`apikey`, `X-Session-Token`)...
+/// The names of headers and of parts of a query that hold credentials have a word that ends so (`apikey`,
+/// `X-Session-Token`)...
 const ENDINGS: [&str; 7] = ["key", "token", "secret", "password", "cookie", "credential", "signature"];
 
 /// ...or that is one of these.
@@ -48,10 +49,11 @@ const WORDS: [&str; 16] = [
 /// The secrets that one server was sent.
 #[derive(Default)]
 pub(crate) struct SecretScrubber {
-    /// Credentials, which are hidden wherever they come back. The longest are first, so that none is hidden in part.
+    /// Credentials, which are hidden wherever they come back. The longest are first, so that none is hidden
+    /// in part.
     credentials: Vec<Secret>,
-    /// Everything that was sent in headers and in the address. It may be a word that is common in results, such as the name of
-    /// a project, so it is hidden in errors alone.
+    /// Everything that was sent in headers and in the address. It may be a word that is common in results,
+    /// such as the name of a project, so it is hidden in errors alone.
     values: Vec<Secret>,
     tokens: Mutex<Vec<Secret>>,
 }
@@ -91,8 +93,8 @@ impl SecretScrubber {
         self.values.push(Secret::new(value));
     }
 
-    /// Who we are in the address: as it stands there, as it is meant, and as it is sent. A name alone is a token; one beside a
-    /// password may be any word.
+    /// Who we are in the address: as it stands there, as it is meant, and as it is sent. A name alone is a
+    /// token; one beside a password may be any word.
     fn add_person(&mut self, name: &str, password: &str) {
         let what = if password.is_empty() { "token" } else { "" };
         let (clear_name, clear_password) = (decoded(name), decoded(password));
@@ -146,8 +148,8 @@ impl SecretScrubber {
     }
 }
 
-/// Whether what has this name is a credential. A part of a word is none (`keyspace`, `assignee`), and `auth` says what a value is
-/// only as the last word (`X-Auth-Provider`).
+/// Whether what has this name is a credential. A part of a word does not count (`keyspace`, `assignee`),
+/// and `auth` counts only as the last word (`X-Auth-Provider`).
 fn holds_credentials(name: &str) -> bool {
     let mut spaced = String::new();
     let mut small = false;

@@ -1,5 +1,5 @@
-//! Servers that misbehave, in every way that came to mind. Whatever they do, the client gets a typed error in time,
-//! its memory stays bounded, no process is left, and other servers go on.
+//! Servers that misbehave, in every way that came to mind. Whatever they do, the client gets a typed error in
+//! time, its memory stays bounded, no process is left, and other servers go on.
 
 use std::time::Duration;
 

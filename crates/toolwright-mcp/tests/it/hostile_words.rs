@@ -1,5 +1,5 @@
-//! Servers that speak the protocol and mean no good: what they say in greetings, lists, results and questions is bounded
-//! and stays data.
+//! Servers that speak the protocol and mean no good: what they say in greetings, lists, results and questions
+//! is bounded and stays data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

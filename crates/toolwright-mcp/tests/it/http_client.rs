@@ -453,7 +453,8 @@ async fn check_authorization(
     assert!(error.to_string().contains(words), "{error}");
 }
 
-/// The server, its description and the authorization server that it names are asked of the proxy; a server on this machine is not.
+/// The server, its description and the authorization server that it names are asked of the proxy; a server on
+/// this machine is not.
 #[tokio::test]
 async fn a_server_is_reached_through_a_proxy() {
     let description =

@@ -1,5 +1,5 @@
-//! Servers and gateways with faults that are met in the field: they repeat what they were sent, forget their sessions, refuse
-//! what they do not know in ways of their own, and say `null`.
+//! Servers and gateways with faults that are met in the field: they repeat what they were sent, forget their
+//! sessions, refuse what they do not know in ways of their own, and say `null`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,8 +63,8 @@ fn error(status: &str, id: &Value, code: i64, message: &str) -> String {
     answer(status, "Content-Type: application/json\r\n", &body)
 }
 
-/// A server with sessions that knows the latest only, and forgets the first once it is called. What is asked in a session it
-/// does not know is refused like this. Gives its address, and counts the sessions.
+/// A server with sessions that knows the latest only, and forgets the first once it is called. What is asked
+/// in a session it does not know is refused like this. Gives its address, and counts the sessions.
 async fn forgetful(
     refuse: impl Fn(&Value) -> String + Send + Sync + 'static,
 ) -> (crate::http_client::Scripted, Arc<AtomicUsize>) {

@@ -1,4 +1,5 @@
-//! A server behind a server: what the one behind asks reaches the client of the one in front, whichever eras they speak.
+//! A server behind a server: what the one behind asks reaches the client of the one in front, whichever eras
+//! they speak.
 
 use std::sync::{Arc, Mutex};
 

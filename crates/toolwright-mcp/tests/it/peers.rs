@@ -1,7 +1,7 @@
 //! Peers written by others: the official Python client against our server, and our client against fastmcp.
 //!
-//! They need `target/peers/mcp` (made by `cargo xtask bench mcp`, or by hand: a virtual environment with `mcp` and
-//! `fastmcp`); where it is missing the tests are skipped, by name.
+//! They need `target/peers/mcp` (made by `cargo xtask bench mcp`, or by hand: a virtual environment with
+//! `mcp` and `fastmcp`); where it is missing the tests are skipped, by name.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

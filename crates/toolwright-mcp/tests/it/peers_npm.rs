@@ -1,7 +1,8 @@
-//! Peers from npm: the reference servers under our client, and our server under the TypeScript SDK and the Inspector.
+//! Peers from npm: the reference servers under our client, and our server under the TypeScript SDK and the
+//! Inspector.
 //!
-//! They need `target/peers/mcp-npm`, which `cargo xtask test` installs; where it is missing the tests are skipped, by
-//! name.
+//! They need `target/peers/mcp-npm`, which `cargo xtask test` installs; where it is missing the tests are
+//! skipped, by name.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -34,8 +34,8 @@ pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
     ["text/event-stream", "text/*", "*/*"].iter().any(|kind| accept.contains(kind))
 }
 
-/// The status of an answer. Only errors of the protocol have one of their own, and only without a session: in one, 404 means
-/// that it is gone, and clients take any other failure for one of the connection.
+/// The status of an answer. Only errors of the protocol have one of their own, and only without a session: in
+/// one, 404 means that it is gone, and clients take any other failure for one of the connection.
 pub(super) fn status_of(response: &RpcResponse, era: Era) -> StatusCode {
     match response {
         RpcResponse::Error(error) if era.is_stateless() => match error.code {

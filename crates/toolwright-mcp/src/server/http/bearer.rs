@@ -1,7 +1,7 @@
 //! Tokens of an authorization server: the server as an OAuth resource server (RFC 9728, RFC 9068).
 //!
-//! A token is believed when the authorization server signed it, it has not ended, and it was made for this server: one
-//! that was made for another server is refused, so that nobody can pass on what they were given.
+//! A token is believed when the authorization server signed it, it has not ended, and it was made for this
+//! server: one that was made for another server is refused, so that nobody can pass on what they were given.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -93,7 +93,7 @@ pub(super) enum Bad {
 impl Bearer {
     pub(super) fn new(about: ResourceServer, proxies: &Proxies) -> std::io::Result<Self> {
         let bad = |why: &str| std::io::Error::new(std::io::ErrorKind::InvalidInput, why.to_owned());
-        let url = Url::parse(&about.issuer).map_err(|_| bad("the issuer is no address"))?;
+        let url = Url::parse(&about.issuer).map_err(|_| bad("the issuer is not an address"))?;
         let local = crate::oauth::is_local(&url);
         if url.scheme() != "https" && !local {
             return Err(bad("the issuer must be an https address"));
@@ -180,13 +180,14 @@ impl Bearer {
         Ok(format!("{} {subject}", self.about.issuer).into())
     }
 
-    /// Whether the authorization server signed this. Keys that are not known are asked for, but not too often.
+    /// Whether the authorization server signed this. Keys that are not known are asked for, but not too
+    /// often.
     async fn signed(&self, head: &Head, text: &[u8], signature: &[u8]) -> Result<bool, Bad> {
         if let Some(verdict) = self.keys().verdict(head, text, signature) {
             return verdict;
         }
         let _one = self.fetching.lock().await;
-        // Whoever was first has asked for all who waited.
+        // The first request has fetched the keys for all that waited.
         if let Some(verdict) = self.keys().verdict(head, text, signature) {
             return verdict;
         }

@@ -30,7 +30,7 @@ const HEALTH: &str = "/health";
 /// Answers one HTTP request.
 pub(super) async fn respond(site: &Arc<Site>, from: IpAddr, request: hyper::Request<Incoming>) -> Answer {
     let checked = match request.uri().path() {
-        // Whoever watches over instances asks each by an address of its own.
+        // Health checks reach each instance under an address of its own.
         HEALTH => site.gate.check_origin(request.headers(), ""),
         _ => site.gate.check_place(request.headers()),
     };

@@ -1,7 +1,7 @@
 //! A request on its way to its answer.
 //!
-//! The answer is plain JSON when it comes soon and alone. When there is something to say before, or it takes long, it
-//! becomes a stream of events.
+//! The answer is plain JSON when it comes soon and alone. When there is something to say before, or it takes
+//! long, it becomes a stream of events.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -99,14 +99,14 @@ impl Exchange {
                     let problem = GivenUp::ServerEnded.problem();
                     return error(StatusCode::SERVICE_UNAVAILABLE, Some(&self.id), problem);
                 }
-                // Not 404, which says that the session is gone and the request was never looked at: clients would make a call
-                // again that has begun.
+                // Not 404, which says that the session is gone and the request was never looked at: clients
+                // would make a call again that has begun.
                 Some(GivenUp::SessionEnded) => {
                     return error(StatusCode::OK, Some(&self.id), GivenUp::SessionEnded.problem());
                 }
                 None => {}
             }
-            // Who cancelled the call wants no answer; there must be one all the same, and this one has nothing to read.
+            // A cancelled call needs no answer, but HTTP does; this one is empty.
             return whole(StatusCode::ACCEPTED, "text/plain", "");
         };
         let mut said: Vec<u8> = Vec::new();
@@ -129,7 +129,7 @@ impl Exchange {
         }
     }
 
-    /// What ends a stream; `None` when who asked wants no answer.
+    /// The last message of a stream; `None` for a cancelled call.
     fn last(&self, response: Response) -> Option<Vec<u8>> {
         let given_up = || self.given_up().map_or(Response::Cancelled, |given_up| given_up.problem().into());
         response.or_else(given_up).into_line(&self.id)

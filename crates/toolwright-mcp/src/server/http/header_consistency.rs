@@ -1,5 +1,6 @@
-//! Consistency of the headers that repeat parts of the body, so that proxies can route without reading it (2026-07-28). A
-//! header that contradicts the body is refused: otherwise a proxy and the server would act on different requests.
+//! Consistency of the headers that repeat parts of the body, so that proxies can route without reading it
+//! (2026-07-28). A header that contradicts the body is refused: otherwise a proxy and the server would act on
+//! different requests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,9 +1,9 @@
 //! The server over streamable HTTP: both eras on one address.
 //!
-//! Requests without a session need nothing that another instance would not have. `gate` checks the `Host` and `Origin`
-//! headers, the token and the rate before anything is read; `endpoint` handles POST, GET and DELETE, `post` the eras,
-//! `exchange` the way to an answer, `header_consistency` the headers that repeat the body, `sessions` and `stream` the era
-//! with sessions.
+//! Requests without a session need nothing that another instance would not have. `gate` checks the `Host` and
+//! `Origin` headers, the token and the rate before anything is read; `endpoint` handles POST, GET and DELETE,
+//! `post` the eras, `exchange` the way to an answer, `header_consistency` the headers that repeat the body,
+//! `sessions` and `stream` the era with sessions.
 
 mod answers;
 mod bearer;
@@ -48,11 +48,12 @@ const SWEEP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 pub struct HttpOptions {
     /// The path of the endpoint.
     pub path: String,
-    /// Names under which the server may be reached, beside this machine's own (`localhost` and loopback addresses)
-    /// and the address it listens on. A request for any other host is refused: a page on the web could have made it.
+    /// Names under which the server may be reached, beside this machine's own (`localhost` and loopback
+    /// addresses) and the address it listens on. A request for any other host is refused: a page on the web
+    /// could have made it.
     pub hosts: Vec<String>,
-    /// Origins of pages that may use the server, such as `https://app.example.com`. Without an entry, only pages the
-    /// server itself would serve may.
+    /// Origins of pages that may use the server, such as `https://app.example.com`. Without an entry, only
+    /// pages the server itself would serve may.
     pub origins: Vec<String>,
     /// The token clients must present; `None` asks for none.
     pub token: Option<Secret>,
@@ -62,21 +63,23 @@ pub struct HttpOptions {
     pub proxies: Proxies,
     /// The longest request, in bytes.
     pub max_body: usize,
-    /// How many requests a second each client may make; `None` sets no limit. Bursts of twice as many are fine.
+    /// How many requests a second each client may make; `None` sets no limit. Bursts of twice as many are
+    /// fine.
     pub rate: Option<u32>,
     /// How many connections may be open at once.
     pub max_connections: usize,
     /// How many of them one address may have, so that nobody takes them all. A load balancer is one address.
     pub max_connections_each: usize,
-    /// How long a client may leave unread what it is sent before its connection is closed, where the system knows that.
+    /// How long a client may leave unread what it is sent before its connection is closed, where the system
+    /// knows that.
     pub unread_time: Duration,
-    /// How long a client may take to come back for a stream that it lost, before what it was asked there counts as
-    /// unanswered. As long a result is kept that was delivered.
+    /// How long a client may take to come back for a stream that it lost, before what it was asked there
+    /// counts as unanswered. As long a result is kept that was delivered.
     pub return_time: Duration,
     /// How many sessions may be open at once.
     pub max_sessions: usize,
-    /// How long a client may take to send the head of a request, the next one on its connection included. Load balancers
-    /// keep connections for a minute, and must not find one closed that they are about to use.
+    /// How long a client may take to send the head of a request, the next one on its connection included.
+    /// Load balancers keep connections for a minute, and must not find one closed that they are about to use.
     pub head_time: Duration,
     /// How long the rest of a request may take to arrive.
     pub body_time: Duration,
@@ -96,7 +99,8 @@ impl Default for HttpOptions {
             max_connections: 1024,
             max_connections_each: 256,
             unread_time: Duration::from_secs(60),
-            // Clients come back within seconds. Who has not for a minute has crashed, or asks for something else.
+            // Clients come back within seconds. Who has not for a minute has crashed, or asks for something
+            // else.
             return_time: Duration::from_secs(60),
             max_sessions: 1000,
             head_time: Duration::from_secs(75),
@@ -150,7 +154,8 @@ impl HttpServer {
         self.address
     }
 
-    /// Answers clients until `stop` fires. Then no new ones are let in, and what is under way is finished first.
+    /// Answers clients until `stop` fires. Then no new ones are let in, and what is under way is finished
+    /// first.
     pub async fn run(self, stop: CancelToken) {
         let HttpServer { listener, site, .. } = self;
         let most = u32::try_from(site.options.max_connections).unwrap_or(u32::MAX).max(1);

@@ -114,7 +114,8 @@ impl Post {
         }
     }
 
-    /// Checks the revision of a request without a session, and the header for its method; returns the client's capabilities.
+    /// Checks the revision of a request without a session, and the header for its method; returns the
+    /// client's capabilities.
     fn introduction(&self, meta: &mut RequestMeta) -> Result<ClientCapabilities, RpcError> {
         let version = text(&self.headers, &VERSION);
         match &meta.version {
