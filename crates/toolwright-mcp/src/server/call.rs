@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use toolwright_core::{CallNote, CancelToken, ToolCall, ToolResult, ToolSpec, Watch, nearest, text};
+use toolwright_core::{
+    CallNote, CancelToken, ProgressListener, ToolCall, ToolResult, ToolSpec, nearest, text,
+};
 
 use super::response::Response;
 use super::sealed_state::{Binding, SealedState};
@@ -159,7 +161,7 @@ impl Ready {
             .clone()
             .map(|token| Arc::new(Progress::new(peer.request().sender.clone(), token)));
         let origin = peer.origin(Some(stop.clone()), progress.clone().map(Progress::listener));
-        let mut work = server.dispatch.dispatch_from(origin, call);
+        let mut work = server.dispatch.call(call, origin);
         let heartbeats = async {
             match &progress {
                 Some(progress) => progress.beat(&peer).await,
@@ -211,7 +213,7 @@ impl Progress {
         Progress { sender, token, reports: Mutex::default() }
     }
 
-    fn listener(self: Arc<Self>) -> Watch {
+    fn listener(self: Arc<Self>) -> ProgressListener {
         Arc::new(move |span, note| {
             let CallNote::Progress { done, total, message } = note else { return };
             let mut reports = lock(&self.reports);
