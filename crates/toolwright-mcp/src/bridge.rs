@@ -248,11 +248,6 @@ pub(crate) fn keep_promise(result: &mut ToolResult, spec: &ToolSpec) {
 
 /// The structured result, as the output schema that was listed promises it.
 fn structured(result: &ToolResult, spec: &ToolSpec) -> Option<Value> {
-    // There are clients that give their model the structured result alone: a picture beside it would be lost.
-    let is_text = |block: &Content| matches!(block, Content::Text { .. } | Content::Json { .. });
-    if spec.output_schema.is_none() && !result.content.iter().all(is_text) {
-        return None;
-    }
     let value = match (&result.structured, result.content.as_slice()) {
         (Some(value), _) => value.clone(),
         (None, [Content::Json { value }]) => value.clone(),
@@ -264,6 +259,21 @@ fn structured(result: &ToolResult, spec: &ToolSpec) -> Option<Value> {
         Some(schema) if !is_object_schema(schema) => Some(json!({"result": value})),
         _ if value.is_object() => Some(value),
         _ => None,
+    }
+}
+
+/// Moves a structured result that no schema asks for into the text, where there are pictures or files beside it: some
+/// clients give their model the structured result alone, and the rest would be lost.
+pub(crate) fn keep_pictures(result: &mut CallResult, spec: &ToolSpec) {
+    let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text(_));
+    if spec.output_schema.is_some() || result.content.iter().all(is_text) {
+        return;
+    }
+    let Some(value) = result.structured_content.take() else { return };
+    let text = value.to_string();
+    let is_said = |block: &ContentBlock| matches!(block, ContentBlock::Text(block) if block.text == text);
+    if !result.content.iter().any(is_said) {
+        result.content.push(ContentBlock::text(text));
     }
 }
 
@@ -421,11 +431,24 @@ mod tests {
     #[test]
     fn picture_is_not_hidden_behind_a_structured_result() {
         let mut spec = ToolSpec::new("t", "d");
-        let mut seen = result(vec![Content::json(json!({"a": 1})), Content::image("image/png", b"\x89PNG")]);
-        seen.structured = Some(json!({"a": 1}));
-        assert_eq!(write_result(seen.clone(), &spec).get("structuredContent"), None);
+        let written = |content: Vec<Content>, spec: &ToolSpec| {
+            let mut seen = result(content);
+            seen.structured = Some(json!({"a": 1}));
+            let (mut written, _) = super::write_result(seen, spec);
+            keep_pictures(&mut written, spec);
+            serde_json::to_value(written).unwrap()
+        };
+        let picture = Content::image("image/png", b"\x89PNG");
+        let value = json!({"type": "text", "text": "{\"a\":1}"});
+        for content in [vec![picture.clone()], vec![picture.clone(), Content::json(json!({"a": 1}))]] {
+            let answer = written(content, &spec);
+            assert_eq!(answer.get("structuredContent"), None);
+            assert_eq!(answer["content"].as_array().unwrap().len(), 2);
+            assert_eq!(answer["content"][1], value);
+        }
+        assert_eq!(written(vec![Content::text("one")], &spec)["structuredContent"], json!({"a": 1}));
         spec.output_schema = Some(json!({"type": "object"}));
-        assert_eq!(write_result(seen, &spec)["structuredContent"], json!({"a": 1}));
+        assert_eq!(written(vec![picture], &spec)["structuredContent"], json!({"a": 1}));
     }
 
     #[test]

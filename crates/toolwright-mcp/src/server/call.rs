@@ -197,6 +197,9 @@ fn to_wire(mut result: ToolResult, spec: &ToolSpec, era: Era) -> ResultMessage {
         bridge::keep_promise(&mut result, spec);
     }
     let (mut result, meta) = bridge::write_result(result, spec);
+    if era.version >= STRUCTURED_SINCE {
+        bridge::keep_pictures(&mut result, spec);
+    }
     downgrade(&mut result, era);
     ResultMessage { meta, ..ResultBody::CallTool(result).into() }
 }
