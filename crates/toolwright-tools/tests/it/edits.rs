@@ -77,7 +77,7 @@ async fn a_protected_file_is_told_to_be_one(backend: Backend) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let sandbox = backend.open(Policy::for_workspace(folder.path())).await;
+    let sandbox = backend.open(SandboxPolicy::for_workspace(folder.path())).await;
     let run = Run::builder(standard().unwrap()).sandbox("default", sandbox).build().unwrap();
     for path in [".envrc", ".git/config"] {
         let call = ToolCall::new("1", "write_file", json!({"path": path, "content": "x"}));

@@ -25,7 +25,7 @@ cases![
 ];
 
 async fn sandbox(backend: Backend) -> Arc<dyn Sandbox> {
-    backend.open(Policy::private()).await
+    backend.open(SandboxPolicy::private()).await
 }
 
 /// What the exceptions of Inspect are here.
