@@ -20,6 +20,7 @@ use toolwright::{
 
 use crate::args::Replay;
 use crate::commands::{ask, diff, run};
+use crate::console::Console;
 use crate::prompt::printable;
 use crate::runs;
 use crate::runs::index::Kind;
@@ -28,10 +29,11 @@ use crate::runs::source::Source;
 use crate::runs::story::{self, Story};
 use crate::{files, report, toolbox};
 
-pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: Replay, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let path = runs::find(&what.run)?;
     let source = Source::open(&path)?;
-    let Today { tools, flows, absent, mut remarks } = today(&what, &source)?;
+    let Today { tools, flows, absent, mut remarks } = today(console, &what, &source)?;
     let record = Arc::new(Record::of(source, flows, &absent));
     let mut builder = Run::builder(tools);
     if what.policy.is_some() {
@@ -64,10 +66,10 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
         remarks.push(format!("the replay ends where the run ended: {limit}"));
     }
     if json {
-        report::line(json!({"run": runs::id_of(&path), "remarks": remarks, "changes": changes}))?;
+        console.line(json!({"run": runs::id_of(&path), "remarks": remarks, "changes": changes}))?;
     } else {
-        remarks.iter().for_each(|remark| eprintln!("{}", printable(remark)));
-        diff::print(&changes)?;
+        remarks.iter().for_each(|remark| console.say(printable(remark)));
+        diff::print(console, &changes)?;
     }
     diff::outcome(&changes)
 }
@@ -81,7 +83,7 @@ struct Today {
     remarks: Vec<String>,
 }
 
-fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
+fn today(console: &Console, what: &Replay, source: &Source) -> anyhow::Result<Today> {
     let Some((labels, stamps)) = source.beginning().and_then(|event| match event {
         EventKind::RunStarted { labels, tools, .. } => Some((labels, tools)),
         _ => None,
@@ -97,7 +99,7 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
         "run" => host.arguments(&arguments(source, file, labels.get("folder"))),
         _ => host,
     };
-    let open = |path: &Path| files::open_offline(path, |host| lend(host, path));
+    let open = |path: &Path| files::open_offline(console, path, |host| lend(host, path));
     let loaded = file.as_deref().map(open).transpose()?;
     let built_in = toolbox::all()?;
     let (mut tools, mut flows) = (built_in.clone(), Vec::new());

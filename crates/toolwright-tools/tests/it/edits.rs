@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolwright_core::{BoxFuture, ErrorKind, ExecRequest, ExecResult, Sandbox, ToolCall, ToolError};
 use toolwright_runtime::Run;
-use toolwright_sandbox::Policy;
+use toolwright_sandbox::SandboxPolicy;
 use toolwright_tools::standard;
 
 use crate::support::{Backend, Bench, cases};

@@ -9,7 +9,7 @@ use toolwright_core::{
     ErrorKind, ExecRequest, MAX_READ_FILE, Preparation, RunScope, Sandbox, ToolError, Toolset,
 };
 use toolwright_runtime::Run;
-use toolwright_sandbox::Policy;
+use toolwright_sandbox::SandboxPolicy;
 use toolwright_testkit::vectors::Tally;
 
 use super::{Vector, finish, to_run};
