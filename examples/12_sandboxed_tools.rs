@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn work() -> Result<(), Box<dyn std::error::Error>> {
-    // A private folder, gone with the sandbox; `Policy::for_workspace` works in one of yours.
+    // A private folder, gone with the sandbox; `SandboxPolicy::for_workspace` works in one of yours.
     let sandbox = Arc::new(ProcessSandbox::open(SandboxPolicy::private()).await?);
     let run = Run::builder(tools::standard()?).sandbox("default", sandbox).build()?;
     let model = ScriptedModel::new([

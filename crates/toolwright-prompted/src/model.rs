@@ -74,7 +74,7 @@ impl<M: Model> Prompted<M> {
         let wanted = if request.tools.is_empty() { &[][..] } else { &[self.format.end()] };
         let mut stops = self.stops.to_send(wanted);
         let turn = request.messages.len();
-        // TextBeforeCalls are passed on as they come, up to where a call begins.
+        // Text is streamed as it comes, up to where a call begins.
         let mut words = TextBeforeCalls::new(self.format.begin());
         let mut reply = loop {
             let mut options: ModelOptions = request.options.clone();

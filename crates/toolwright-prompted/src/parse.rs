@@ -13,7 +13,7 @@ use crate::tool::{BOOLEAN, PromptTool};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// No call.
-    TextBeforeCalls,
+    Text,
     /// Calls, and what was said before them.
     Calls {
         /// What was said before.
@@ -39,7 +39,7 @@ const TAGS: [&str; 4] = ["function_calls", "invoke", "tool_name", "parameters"];
 /// Reads what a model wrote.
 pub fn extract(completion: &str) -> Reading {
     if !TAGS.iter().any(|tag| completion.contains(&open(tag)) || completion.contains(&close(tag))) {
-        return Reading::TextBeforeCalls;
+        return Reading::Text;
     }
     read(completion).unwrap_or_else(|reason| Reading::Mistake(reason.to_owned()))
 }
@@ -138,7 +138,7 @@ pub enum Request {
 /// Reads what a model wrote and checks its calls. Nothing is asked for unless every call is in order.
 pub fn check(completion: &str, tools: &[PromptTool]) -> Request {
     match extract(completion) {
-        Reading::TextBeforeCalls => Request::Nothing,
+        Reading::Text => Request::Nothing,
         Reading::Mistake(reason) => Request::Mistake(reason),
         Reading::Calls { prefix, invokes } => {
             match invokes.iter().map(|invoke| check_invoke(invoke, tools)).collect() {

@@ -1,4 +1,4 @@
-//! SandboxLimits the kernel keeps for each process. They hold where control groups cannot be used, and beside
+//! Limits that the kernel enforces for each process (rlimits). They hold where control groups cannot be used, and beside
 //! them.
 
 use std::io;

@@ -8,7 +8,7 @@ use super::rules::Host;
 /// The most that is read of the first message.
 pub(super) const MAX_HELLO: usize = 64 * 1024;
 
-/// RequestKind the beginning of a tunnel says so far.
+/// What the first bytes of a tunnel are, so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Hello {
     /// It may become a first message of TLS; more is needed.
@@ -56,7 +56,7 @@ fn message(mut bytes: &[u8]) -> Result<Vec<u8>, Hello> {
         match bytes {
             [] | [HANDSHAKE] => return Err(Hello::Unfinished),
             [HANDSHAKE, 3, ..] => {}
-            // RequestKind follows a part of the message must be its rest.
+            // The next record must continue the message.
             _ if message.is_empty() => return Err(Hello::Other),
             _ => return Err(Hello::Broken),
         }

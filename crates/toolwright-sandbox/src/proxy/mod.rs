@@ -82,7 +82,7 @@ impl Proxy {
         Ok(Proxy { task, desk })
     }
 
-    /// RequestKind was asked for, the latest last.
+    /// The requests so far, the latest last.
     pub(crate) fn events(&self) -> Vec<NetworkEvent> {
         lock(&self.desk.events).iter().cloned().collect()
     }
@@ -194,7 +194,7 @@ impl Desk {
     }
 }
 
-/// RequestKind programs must be told to use the proxy. They reach what listens inside directly, unless a rule
+/// The variables that make programs use the proxy. They reach what listens inside directly, unless a rule
 /// means the machine outside by the same name.
 pub(crate) fn variables(rules: &Rules) -> impl Iterator<Item = (String, String)> {
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]

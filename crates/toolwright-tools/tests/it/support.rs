@@ -55,7 +55,7 @@ impl Backend {
         self == Backend::Process && !*PROCESS_WORKS
     }
 
-    pub(crate) async fn open(self, policy: Policy) -> Arc<dyn Sandbox> {
+    pub(crate) async fn open(self, policy: SandboxPolicy) -> Arc<dyn Sandbox> {
         match self {
             Backend::Local => Arc::new(LocalSandbox::open(policy).await.unwrap()),
             Backend::Process => Arc::new(ProcessSandbox::open(policy).await.unwrap()),
@@ -97,7 +97,7 @@ impl Bench {
         std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
             .unwrap();
         let folder = temporary.path().canonicalize().unwrap();
-        let mut policy = Policy { workspace: Some(folder.clone()), ..SandboxPolicy::private() };
+        let mut policy = SandboxPolicy { workspace: Some(folder.clone()), ..SandboxPolicy::private() };
         // A login shell reads what is in the home folder; that of whoever runs the tests is none of their business.
         let home = folder.join(".home");
         policy.env.set.insert("HOME".to_owned(), home.display().to_string());

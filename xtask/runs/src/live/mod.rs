@@ -69,7 +69,7 @@ async fn attempt(model: &dyn Model, task: &Task) -> Result<(bool, String)> {
         std::fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
         std::fs::write(path, text)?;
     }
-    let policy = Policy { workspace: Some(folder.path().to_owned()), ..SandboxPolicy::private() };
+    let policy = SandboxPolicy { workspace: Some(folder.path().to_owned()), ..SandboxPolicy::private() };
     let sandbox: Arc<dyn Sandbox> = Arc::new(LocalSandbox::open(policy).await?);
     let limits = Limits { turns: Some(8), repeats: Some(2), ..Limits::default() };
     let run = Run::builder(tools(task)?).sandbox("default", sandbox).limits(limits).build()?;

@@ -252,7 +252,7 @@ fn shown(value: &Value) -> String {
 fn judge_extract(id: &str, vector: &Json, tally: &mut Tally) {
     let pair = |(name, value): &(String, String)| json!({"__py__": "tuple", "items": [name, value]});
     let got = match extract(vector["input"]["completion"].as_str().unwrap_or_default()) {
-        Reading::Words => json!({"status": true, "invokes": []}),
+        Reading::Text => json!({"status": true, "invokes": []}),
         Reading::Mistake(reason) => json!({"status": false, "reason": reason}),
         Reading::Calls { prefix, invokes } => {
             let invokes: Vec<_> = invokes

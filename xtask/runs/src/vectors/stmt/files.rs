@@ -20,7 +20,7 @@ pub(super) async fn run(vector: &Json, files: &Files) -> Verdict {
     let broken = |error: &dyn std::fmt::Display| (describe(expect), format!("the test is broken: {error}"));
     let folder = tempfile::tempdir().map_err(|error| broken(&error))?;
     lay_out(folder.path(), files).map_err(|error| broken(&error))?;
-    let policy = Policy { workspace: Some(folder.path().to_owned()), ..SandboxPolicy::private() };
+    let policy = SandboxPolicy { workspace: Some(folder.path().to_owned()), ..SandboxPolicy::private() };
     let sandbox = LocalSandbox::open(policy).await.map_err(|error| broken(&error))?;
     let loaded =
         load(source(vector), &host()).map_err(|problems| (describe(expect), format!("load: {problems}")))?;
