@@ -498,7 +498,7 @@ pub enum Layer {
     Seccomp,
     /// A second, independent lock on files, sockets and signals.
     Landlock,
-    /// Limits of each process.
+    /// SandboxLimits of each process.
     ProcessLimits,
     /// A limit on the memory of the whole sandbox.
     MemoryCgroup,

@@ -1,4 +1,4 @@
-//! Limits that the kernel enforces for each process (rlimits). They hold where control groups cannot be used, and beside
+//! SandboxLimits that the kernel enforces for each process (rlimits). They hold where control groups cannot be used, and beside
 //! them.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! Limits on the sandbox as a whole, where a control group is available: version 1, version 2, or
+//! SandboxLimits on the sandbox as a whole, where a control group is available: version 1, version 2, or
 //! neither.
 //!
 //! The monitor makes one group per controller before anything runs and removes it after everything is gone. A
