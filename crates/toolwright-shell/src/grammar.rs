@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tree_sitter::{Node, ParseOptions, Parser};
 
 use crate::programs;
-use crate::words::{self, Word, shown, text};
-use crate::wrappers::{self, Inside};
+use crate::words::{self, ShellWord, shown, text};
+use crate::wrappers::{self, StartedBy};
 
 /// The longest text that is read.
 pub const MOST_BYTES: usize = 16 * 1024;
@@ -18,16 +18,17 @@ const MOST_SHELLS: usize = 5;
 const MOST_LEVELS: usize = 200;
 /// How many parts a text may have.
 const MOST_PARTS: usize = 1000;
-/// How long parsing may take. Ordinary text of the longest size takes 15 ms; some that is made of errors takes a second.
+/// How long parsing may take. Ordinary text of the longest size takes 15 ms; some that is made of errors
+/// takes a second.
 const MOST_TIME: Duration = Duration::from_millis(200);
 
 /// Something that a shell text does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct ShellPart {
     /// What it is.
-    pub kind: PartKind,
-    /// In one form, however it was written: words with one space between them, quoted only where they must be. A
-    /// redirection is `> file`, an assignment `NAME=value`.
+    pub kind: ShellPartKind,
+    /// In one form, however it was written: words with one space between them, quoted only where they must
+    /// be. A redirection is `> file`, an assignment `NAME=value`.
     pub text: String,
     /// The commands around it that start it, from the outside in: `xargs rm` for the part `rm`.
     pub wrappers: Vec<String>,
@@ -37,7 +38,7 @@ pub struct Part {
 
 /// What a part is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartKind {
+pub enum ShellPartKind {
     /// A simple command.
     Command,
     /// A redirection from or to a file.
@@ -67,18 +68,18 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 /// The parts of a shell text, in its order.
-pub fn parts(text: &str) -> Result<Vec<Part>, Unreadable> {
-    let mut found = Found { parts: Vec::new(), wrappers: Vec::new() };
+pub fn parts(text: &str) -> Result<Vec<ShellPart>, Unreadable> {
+    let mut found = PartsReader { parts: Vec::new(), wrappers: Vec::new() };
     found.script(text)?;
     Ok(found.parts)
 }
 
-struct Found {
-    parts: Vec<Part>,
+struct PartsReader {
+    parts: Vec<ShellPart>,
     wrappers: Vec<String>,
 }
 
-impl Found {
+impl PartsReader {
     fn script(&mut self, source: &str) -> Result<(), Unreadable> {
         if source.len() > MOST_BYTES {
             return Err(Unreadable::new(format!("it has more than {MOST_BYTES} bytes")));
@@ -133,13 +134,14 @@ impl Found {
             "comment" => return Ok(()),
             "command" => self.command(node, source)?,
             "declaration_command" | "unset_command" => {
-                let words: Vec<Word> = all_children(node).map(|child| words::read(child, source)).collect();
-                self.add(PartKind::Command, shown(&words), programs::opaque(&words))?;
+                let words: Vec<ShellWord> =
+                    all_children(node).map(|child| words::read(child, source)).collect();
+                self.add(ShellPartKind::Command, shown(&words), programs::opaque(&words))?;
             }
             // What is declared is in the text of the declaration.
             "variable_assignment"
                 if node.parent().is_some_and(|around| around.kind() == "declaration_command") => {}
-            "variable_assignment" => self.add(PartKind::Assignment, assignment(node, source), None)?,
+            "variable_assignment" => self.add(ShellPartKind::Assignment, assignment(node, source), None)?,
             "file_redirect" => self.redirection(node, source)?,
             // The grammar joins neighbouring backquotes, and does not undo the backslashes between them.
             "command_substitution" if misreads_backquotes(text(node, source)) => {
@@ -154,7 +156,8 @@ impl Found {
             kind if KNOWN.binary_search(&kind).is_err() => {
                 return Err(Unreadable::new(format!("it has a construct that is not known here ({kind})")));
             }
-            // The grammar is asked to find every substitution; text that still holds one is not what it seems.
+            // The grammar is asked to find every substitution; text that still holds one is not what it
+            // seems.
             "word" | "string_content" | "regex" | "extglob_pattern" | "heredoc_body" | "heredoc_content"
             | "number"
                 if node.named_child_count() == 0 && expands(node, source) =>
@@ -179,31 +182,31 @@ impl Found {
         if words.is_empty() { Ok(()) } else { self.words(&words) }
     }
 
-    fn words(&mut self, words: &[Word]) -> Result<(), Unreadable> {
+    fn words(&mut self, words: &[ShellWord]) -> Result<(), Unreadable> {
         // Where the grammar takes a word of the shell's own for a command, it has lost its way (`! ! git`).
-        if words.first().and_then(Word::literal).is_some_and(|name| RESERVED.contains(&name)) {
+        if words.first().and_then(ShellWord::literal).is_some_and(|name| RESERVED.contains(&name)) {
             return Err(Unreadable::new("a reserved word stands where a command is expected"));
         }
         let around = shown(words);
         match wrappers::inside(words) {
-            Inside::Nothing => self.add(PartKind::Command, around, programs::opaque(words)),
-            Inside::Opaque(why) => self.add(PartKind::Command, around, Some(why.to_owned())),
-            Inside::Command { assignments, words: inner, guarded } => {
+            StartedBy::Nothing => self.add(ShellPartKind::Command, around, programs::opaque(words)),
+            StartedBy::Opaque(why) => self.add(ShellPartKind::Command, around, Some(why.to_owned())),
+            StartedBy::Command { assignments, words: inner, guarded } => {
                 if guarded {
-                    self.add(PartKind::Command, around.clone(), None)?;
+                    self.add(ShellPartKind::Command, around.clone(), None)?;
                 }
                 self.within(around, |found| {
                     assignments
                         .iter()
-                        .try_for_each(|set| found.add(PartKind::Assignment, set.clone(), None))?;
+                        .try_for_each(|set| found.add(ShellPartKind::Assignment, set.clone(), None))?;
                     if inner.is_empty() { Ok(()) } else { found.words(inner) }
                 })
             }
-            Inside::Commands(commands) => {
-                self.add(PartKind::Command, around.clone(), programs::opaque(words))?;
+            StartedBy::Commands(commands) => {
+                self.add(ShellPartKind::Command, around.clone(), programs::opaque(words))?;
                 self.within(around, |found| commands.iter().try_for_each(|inner| found.words(inner)))
             }
-            Inside::Script(script) => {
+            StartedBy::Script(script) => {
                 let script = script.to_owned();
                 self.within(around, |found| found.script(&script))
             }
@@ -234,11 +237,12 @@ impl Found {
                 _ => targets.push(words::read(child, source)),
             }
         }
-        // The grammar takes the words behind a target for further targets; the shell gives them to the command.
+        // The grammar takes the words behind a target for further targets; the shell gives them to the
+        // command.
         if targets.len() > 1 {
             return Err(Unreadable::new("words of the command follow a redirection"));
         }
-        let harmless = |target: &Word| match target.literal() {
+        let harmless = |target: &ShellWord| match target.literal() {
             Some("/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin") => true,
             // Another name for a stream that is open already.
             Some(stream) => operator.ends_with('&') && stream.chars().all(|c| c.is_ascii_digit() || c == '-'),
@@ -247,14 +251,14 @@ impl Found {
         if targets.iter().all(harmless) {
             return Ok(());
         }
-        self.add(PartKind::Redirection, format!("{operator} {}", shown(&targets)), None)
+        self.add(ShellPartKind::Redirection, format!("{operator} {}", shown(&targets)), None)
     }
 
-    fn add(&mut self, kind: PartKind, text: String, opaque: Option<String>) -> Result<(), Unreadable> {
+    fn add(&mut self, kind: ShellPartKind, text: String, opaque: Option<String>) -> Result<(), Unreadable> {
         if self.parts.len() >= MOST_PARTS {
             return Err(Unreadable::new(format!("it has more than {MOST_PARTS} parts")));
         }
-        self.parts.push(Part { kind, text, wrappers: self.wrappers.clone(), opaque });
+        self.parts.push(ShellPart { kind, text, wrappers: self.wrappers.clone(), opaque });
         Ok(())
     }
 }
@@ -287,7 +291,8 @@ fn expands(node: Node<'_>, source: &str) -> bool {
     })
 }
 
-/// Whether the here-document that a piece of text belongs to has its delimiter in quotes, so that nothing in it is expanded.
+/// Whether the here-document that a piece of text belongs to has its delimiter in quotes, so that nothing in
+/// it is expanded.
 fn quotes_heredoc(content: Node<'_>, source: &str) -> bool {
     let redirect =
         std::iter::successors(Some(content), Node::parent).find(|node| node.kind() == "heredoc_redirect");

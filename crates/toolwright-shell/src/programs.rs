@@ -1,9 +1,9 @@
 //! Programs whose arguments can hold a program: where they do, the text does not show what would run.
 
-use crate::words::Word;
+use crate::words::ShellWord;
 
 /// A program, and the options and words with which it runs what it is given.
-struct Program {
+struct CodeRunner {
     names: &'static [&'static str],
     /// Options that take a program; a longer word that begins with one counts too (`-e'...'`, `--rsh=...`).
     options: &'static [&'static str],
@@ -13,19 +13,25 @@ struct Program {
     reads_input: bool,
 }
 
-const fn program(names: &'static [&'static str], options: &'static [&'static str]) -> Program {
-    Program { names, options, commands: &[], reads_input: false }
+const fn program(names: &'static [&'static str], options: &'static [&'static str]) -> CodeRunner {
+    CodeRunner { names, options, commands: &[], reads_input: false }
 }
 
-const PROGRAMS: &[Program] = &[
-    Program { reads_input: true, ..program(&["python", "pypy"], &["-c"]) },
-    Program { reads_input: true, ..program(&["node", "nodejs", "bun"], &["-e", "-p", "--eval", "--print"]) },
-    Program { commands: &["eval"], reads_input: true, ..program(&["deno"], &[]) },
-    Program { reads_input: true, ..program(&["perl"], &["-e", "-E", "-M", "-m"]) },
-    Program { reads_input: true, ..program(&["ruby", "lua", "luajit"], &["-e", "-r"]) },
-    Program { reads_input: true, ..program(&["php"], &["-r", "-B", "-R", "-E"]) },
-    Program { reads_input: true, ..program(&["osascript", "Rscript", "julia", "elixir", "groovy"], &["-e"]) },
-    Program {
+const PROGRAMS: &[CodeRunner] = &[
+    CodeRunner { reads_input: true, ..program(&["python", "pypy"], &["-c"]) },
+    CodeRunner {
+        reads_input: true,
+        ..program(&["node", "nodejs", "bun"], &["-e", "-p", "--eval", "--print"])
+    },
+    CodeRunner { commands: &["eval"], reads_input: true, ..program(&["deno"], &[]) },
+    CodeRunner { reads_input: true, ..program(&["perl"], &["-e", "-E", "-M", "-m"]) },
+    CodeRunner { reads_input: true, ..program(&["ruby", "lua", "luajit"], &["-e", "-r"]) },
+    CodeRunner { reads_input: true, ..program(&["php"], &["-r", "-B", "-R", "-E"]) },
+    CodeRunner {
+        reads_input: true,
+        ..program(&["osascript", "Rscript", "julia", "elixir", "groovy"], &["-e"])
+    },
+    CodeRunner {
         reads_input: true,
         ..program(&["tclsh", "wish", "ed", "ex", "sqlite3", "psql", "mysql"], &["-cmd", "-c", "-e"])
     },
@@ -54,7 +60,7 @@ const PROGRAMS: &[Program] = &[
         &["zip", "split", "sort", "make", "gmake"],
         &["-TT", "--unzip-command", "--filter", "--compress-program", "--eval", "SHELL="],
     ),
-    Program { commands: &["exec", "run"], ..program(&["docker", "podman", "kubectl"], &[]) },
+    CodeRunner { commands: &["exec", "run"], ..program(&["docker", "podman", "kubectl"], &[]) },
     program(
         &["git"],
         &[
@@ -70,7 +76,8 @@ const PROGRAMS: &[Program] = &[
     ),
 ];
 
-/// Builtins that compute the subscripts of names in their arguments, and so run a substitution in one even when it is quoted.
+/// Builtins that compute the subscripts of names in their arguments, and so run a substitution in one even
+/// when it is quoted.
 const COMPUTING: &[&str] = &[
     "[",
     "declare",
@@ -90,11 +97,11 @@ const COMPUTING: &[&str] = &[
 ];
 
 /// Why the words of a command do not show what it runs; `None` when they do.
-pub(crate) fn opaque(words: &[Word]) -> Option<String> {
+pub(crate) fn opaque(words: &[ShellWord]) -> Option<String> {
     let (first, rest) = words.split_first()?;
     let path = first.literal()?;
     let name = path.rsplit('/').next().unwrap_or(path);
-    let literals = || rest.iter().filter_map(Word::literal);
+    let literals = || rest.iter().filter_map(ShellWord::literal);
     if COMPUTING.contains(&name) && literals().any(holds_substitution) {
         return Some(format!("`{name}` can run a command inside a quoted argument"));
     }
@@ -114,8 +121,8 @@ pub(crate) fn opaque(words: &[Word]) -> Option<String> {
     known.opaque(name, rest)
 }
 
-impl Program {
-    fn opaque(&self, name: &str, rest: &[Word]) -> Option<String> {
+impl CodeRunner {
+    fn opaque(&self, name: &str, rest: &[ShellWord]) -> Option<String> {
         let given = |word: &str| {
             self.options.iter().any(|option| {
                 let long = option.starts_with("--") || !option.starts_with('-') || option.len() > 2;
@@ -126,7 +133,7 @@ impl Program {
                 same || joined || cluster || *option == "+" && word.starts_with('+')
             })
         };
-        let literals = || rest.iter().filter_map(Word::literal);
+        let literals = || rest.iter().filter_map(ShellWord::literal);
         if let Some(option) = literals().find(|word| given(word)) {
             let option = option.split('=').next().unwrap_or(option);
             return Some(format!("`{option}` gives `{name}` a program to run"));
@@ -150,8 +157,9 @@ fn is_cluster(word: &str) -> bool {
         .is_some_and(|letters| letters.len() > 1 && letters.chars().all(|c| c.is_ascii_alphanumeric()))
 }
 
-/// Whether git is given a command to run: by a setting in front of its own command, or by that command's arguments.
-fn runs_from_git(rest: &[Word]) -> bool {
+/// Whether git is given a command to run: by a setting in front of its own command, or by that command's
+/// arguments.
+fn runs_from_git(rest: &[ShellWord]) -> bool {
     let mut front = rest.iter().map_while(|word| word.literal().filter(|word| word.starts_with('-')));
     if front.any(|option| {
         option == "-c" || option.starts_with("--config-env") || option.starts_with("--exec-path")
@@ -159,7 +167,7 @@ fn runs_from_git(rest: &[Word]) -> bool {
         return true;
     }
     let words: Vec<&str> =
-        rest.iter().filter_map(Word::literal).filter(|word| !word.starts_with('-')).collect();
+        rest.iter().filter_map(ShellWord::literal).filter(|word| !word.starts_with('-')).collect();
     matches!(
         words.as_slice(),
         ["bisect", "run", ..]
@@ -175,7 +183,7 @@ pub(crate) fn holds_substitution(text: &str) -> bool {
 }
 
 /// A `sed` that may run commands or write files: its scripts are read only in their plainest forms.
-fn sed(rest: &[Word]) -> Option<String> {
+fn sed(rest: &[ShellWord]) -> Option<String> {
     let mut scripts = Vec::new();
     let mut words = rest.iter();
     let mut named = false;
@@ -200,13 +208,14 @@ fn sed(rest: &[Word]) -> Option<String> {
     if !named {
         scripts.extend(first);
     }
-    let plain =
-        |word: &Word| word.literal().is_some_and(|script| script.split(';').all(|one| plain_sed(one.trim())));
+    let plain = |word: &ShellWord| {
+        word.literal().is_some_and(|script| script.split(';').all(|one| plain_sed(one.trim())))
+    };
     (!scripts.into_iter().all(plain)).then(|| "its program may run commands or write files".to_owned())
 }
 
-/// A command of `sed` that only edits what it prints: an address of numbers and `p`, `d`, `q`, `=`; or a substitution
-/// without the flags `e` and `w`.
+/// A command of `sed` that only edits what it prints: an address of numbers and `p`, `d`, `q`, `=`; or a
+/// substitution without the flags `e` and `w`.
 fn plain_sed(command: &str) -> bool {
     let body = command.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ',' | '$' | '!' | ' '));
     if matches!(body, "p" | "d" | "q" | "=" | "") {

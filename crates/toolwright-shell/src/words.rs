@@ -4,34 +4,34 @@ use tree_sitter::Node;
 
 /// One word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum ShellWord {
     /// Its value is known.
     Literal(String),
     /// It depends on a variable, a substitution, or the files that match a pattern; here as it is written.
     Dynamic(String),
 }
 
-impl Word {
+impl ShellWord {
     /// The value, when it is known.
     pub(crate) fn literal(&self) -> Option<&str> {
         match self {
-            Word::Literal(value) => Some(value),
-            Word::Dynamic(_) => None,
+            ShellWord::Literal(value) => Some(value),
+            ShellWord::Dynamic(_) => None,
         }
     }
 
     /// The word as rules see it: quoted only where it must be, and then with single quotes.
     pub(crate) fn shown(&self) -> String {
         match self {
-            Word::Dynamic(written) => written.clone(),
-            Word::Literal(value) => quoted(value),
+            ShellWord::Dynamic(written) => written.clone(),
+            ShellWord::Literal(value) => quoted(value),
         }
     }
 }
 
 /// Words as rules see them, with one space between them.
-pub(crate) fn shown(words: &[Word]) -> String {
-    words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")
+pub(crate) fn shown(words: &[ShellWord]) -> String {
+    words.iter().map(ShellWord::shown).collect::<Vec<_>>().join(" ")
 }
 
 fn quoted(value: &str) -> String {
@@ -44,13 +44,13 @@ fn quoted(value: &str) -> String {
 }
 
 /// The word that a node of the grammar stands for.
-pub(crate) fn read(node: Node<'_>, source: &str) -> Word {
+pub(crate) fn read(node: Node<'_>, source: &str) -> ShellWord {
     let written = text(node, source);
     // Shells do not agree about these quotes.
     let disputed = written.contains("$\"") || written.contains("$'");
     match literal(node, source) {
-        Some(value) if !disputed => Word::Literal(value),
-        _ => Word::Dynamic(written.to_owned()),
+        Some(value) if !disputed => ShellWord::Literal(value),
+        _ => ShellWord::Dynamic(written.to_owned()),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Commands that start other commands: what stands inside them.
 
-use crate::words::Word;
+use crate::words::ShellWord;
 
 /// What a command would start, as far as its words show it.
-pub(crate) enum Inside<'w> {
+pub(crate) enum StartedBy<'w> {
     /// It starts nothing that is named in its words.
     Nothing,
     /// It starts the command that its last words are.
@@ -11,12 +11,12 @@ pub(crate) enum Inside<'w> {
         /// Variables it sets for that command, in the form of rules.
         assignments: Vec<String>,
         /// The words of that command.
-        words: &'w [Word],
+        words: &'w [ShellWord],
         /// Whether the wrapper changes who runs the command or where, so that it must be approved itself.
         guarded: bool,
     },
     /// It does something itself and starts these commands besides.
-    Commands(Vec<&'w [Word]>),
+    Commands(Vec<&'w [ShellWord]>),
     /// It gives this text to a shell.
     Script(&'w str),
     /// Its words do not show what it starts.
@@ -24,7 +24,7 @@ pub(crate) enum Inside<'w> {
 }
 
 /// A wrapper whose command follows its own options and arguments.
-struct Wrapper {
+struct CommandWrapper {
     name: &'static str,
     /// Short options that take the next word as their value; clusters are read letter by letter.
     short: &'static str,
@@ -37,11 +37,11 @@ struct Wrapper {
     guarded: bool,
 }
 
-const fn wrapper(name: &'static str, short: &'static str, flags: &'static str) -> Wrapper {
-    Wrapper { name, short, long: &[], flags, own: 0, guarded: false }
+const fn wrapper(name: &'static str, short: &'static str, flags: &'static str) -> CommandWrapper {
+    CommandWrapper { name, short, long: &[], flags, own: 0, guarded: false }
 }
 
-const WRAPPERS: &[Wrapper] = &[
+const WRAPPERS: &[CommandWrapper] = &[
     wrapper("builtin", "", ""),
     wrapper("coproc", "", ""),
     wrapper("exec", "a", "cl"),
@@ -51,14 +51,14 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("setsid", "", "cfw"),
     wrapper("stdbuf", "ioe", ""),
     wrapper("time", "f", "pvaq"),
-    Wrapper { long: &["--signal", "--kill-after"], own: 1, ..wrapper("timeout", "sk", "fv") },
-    Wrapper {
+    CommandWrapper { long: &["--signal", "--kill-after"], own: 1, ..wrapper("timeout", "sk", "fv") },
+    CommandWrapper {
         long: &["--user", "--group", "--chdir", "--host", "--prompt"],
         guarded: true,
         ..wrapper("sudo", "ugDhpCrtTU", "AbEHiknPSs")
     },
-    Wrapper { guarded: true, ..wrapper("doas", "uC", "Lns") },
-    Wrapper {
+    CommandWrapper { guarded: true, ..wrapper("doas", "uC", "Lns") },
+    CommandWrapper {
         long: &["--max-args", "--max-procs", "--delimiter", "--replace", "--arg-file", "--max-lines"],
         ..wrapper("xargs", "adEILnPs", "0optrx")
     },
@@ -67,9 +67,9 @@ const WRAPPERS: &[Wrapper] = &[
 /// Shells whose `-c` takes a script.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox"];
 
-pub(crate) fn inside(words: &[Word]) -> Inside<'_> {
-    let Some((first, rest)) = words.split_first() else { return Inside::Nothing };
-    let Some(path) = first.literal() else { return Inside::Opaque("the name of the command is computed") };
+pub(crate) fn inside(words: &[ShellWord]) -> StartedBy<'_> {
+    let Some((first, rest)) = words.split_first() else { return StartedBy::Nothing };
+    let Some(path) = first.literal() else { return StartedBy::Opaque("the name of the command is computed") };
     let name = path.rsplit('/').next().unwrap_or(path);
     if let Some(known) = WRAPPERS.iter().find(|known| known.name == name) {
         return known.inside(rest);
@@ -79,25 +79,25 @@ pub(crate) fn inside(words: &[Word]) -> Inside<'_> {
         "env" => env(rest),
         "eval" => joined(rest),
         "trap" => match rest {
-            [script, _signal, ..] => script.literal().map_or(COMPUTED, Inside::Script),
-            _ => Inside::Nothing,
+            [script, _signal, ..] => script.literal().map_or(COMPUTED, StartedBy::Script),
+            _ => StartedBy::Nothing,
         },
         "find" => find(rest),
         "watch" | "parallel" | "entr" | "script" | "flock" | "chroot" | "unshare" | "nsenter"
         | "systemd-run" | "strace" | "ltrace" | "gdb" | "su" | "runuser" | "pkexec" | "setpriv" | "bwrap"
         | "firejail" | "at" | "batch" | "crontab" | "expect" | "socat" | "ncat" | "nc" => {
-            Inside::Opaque("it starts other commands in ways that are not read here")
+            StartedBy::Opaque("it starts other commands in ways that are not read here")
         }
         _ if SHELLS.contains(&name) => shell(rest),
-        _ => Inside::Nothing,
+        _ => StartedBy::Nothing,
     }
 }
 
-const COMPUTED: Inside<'_> = Inside::Opaque("the text it gives to a shell is computed");
-const UNKNOWN_OPTION: Inside<'_> = Inside::Opaque("it has an option that is not known here");
+const COMPUTED: StartedBy<'_> = StartedBy::Opaque("the text it gives to a shell is computed");
+const UNKNOWN_OPTION: StartedBy<'_> = StartedBy::Opaque("it has an option that is not known here");
 
-impl Wrapper {
-    fn inside<'w>(&self, mut rest: &'w [Word]) -> Inside<'w> {
+impl CommandWrapper {
+    fn inside<'w>(&self, mut rest: &'w [ShellWord]) -> StartedBy<'w> {
         while let Some((word, after)) = rest.split_first() {
             let Some(option) = word.literal() else { return UNKNOWN_OPTION };
             if option == "--" {
@@ -108,67 +108,67 @@ impl Wrapper {
                 break;
             }
             rest = match self.takes(option) {
-                Takes::Nothing => after,
-                Takes::Next => after.get(1..).unwrap_or_default(),
-                Takes::Unknown => return UNKNOWN_OPTION,
+                OptionValue::Nothing => after,
+                OptionValue::Next => after.get(1..).unwrap_or_default(),
+                OptionValue::Unknown => return UNKNOWN_OPTION,
             };
         }
         let words = rest.get(self.own..).unwrap_or_default();
         // `sudo` without a command, but with `-s` or `-i`, is a shell.
         if words.is_empty() && self.guarded {
-            return Inside::Opaque("it starts a shell");
+            return StartedBy::Opaque("it starts a shell");
         }
-        if words.is_empty() { Inside::Nothing } else { self.command(words) }
+        if words.is_empty() { StartedBy::Nothing } else { self.command(words) }
     }
 
-    fn command<'w>(&self, words: &'w [Word]) -> Inside<'w> {
-        Inside::Command { assignments: Vec::new(), words, guarded: self.guarded }
+    fn command<'w>(&self, words: &'w [ShellWord]) -> StartedBy<'w> {
+        StartedBy::Command { assignments: Vec::new(), words, guarded: self.guarded }
     }
 
     /// What an option of this wrapper is followed by.
-    fn takes(&self, option: &str) -> Takes {
+    fn takes(&self, option: &str) -> OptionValue {
         if option.starts_with("--") {
             return match option.split_once('=') {
-                Some((name, _)) if self.long.contains(&name) => Takes::Nothing,
-                None if self.long.contains(&option) => Takes::Next,
-                _ => Takes::Unknown,
+                Some((name, _)) if self.long.contains(&name) => OptionValue::Nothing,
+                None if self.long.contains(&option) => OptionValue::Next,
+                _ => OptionValue::Unknown,
             };
         }
         let mut letters = option.chars().skip(1);
         while let Some(letter) = letters.next() {
             if self.short.contains(letter) {
                 // The value is the rest of the word, or the next one.
-                return if letters.next().is_some() { Takes::Nothing } else { Takes::Next };
+                return if letters.next().is_some() { OptionValue::Nothing } else { OptionValue::Next };
             }
             if !self.flags.contains(letter) {
-                return Takes::Unknown;
+                return OptionValue::Unknown;
             }
         }
-        Takes::Nothing
+        OptionValue::Nothing
     }
 }
 
-enum Takes {
+enum OptionValue {
     Nothing,
     Next,
     Unknown,
 }
 
 /// `command`, which only says where a program is when it is asked with `-v` or `-V`.
-fn command(mut rest: &[Word]) -> Inside<'_> {
+fn command(mut rest: &[ShellWord]) -> StartedBy<'_> {
     while let Some((word, after)) = rest.split_first() {
         match word.literal() {
-            Some("-v" | "-V" | "-pv" | "-pV") => return Inside::Nothing,
+            Some("-v" | "-V" | "-pv" | "-pV") => return StartedBy::Nothing,
             Some("-p" | "--") => rest = after,
             Some(option) if option.starts_with('-') => return UNKNOWN_OPTION,
-            _ => return Inside::Command { assignments: Vec::new(), words: rest, guarded: false },
+            _ => return StartedBy::Command { assignments: Vec::new(), words: rest, guarded: false },
         }
     }
-    Inside::Nothing
+    StartedBy::Nothing
 }
 
 /// `env`, with the variables it sets.
-fn env(mut rest: &[Word]) -> Inside<'_> {
+fn env(mut rest: &[ShellWord]) -> StartedBy<'_> {
     let mut assignments = Vec::new();
     while let Some((word, after)) = rest.split_first() {
         match word.literal() {
@@ -186,27 +186,27 @@ fn env(mut rest: &[Word]) -> Inside<'_> {
         rest = after;
     }
     if rest.is_empty() && assignments.is_empty() {
-        return Inside::Nothing;
+        return StartedBy::Nothing;
     }
-    Inside::Command { assignments, words: rest, guarded: false }
+    StartedBy::Command { assignments, words: rest, guarded: false }
 }
 
 /// Words that a shell joins and reads again. What is joined is only known when there is one.
-fn joined(rest: &[Word]) -> Inside<'_> {
+fn joined(rest: &[ShellWord]) -> StartedBy<'_> {
     match rest {
-        [] => Inside::Nothing,
-        [script] => script.literal().map_or(COMPUTED, Inside::Script),
+        [] => StartedBy::Nothing,
+        [script] => script.literal().map_or(COMPUTED, StartedBy::Script),
         // Literal words without anything special in them are a command as they stand.
         words if words.iter().all(|word| word.literal().is_some_and(|value| word.shown() == value)) => {
-            Inside::Command { assignments: Vec::new(), words, guarded: false }
+            StartedBy::Command { assignments: Vec::new(), words, guarded: false }
         }
         _ => COMPUTED,
     }
 }
 
 /// A shell: the text behind `-c`, or the name of a script.
-fn shell(mut rest: &[Word]) -> Inside<'_> {
-    const STDIN: Inside<'_> = Inside::Opaque("it reads the commands to run from its input");
+fn shell(mut rest: &[ShellWord]) -> StartedBy<'_> {
+    const STDIN: StartedBy<'_> = StartedBy::Opaque("it reads the commands to run from its input");
     while let Some((word, after)) = rest.split_first() {
         let Some(option) = word.literal() else { return COMPUTED };
         if option == "--" {
@@ -221,25 +221,25 @@ fn shell(mut rest: &[Word]) -> Inside<'_> {
             _ if letters.contains('c') => {
                 return match after.split_first() {
                     // Further words are its `$0`, `$1`, ...: the text may use them as it likes.
-                    Some((script, [])) => script.literal().map_or(COMPUTED, Inside::Script),
-                    Some(_) => Inside::Opaque("it gives arguments to a script in its text"),
-                    None => Inside::Nothing,
+                    Some((script, [])) => script.literal().map_or(COMPUTED, StartedBy::Script),
+                    Some(_) => StartedBy::Opaque("it gives arguments to a script in its text"),
+                    None => StartedBy::Nothing,
                 };
             }
             _ => {}
         }
         rest = after;
     }
-    match rest.first().map(Word::literal) {
+    match rest.first().map(ShellWord::literal) {
         None | Some(Some("-" | "/dev/stdin" | "/dev/fd/0")) => STDIN,
         // A substitution (`<(...)`) or a variable names a script that is not seen here.
         Some(None) => COMPUTED,
-        Some(Some(_)) => Inside::Nothing,
+        Some(Some(_)) => StartedBy::Nothing,
     }
 }
 
 /// `find`, which starts what stands between `-exec` and its end.
-fn find(rest: &[Word]) -> Inside<'_> {
+fn find(rest: &[ShellWord]) -> StartedBy<'_> {
     let mut commands = Vec::new();
     let mut rest = rest;
     while let Some((word, after)) = rest.split_first() {
@@ -249,15 +249,15 @@ fn find(rest: &[Word]) -> Inside<'_> {
             None if word.shown().starts_with(['-', '$', '`', '"']) => return UNKNOWN_OPTION,
             Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
                 let end = after.iter().position(|word| matches!(word.literal(), Some(";" | "+")));
-                let Some(end) = end else { return Inside::Opaque("an action of it has no end") };
+                let Some(end) = end else { return StartedBy::Opaque("an action of it has no end") };
                 commands.extend(after.get(..end).filter(|words| !words.is_empty()));
                 rest = after.get(end + 1..).unwrap_or_default();
             }
             Some("-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls") => {
-                return Inside::Opaque("it changes files");
+                return StartedBy::Opaque("it changes files");
             }
             _ => {}
         }
     }
-    if commands.is_empty() { Inside::Nothing } else { Inside::Commands(commands) }
+    if commands.is_empty() { StartedBy::Nothing } else { StartedBy::Commands(commands) }
 }

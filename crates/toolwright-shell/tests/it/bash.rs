@@ -1,10 +1,11 @@
-//! Bash itself is the oracle: whatever program it starts for a text is among the parts that were read from the text.
+//! Bash itself is the oracle: whatever program it starts for a text is among the parts that were read from
+//! the text.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use toolwright_shell::{Part, PartKind, parts};
+use toolwright_shell::{ShellPart, ShellPartKind, parts};
 
 /// Programs that only record how they were called.
 const RECORDERS: &[&str] = &["git", "rm", "ls", "make", "touch"];
@@ -185,7 +186,7 @@ fn no_program_that_bash_starts_is_missing_from_the_parts() {
         for argv in started(folder.path(), round, &text) {
             programs += 1;
             let name = argv.first().map(String::as_str).unwrap_or_default();
-            let same = |part: &Part| {
+            let same = |part: &ShellPart| {
                 part.text == shown(&argv)
                     || part.text.contains(['$', '`', '*', '~', '<', '>', '{']) && begins_with(&part.text, name)
                     // What `xargs` reads is added to the words it has.
@@ -202,9 +203,9 @@ fn no_program_that_bash_starts_is_missing_from_the_parts() {
             std::fs::read_dir(folder.path().join(format!("work-{round}"))).unwrap().map(|file| file.unwrap())
         {
             let name = file.file_name().into_string().unwrap();
-            let known = parts
-                .iter()
-                .any(|part| part.kind == PartKind::Redirection && part.text.ends_with(&format!(" {name}")));
+            let known = parts.iter().any(|part| {
+                part.kind == ShellPartKind::Redirection && part.text.ends_with(&format!(" {name}"))
+            });
             assert!(
                 known,
                 "seed {seed}, round {round}: bash made {name:?} for {text:?}; the parts are {parts:#?}"

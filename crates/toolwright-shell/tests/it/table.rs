@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use toolwright_shell::{PartKind, Verdict, judge, parts};
+use toolwright_shell::{ShellPartKind, ShellVerdict, judge, parts};
 
 #[derive(Deserialize)]
 struct Table {
@@ -13,11 +13,11 @@ struct Table {
     texts: BTreeMap<String, Vec<String>>,
 }
 
-fn verdict(word: &str) -> Verdict {
+fn verdict(word: &str) -> ShellVerdict {
     match word {
-        "approve" => Verdict::Approve,
-        "ask" => Verdict::Ask,
-        "reject" => Verdict::Reject,
+        "approve" => ShellVerdict::Approve,
+        "ask" => ShellVerdict::Ask,
+        "reject" => ShellVerdict::Reject,
         other => panic!("unknown verdict {other}"),
     }
 }
@@ -54,7 +54,7 @@ fn every_text_of_the_table_comes_to_its_verdict() {
 
 #[test]
 fn whatever_is_appended_to_an_approved_command_is_judged_too() {
-    let approve = |text: &str| fits("git status*", text).then_some(Verdict::Approve);
+    let approve = |text: &str| fits("git status*", text).then_some(ShellVerdict::Approve);
     let appended = [
         "; rm x",
         " && rm x",
@@ -101,27 +101,27 @@ fn whatever_is_appended_to_an_approved_command_is_judged_too() {
     ];
     for end in appended {
         let text = format!("git status{end}");
-        assert_ne!(judge(&text, approve).verdict, Verdict::Approve, "{text:?}");
+        assert_ne!(judge(&text, approve).verdict, ShellVerdict::Approve, "{text:?}");
     }
-    assert_eq!(judge("git status", approve).verdict, Verdict::Approve);
+    assert_eq!(judge("git status", approve).verdict, ShellVerdict::Approve);
 }
 
 #[test]
 fn parts_are_in_one_form_whatever_way_they_are_written() {
-    let of = |text: &str| -> Vec<(PartKind, String)> {
+    let of = |text: &str| -> Vec<(ShellPartKind, String)> {
         parts(text).unwrap().into_iter().map(|part| (part.kind, part.text)).collect()
     };
-    let command = |text: &str| (PartKind::Command, text.to_owned());
+    let command = |text: &str| (ShellPartKind::Command, text.to_owned());
     assert_eq!(of(r#"git  sta"tu"s \-s"#), [command("git status -s")]);
     assert_eq!(of("git commit -m \"it's \\\"so\\\"\""), [command(r#"git commit -m 'it'\''s "so"'"#)]);
     assert_eq!(
         of("A=1 B=$x cmd <in 2>&1 >'a b'"),
         [
             command("cmd"),
-            (PartKind::Assignment, "A=1".to_owned()),
-            (PartKind::Assignment, "B=$x".to_owned()),
-            (PartKind::Redirection, "< in".to_owned()),
-            (PartKind::Redirection, "> 'a b'".to_owned()),
+            (ShellPartKind::Assignment, "A=1".to_owned()),
+            (ShellPartKind::Assignment, "B=$x".to_owned()),
+            (ShellPartKind::Redirection, "< in".to_owned()),
+            (ShellPartKind::Redirection, "> 'a b'".to_owned()),
         ]
     );
 }
