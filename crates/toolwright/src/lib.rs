@@ -237,6 +237,9 @@ mod pages {
     struct FromInspect;
     #[doc = include_str!("../../../docs/migrate/marsys.md")]
     struct FromMarsys;
+    #[cfg(feature = "documents")]
+    #[doc = include_str!("../../../docs/guide/documents.md")]
+    struct Documents;
     #[cfg(feature = "data")]
     #[doc = include_str!("../../../docs/guide/data.md")]
     struct Data;
