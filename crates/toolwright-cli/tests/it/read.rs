@@ -14,12 +14,21 @@ fn pdf(pages: &[String]) -> Vec<u8> {
     for (page, content) in pages.iter().enumerate() {
         let number = 10 + page * 2;
         out += &format!(
-            "{number} 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {} 0 R /Resources << /Font << /F1 3 0 R >> >> >>\nendobj\n",
+            "{number} 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {} 0 R /Resources << /Font << /F1 3 0 R >> /XObject << /X 1000 0 R >> >> >>\nendobj\n",
             number + 1
         );
         out += &format!(
             "{} 0 obj\n<< /Length {} >>\nstream\n{content}\nendstream\nendobj\n",
             number + 1,
+            content.len()
+        );
+    }
+    for level in 1000..1008 {
+        let content = if level == 1007 { "0 0 10 10 re f ".to_owned() } else { "/X Do ".repeat(20) };
+        out += &format!(
+            "{level} 0 obj\n<< /Type /XObject /Subtype /Form /BBox [0 0 595 842] /Resources << /XObject << /X {} 0 R >> >> \
+             /Length {} >>\nstream\n{content}\nendstream\nendobj\n",
+            level + 1,
             content.len()
         );
     }
@@ -119,11 +128,10 @@ fn figures_are_saved_and_never_overwritten() {
 #[test]
 fn time_that_is_up_keeps_the_pages_before() {
     let folder = tempfile::tempdir().unwrap();
-    // The second page draws for longer than any test waits.
-    let slow = "q 1 0 0 1 0 0 cm 0 0 10 10 re f Q\n".repeat(1_000_000);
-    std::fs::write(folder.path().join("a.pdf"), pdf(&[line("The first page"), slow])).unwrap();
+    // The second page draws a form that draws another twenty times, and so on: a small file that never ends.
+    std::fs::write(folder.path().join("a.pdf"), pdf(&[line("The first page"), "/X Do".to_owned()])).unwrap();
     let begun = std::time::Instant::now();
-    let output = read(folder.path(), &["a.pdf", "--timeout", "2s"]);
+    let output = read(folder.path(), &["a.pdf", "--timeout", "4s"]);
     assert!(begun.elapsed().as_secs() < 40, "{:?}", begun.elapsed());
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     assert!(
