@@ -49,7 +49,7 @@ mod turn;
 mod yaml;
 
 pub use agent::{Agent, AgentOutcome, React};
-pub use approval::{Examples, Match, Policy, PolicyError, Rule, RuleDecision, call_text};
+pub use approval::{Examples, Match, Policy, PolicyError, Rule, RuleDecision, Ruling, call_text};
 pub use conversation::{Conversation, Stopper};
 pub use events::{Event, EventKind, EventSink, FORMAT_VERSION, ToolStamp};
 pub use executor::{Envelope, Executor, LocalExecutor};

@@ -128,7 +128,7 @@ pub use toolwright_runtime::{
 #[doc(inline)]
 pub use toolwright_runtime::{
     Examples, LimitKind, LimitReached, LimitScope, Limits, Match, Policy, PolicyError, Rule, RuleDecision,
-    Spent, call_text,
+    Ruling, Spent, call_text,
 };
 // What happened.
 #[cfg(feature = "runtime")]
