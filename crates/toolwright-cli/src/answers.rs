@@ -1,15 +1,13 @@
 //! Who answers what the MCP servers of a file ask: the person, and the model the file names for it.
 //!
-//! Servers are started while the file is read, before anybody knows its rules and how the person is asked. So both are
-//! looked up when a question comes.
+//! How the person is asked is looked up when a question comes.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use serde_json::Value;
 use toolwright::mcp::{Answers, ElicitReply, Elicitation, Elicitor, Sampling};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, Policy, Run, ToolCall, ToolDef, ToolSpec, Toolset, Usage as TokenUsage,
+    ModelRequest, Policy, RuleDecision, ToolSpec, Usage as TokenUsage,
 };
 
 use crate::lines;
@@ -48,17 +46,17 @@ fn person() -> Person {
     PERSON.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// What a file that is being read will say.
-#[derive(Clone, Default)]
-pub struct Later {
-    pub models: Arc<OnceLock<Named>>,
-    /// Its policy, as it stands there.
-    pub policy: Arc<OnceLock<Value>>,
+/// Who answers the servers of a file.
+#[derive(Clone)]
+pub struct FileAnswers {
+    pub models: Named,
+    /// The rules of the file; cautious ones decide where it has none.
+    pub policy: Option<Arc<Policy>>,
 }
 
-impl Later {
+impl FileAnswers {
     /// Who answers a server of the file: the person where there is one, and a model where the file names one.
-    pub fn answers(&self, sampling: Option<&str>) -> Answers {
+    pub fn to(&self, sampling: Option<&str>) -> Answers {
         let mut answers = Answers::default();
         match person() {
             Person::Client => answers.passed_on = true,
@@ -69,8 +67,9 @@ impl Later {
             Person::Terminal | Person::Chat(..) => {}
         }
         answers.sampling = sampling.map(|model| {
-            let model = Lent { name: model.to_owned(), later: self.clone(), opened: OnceLock::new() };
-            Sampling::new(Arc::new(model), Arc::new(Rules(self.clone())))
+            let policy = self.policy.clone().unwrap_or_else(|| Arc::new(Policy::cautious()));
+            let model = Lent { name: model.to_owned(), models: self.models.clone(), opened: OnceLock::new() };
+            Sampling::new(Arc::new(model), Arc::new(Rules(policy)))
         });
         answers
     }
@@ -90,8 +89,8 @@ impl Elicitor for Asked {
     }
 }
 
-/// Has the rules of the file decide, as about a call.
-struct Rules(Later);
+/// Has the rules of the file decide, as about a call. A person decides what they leave open, where there is one.
+struct Rules(Arc<Policy>);
 
 impl Approver for Rules {
     fn name(&self) -> &str {
@@ -99,64 +98,42 @@ impl Approver for Rules {
     }
 
     fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async move {
-            let policy = match self.0.policy.get() {
-                Some(policy) => Policy::from_value(policy.clone()).map_err(anyhow::Error::from),
-                None => Ok(Policy::cautious()),
-            };
-            let decided = match policy {
-                Ok(policy) => allowed(policy, request.call).await,
-                Err(error) => Err(error),
-            };
-            match decided {
-                Ok(()) => Decision::Approve,
-                Err(error) => Decision::reject(error.to_string()),
+        let spec = ToolSpec::new(request.call.name.clone(), "");
+        let ruling = self.0.decide(request.call, &spec);
+        let reason = |otherwise: &str| ruling.reason.clone().unwrap_or_else(|| otherwise.to_owned());
+        let decision = match ruling.decision {
+            RuleDecision::Approve | RuleDecision::Modify => Decision::Approve,
+            RuleDecision::Reject | RuleDecision::Terminate => {
+                Decision::reject(reason("the policy does not allow this call"))
             }
-        })
-    }
-}
-
-/// Makes a call that does nothing, under these rules. A person decides what they leave open, where there is one.
-async fn allowed(policy: Policy, call: &ToolCall) -> anyhow::Result<()> {
-    let mut spec = ToolSpec::new(call.name.clone(), "What an MCP server asks.");
-    spec.parameters = serde_json::json!({"type": "object"});
-    let tools = Toolset::new().with(ToolDef::dynamic(spec, |_, _| async { "allowed" }))?;
-    let builder = Run::builder(tools).policy(policy);
-    let builder = match person() {
-        Person::Chat(approver, _) => builder.approver(Through(approver)),
-        Person::Terminal | Person::Client if Terminal::if_there().is_some() => builder.approver(Terminal),
-        Person::Terminal | Person::Client => builder,
-    };
-    match builder.build()?.call(call.clone()).await?.error {
-        None => Ok(()),
-        Some(error) => anyhow::bail!(error.message),
-    }
-}
-
-struct Through(Arc<dyn Approver>);
-
-impl Approver for Through {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        self.0.decide(request)
+            RuleDecision::Ask => match person() {
+                Person::Chat(approver, _) => {
+                    return Box::pin(async move { approver.decide(request).await });
+                }
+                Person::Terminal | Person::Client if Terminal::if_there().is_some() => {
+                    return Box::pin(async move { Terminal.decide(request).await });
+                }
+                Person::Terminal | Person::Client => Decision::reject(format!(
+                    "`{}` needs approval, and there is nobody to ask",
+                    request.call.name
+                )),
+            },
+        };
+        Box::pin(async move { decision })
     }
 }
 
 /// A model by its name in the file, opened when it is first asked.
 struct Lent {
     name: String,
-    later: Later,
+    models: Named,
     opened: OnceLock<Result<Box<dyn Model>, String>>,
 }
 
 impl Lent {
     fn model(&self) -> Result<&dyn Model, ModelError> {
         let opened = self.opened.get_or_init(|| {
-            let none = Named::new();
-            let opened = models::open(&self.name, self.later.models.get().unwrap_or(&none));
+            let opened = models::open(&self.name, &self.models);
             opened.map_err(|error| {
                 lines::tell(&printable(&format!(
                     "the model `{}`, which an MCP server may ask, cannot be used: {error:#}",

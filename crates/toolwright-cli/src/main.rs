@@ -20,6 +20,7 @@ mod json_text;
 mod keyboard;
 mod lines;
 mod models;
+mod opening;
 mod prompt;
 mod report;
 mod runs;
@@ -84,10 +85,9 @@ fn run(args: Args) -> anyhow::Result<()> {
         Command::Chat(what) => on_runtime(chat::run(what)),
         Command::View(what) => on_runtime(commands::view::run(what, json)),
         Command::Replay(what) => on_runtime(commands::interruptible(commands::replay::run(what, json))),
-        // They may have to start the servers a file imports tools from.
-        Command::Tools(what) => on_runtime(async { commands::tools::run(&what, json) }),
-        Command::Models(what) => on_runtime(async { commands::models::run(what, json) }),
-        Command::Check(what) => on_runtime(async { commands::check::run(&what, json) }),
+        Command::Tools(what) => on_runtime(commands::tools::run(what, json)),
+        Command::Models(what) => on_runtime(commands::models::run(what, json)),
+        Command::Check(what) => on_runtime(commands::check::run(what, json)),
     }
 }
 

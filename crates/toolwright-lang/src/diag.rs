@@ -158,7 +158,7 @@ impl Place {
 }
 
 /// The texts of all files that were read.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Sources {
     files: Vec<(Arc<str>, Arc<str>)>,
     last: Position,
@@ -254,7 +254,7 @@ impl Sources {
 }
 
 /// Collects problems while a file is read, so that all of them are told in one run.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Problems {
     pub(crate) sources: Sources,
     pub(crate) found: Found,

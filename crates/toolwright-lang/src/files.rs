@@ -5,7 +5,6 @@ use std::path::{Component, Path, PathBuf};
 use toolwright_expr::{Limits, Value};
 
 use crate::diag::{Place, Problems, Severity};
-use crate::host::Host;
 use crate::yaml::{self, Budget, Data, Include, MAX_BYTES, Node};
 
 /// How deep files may include files.
@@ -58,8 +57,9 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    pub(crate) fn new(host: &Host) -> Self {
-        Loader { work_dir: host.work_dir.clone(), stack: Vec::new(), folders: Vec::new(), included: 0 }
+    /// `work_dir` is the folder that `./` means.
+    pub(crate) fn new(work_dir: Option<PathBuf>) -> Self {
+        Loader { work_dir, stack: Vec::new(), folders: Vec::new(), included: 0 }
     }
 
     pub(crate) fn root(&mut self, problems: &mut Problems, source: Source) -> Option<Node> {

@@ -3,10 +3,10 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use serde_json::json;
-use toolwright::lang::{Host, Source, load};
+use toolwright::file::{KnownTools, ToolFile};
+use toolwright::lang::Source;
 
 use crate::args::Init;
-use crate::models::named;
 use crate::prompt::printable;
 use crate::report;
 use crate::saved::{self, Readers};
@@ -55,8 +55,8 @@ fn asked() -> anyhow::Result<String> {
             break model;
         }
         let file = json!({"models": {"default": model}}).to_string();
-        let loaded = load(Source::text("the answer", file), &Host::new());
-        if loaded.is_ok_and(|loaded| named(Some(&loaded)).is_ok()) {
+        let parsed = ToolFile::parse(Source::text("the answer", file));
+        if parsed.is_ok_and(|file| file.check(&KnownTools::new()).is_empty()) {
             break model;
         }
         eprintln!("{}", printable(&format!("`{model}` names no model; write it as vendor/model")));

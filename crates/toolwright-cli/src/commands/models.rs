@@ -5,6 +5,7 @@ use std::io::Write as _;
 use serde::Serialize;
 
 use crate::args::Models;
+use crate::opening::ParsedFile;
 use crate::prompt::printable;
 use crate::{files, models};
 
@@ -18,12 +19,11 @@ struct Found {
     problem: Option<String>,
 }
 
-pub fn run(what: Models, json: bool) -> anyhow::Result<()> {
-    let file = what.file.or(what.also_file).or_else(files::default);
-    let loaded = file.as_deref().map(files::open_sections).transpose()?;
-    let named = models::named(loaded.as_ref())?;
+pub async fn run(what: Models, json: bool) -> anyhow::Result<()> {
+    let file = files::choose(what.file.or(what.also_file));
+    let named = ParsedFile::of(file.as_ref())?.models();
     let mut found = Vec::new();
-    for (name, config) in &named {
+    for (name, config) in named.iter() {
         let problem = models::connect(config).err().map(|error| format!("{error:#}"));
         let from = format!("the file: {}", config.full_name());
         found.push(Found { name: name.clone(), from, usable: problem.is_none(), problem });

@@ -7,14 +7,14 @@ use toolwright::file::SandboxKind;
 use toolwright::sandbox::{Explanation, explain};
 
 use crate::args::{SandboxArgs, SandboxCommand, SandboxWhat};
+use crate::opening::ParsedFile;
 use crate::report::{Failed, Usage};
 use crate::{files, sandboxes};
 
 pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
     let SandboxWhat::Explain { file, name, sandbox } = &what.what;
-    let file = file.clone().or_else(files::default);
-    let loaded = file.as_deref().map(files::open_sections).transpose()?;
-    let mut asked = sandboxes::of(sandbox, loaded.as_ref())?;
+    let parsed = ParsedFile::of(files::choose(file.clone()).as_ref())?;
+    let mut asked = sandboxes::of(sandbox, &parsed.file);
     if let Some(name) = name {
         let found = asked.named.iter().find(|(known, _)| known == name);
         let Some((_, section)) = found else {
