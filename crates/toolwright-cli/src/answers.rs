@@ -10,7 +10,7 @@ use toolwright::{
     ModelRequest, Policy, RuleDecision, ToolSpec, Usage as TokenUsage,
 };
 
-use crate::lines;
+use crate::console::Console;
 use crate::models::{self, Named};
 use crate::prompt::{Terminal, printable};
 
@@ -49,6 +49,7 @@ fn person() -> Person {
 /// Who answers the servers of a file.
 #[derive(Clone)]
 pub struct FileAnswers {
+    pub console: Console,
     pub models: Named,
     /// The rules of the file; cautious ones decide where it has none.
     pub policy: Option<Arc<Policy>>,
@@ -61,36 +62,43 @@ impl FileAnswers {
         match person() {
             Person::Client => answers.passed_on = true,
             // Whether it is the chat's is known when a question comes.
-            Person::Terminal | Person::Chat(..) if Terminal::if_there().is_some() => {
-                answers.elicitor = Some(Arc::new(Asked));
+            Person::Terminal | Person::Chat(..) if self.console.has_person() => {
+                answers.elicitor = Some(Arc::new(Asked(self.console.clone())));
             }
             Person::Terminal | Person::Chat(..) => {}
         }
         answers.sampling = sampling.map(|model| {
             let policy = self.policy.clone().unwrap_or_else(|| Arc::new(Policy::cautious()));
-            let model = Lent { name: model.to_owned(), models: self.models.clone(), opened: OnceLock::new() };
-            Sampling::new(Arc::new(model), Arc::new(Rules(policy)))
+            let (console, models) = (self.console.clone(), self.models.clone());
+            let model = Lent { console, name: model.to_owned(), models, opened: OnceLock::new() };
+            Sampling::new(Arc::new(model), Arc::new(Rules { console: self.console.clone(), policy }))
         });
         answers
     }
 }
 
 /// Asks the person, at the terminal or wherever they are.
-struct Asked;
+struct Asked(Console);
 
 impl Elicitor for Asked {
     fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
         Box::pin(async move {
             match person() {
                 Person::Chat(_, elicitor) => elicitor.elicit(request).await,
-                Person::Terminal | Person::Client => Terminal.elicit(request).await,
+                Person::Terminal | Person::Client => match Terminal::of(&self.0) {
+                    Some(terminal) => terminal.elicit(request).await,
+                    None => ElicitReply::Cancel,
+                },
             }
         })
     }
 }
 
 /// Has the rules of the file decide, as about a call. A person decides what they leave open, where there is one.
-struct Rules(Arc<Policy>);
+struct Rules {
+    console: Console,
+    policy: Arc<Policy>,
+}
 
 impl Approver for Rules {
     fn name(&self) -> &str {
@@ -99,7 +107,7 @@ impl Approver for Rules {
 
     fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
         let spec = ToolSpec::new(request.call.name.clone(), "");
-        let ruling = self.0.decide(request.call, &spec);
+        let ruling = self.policy.decide(request.call, &spec);
         let reason = |otherwise: &str| ruling.reason.clone().unwrap_or_else(|| otherwise.to_owned());
         let decision = match ruling.decision {
             RuleDecision::Approve | RuleDecision::Modify => Decision::Approve,
@@ -110,13 +118,13 @@ impl Approver for Rules {
                 Person::Chat(approver, _) => {
                     return Box::pin(async move { approver.decide(request).await });
                 }
-                Person::Terminal | Person::Client if Terminal::if_there().is_some() => {
-                    return Box::pin(async move { Terminal.decide(request).await });
-                }
-                Person::Terminal | Person::Client => Decision::reject(format!(
-                    "`{}` needs approval, and there is nobody to ask",
-                    request.call.name
-                )),
+                Person::Terminal | Person::Client => match Terminal::of(&self.console) {
+                    Some(terminal) => return Box::pin(async move { terminal.decide(request).await }),
+                    None => Decision::reject(format!(
+                        "`{}` needs approval, and there is nobody to ask",
+                        request.call.name
+                    )),
+                },
             },
         };
         Box::pin(async move { decision })
@@ -125,6 +133,7 @@ impl Approver for Rules {
 
 /// A model by its name in the file, opened when it is first asked.
 struct Lent {
+    console: Console,
     name: String,
     models: Named,
     opened: OnceLock<Result<Box<dyn Model>, String>>,
@@ -133,9 +142,9 @@ struct Lent {
 impl Lent {
     fn model(&self) -> Result<&dyn Model, ModelError> {
         let opened = self.opened.get_or_init(|| {
-            let opened = models::open(&self.name, &self.models);
+            let opened = models::open(&self.console, &self.name, &self.models);
             opened.map_err(|error| {
-                lines::tell(&printable(&format!(
+                self.console.notice(&printable(&format!(
                     "the model `{}`, which an MCP server may ask, cannot be used: {error:#}",
                     self.name
                 )));

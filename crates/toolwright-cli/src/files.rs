@@ -7,6 +7,7 @@ use toolwright::lang::{Loaded, find_dotenv, parse_dotenv};
 use toolwright::text::clip;
 use toolwright::{Environment, ToolError};
 
+use crate::console::Console;
 use crate::opening::{FileChoice, ParsedFile};
 use crate::report::Usage;
 use crate::{prompt, report};
@@ -15,15 +16,15 @@ use crate::{prompt, report};
 pub const DEFAULT: &str = "toolwright.yaml";
 
 /// The file that was named, or the default one.
-pub fn choose(named: Option<PathBuf>) -> Option<FileChoice> {
-    named.map(FileChoice::named).or_else(default)
+pub fn choose(console: &Console, named: Option<PathBuf>) -> Option<FileChoice> {
+    named.map(FileChoice::named).or_else(|| default(console))
 }
 
 /// The default file, when there is one here. Using it is said: it was not named.
-pub fn default() -> Option<FileChoice> {
+pub fn default(console: &Console) -> Option<FileChoice> {
     let there = Path::new(DEFAULT).is_file();
     if there {
-        eprintln!("using {DEFAULT}, which is here");
+        console.say(format_args!("using {DEFAULT}, which is here"));
     }
     there.then(|| FileChoice::found(DEFAULT))
 }
@@ -35,7 +36,7 @@ pub fn patterns(given: &[String]) -> Vec<&str> {
 
 /// The default file, when there is one here that says something about a sandbox or limits: that holds for built-in tools too.
 /// Nothing of it is started. A file that cannot be read might say it: that is an error.
-pub fn around() -> anyhow::Result<Option<ParsedFile>> {
+pub fn around(console: &Console) -> anyhow::Result<Option<ParsedFile>> {
     if !Path::new(DEFAULT).is_file() {
         return Ok(None);
     }
@@ -48,7 +49,7 @@ pub fn around() -> anyhow::Result<Option<ParsedFile>> {
     }
     let says = ["sandbox", "limits"].iter().any(|section| parsed.file.has(section));
     if says {
-        eprintln!("using the sandbox and the limits of {DEFAULT}, which is here");
+        console.say(format_args!("using the sandbox and the limits of {DEFAULT}, which is here"));
     }
     Ok(says.then_some(parsed))
 }
@@ -72,24 +73,26 @@ pub fn exists(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Says which variables of a file count as empty.
-pub fn tell_of_unset(loaded: &Loaded) {
+pub fn tell_of_unset(console: &Console, loaded: &Loaded) {
     let unset = loaded.env().iter().filter(|variable| !variable.is_set);
     let names: Vec<String> = unset.map(|variable| format!("`{}`", variable.name)).collect();
     if !names.is_empty() {
         let verb = if names.len() == 1 { "is" } else { "are" };
         let told = format!("{} {verb} not set, and taken as empty here", names.join(", "));
-        eprintln!("{}", prompt::printable(&clip(&told, 200)));
+        console.say(prompt::printable(&clip(&told, 200)));
     }
 }
 
 /// Says how many tools only the chat has: whoever misses them elsewhere should know why.
-pub fn tell_of_chat(loaded: &Loaded) {
+pub fn tell_of_chat(console: &Console, loaded: &Loaded) {
     let of_chat = loaded.chat().map(|chat| chat.tools.names()).into_iter().flatten();
     let alone = of_chat.filter(|name| loaded.tools().get(name).is_none()).count();
     if alone > 0 {
         let verb = if alone == 1 { "is" } else { "are" };
         let tools = report::counted(alone as u64, "tool");
-        eprintln!("{tools} {verb} for `toolwright chat` alone (`chat.tools`, `auto_import_scope: chat`)");
+        console.say(format_args!(
+            "{tools} {verb} for `toolwright chat` alone (`chat.tools`, `auto_import_scope: chat`)"
+        ));
     }
 }
 
@@ -111,7 +114,7 @@ pub fn not_of_a_section(loaded: &Loaded, name: &str, built_in: bool) -> Result<(
 }
 
 /// Says which tools of the file its chat does not have: a `chat` section has those it names.
-pub fn tell_of_left_out(loaded: &Loaded) {
+pub fn tell_of_left_out(console: &Console, loaded: &Loaded) {
     let Some(chat) = loaded.chat() else { return };
     let left_out: Vec<&str> = loaded.tools().names().filter(|name| chat.tools.get(name).is_none()).collect();
     if left_out.is_empty() {
@@ -122,10 +125,9 @@ pub fn tell_of_left_out(loaded: &Loaded) {
         count => report::counted(count as u64, "tool"),
     };
     let names = toolwright::text::clip(&left_out.join(", "), 200);
-    eprintln!(
-        "{}",
-        prompt::printable(&format!("the chat has {has} (`chat.tools`), and not these of the file: {names}"))
-    );
+    console.say(prompt::printable(&format!(
+        "the chat has {has} (`chat.tools`), and not these of the file: {names}"
+    )));
 }
 
 /// The variables of the process, and those of the `.env` file in use that are not set there.

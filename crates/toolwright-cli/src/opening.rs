@@ -3,7 +3,6 @@
 //! The file is parsed, what the program lends to it is put together, the person is asked for the variables that are needed
 //! and not set, and the servers and sandboxes that are needed are started, when the person trusts the file with them.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,9 +18,10 @@ use toolwright::{Environment, Redactor, RunBuilder, Toolset};
 use crate::answers::FileAnswers;
 use crate::args::SandboxArgs;
 use crate::commands::{ask, tools};
+use crate::console::Console;
 use crate::models::Named;
 use crate::report::{self, Usage};
-use crate::{files, lines, models, prompt, sandboxes, tokens, toolbox, trust, unset};
+use crate::{files, models, prompt, sandboxes, tokens, toolbox, trust, unset};
 
 /// Where approved definitions of the tools of MCP servers are kept.
 const LOCK: &str = "tools.lock";
@@ -142,19 +142,19 @@ impl Default for Opening<'_> {
 
 impl Opening<'_> {
     /// Opens a file; what is odd in it is reported. Its sandboxes are opened later, when it is known which tools are used.
-    pub async fn open(self, parsed: ParsedFile) -> anyhow::Result<Opened> {
+    pub async fn open(self, console: &Console, parsed: ParsedFile) -> anyhow::Result<Opened> {
         let environment = files::environment()?;
         let known = parsed.known(environment.clone())?;
         let needs = parsed.file.needs(&self.wanted);
         let environment = match self.runs {
-            true => unset::ask(&parsed.file.variables(&known, &needs), environment)?,
+            true => unset::ask(console, &parsed.file.variables(&known, &needs), environment)?,
             false => environment,
         };
         let mut known = known.environment(environment.clone());
         if let Some(arguments) = &self.arguments {
             known = known.arguments(arguments);
         }
-        let mut builder = session(&parsed).known(known).wanted(self.wanted).connect(self.connect);
+        let mut builder = session(console, &parsed).known(known).wanted(self.wanted).connect(self.connect);
         if !self.runs {
             builder = builder.without_variables();
         }
@@ -164,37 +164,45 @@ impl Opening<'_> {
         };
         let session = builder.sandboxing(Sandboxing::Never).open().await.map_err(refused)?;
         if self.connect != Connect::Never {
-            warn(session.loaded());
+            warn(console, session.loaded());
         }
         match self.runs {
-            true => warn_of_short_secrets(session.loaded(), &environment),
-            false => files::tell_of_unset(session.loaded()),
+            true => warn_of_short_secrets(console, session.loaded(), &environment),
+            false => files::tell_of_unset(console, session.loaded()),
         }
         let uses_tools = parsed.choice.is_some();
-        Ok(Opened { session, parsed, uses_tools })
+        Ok(Opened { console: console.clone(), session, parsed, uses_tools })
     }
 }
 
 /// Makes tools of a file with its servers connected, as far as that is possible.
-pub async fn connected(parsed: &ParsedFile, known: KnownTools) -> Loaded {
-    session(parsed).known(known).without_variables().compile().await
+pub async fn connected(console: &Console, parsed: &ParsedFile, known: KnownTools) -> Loaded {
+    session(console, parsed).known(known).without_variables().compile().await
 }
 
 /// A session of the program: who answers and allows what its servers ask, and which models there are.
-fn session(parsed: &ParsedFile) -> toolwright::session::SessionBuilder {
-    let answers = FileAnswers { models: parsed.models(), policy: parsed.file.policy().cloned() };
+fn session(console: &Console, parsed: &ParsedFile) -> toolwright::session::SessionBuilder {
+    let answers = FileAnswers {
+        console: console.clone(),
+        models: parsed.models(),
+        policy: parsed.file.policy().cloned(),
+    };
     let named = parsed.models();
+    let [models, oauth, notices, suspended] = std::array::from_fn(|_| console.clone());
     let mut builder = Session::builder(parsed.file.clone())
-        .models(move |name| models::lent(name, &named))
+        .models(move |name| models::lent(&models, name, &named))
         .answers(move |server| answers.to(server.trust().sampling.as_deref()))
         // Whoever started us without a terminal, as MCP clients do, cannot be asked.
-        .oauth(|| tokens::options(std::io::stderr().is_terminal()))
-        .on_notice(|text| eprintln!("{text}"))
-        .on_suspended(|server, suspension, lock| tell_of_suspended(server, suspension, lock));
+        .oauth(move || tokens::options(&oauth))
+        .on_notice(move |text| notices.say(text))
+        .on_suspended(move |server, suspension, lock| {
+            tell_of_suspended(&suspended, server, suspension, lock);
+        });
     if let Some(file) = parsed.to_trust().map(Path::to_owned) {
+        let console = console.clone();
         builder = builder.allow(move |name, server| {
-            let file = file.clone();
-            Box::pin(async move { trust::server(&file, name, server).await })
+            let (console, file) = (console.clone(), file.clone());
+            Box::pin(async move { trust::server(&console, &file, name, server).await })
         });
     }
     builder
@@ -208,7 +216,8 @@ fn refused(error: OpenError) -> anyhow::Error {
     }
 }
 
-fn tell_of_suspended(server: &str, Suspension { tool, changes }: &Suspension, lock: Option<&Path>) {
+fn tell_of_suspended(console: &Console, server: &str, suspension: &Suspension, lock: Option<&Path>) {
+    let Suspension { tool, changes } = suspension;
     let why = match lock {
         Some(lock) => format!("is not what {} approved", lock.display()),
         None => "is not what it was when the server was started".to_owned(),
@@ -216,35 +225,36 @@ fn tell_of_suspended(server: &str, Suspension { tool, changes }: &Suspension, lo
     // A definition may be a megabyte; `mcp lock` shows it whole.
     let changes: String =
         changes.iter().map(|change| format!("    {}\n", clip(change, MOST_SHOWN))).collect();
-    lines::tell(&prompt::printable(&format!(
+    console.notice(&prompt::printable(&format!(
         "`{tool}` of the server `{server}` {why}, and is left out:\n{changes}    \
          approve it with `toolwright mcp lock --name {server}`, and start again"
     )));
 }
 
 /// Says what is odd in a file that can be used.
-fn warn(loaded: &Loaded) {
+fn warn(console: &Console, loaded: &Loaded) {
     for warning in loaded.problems() {
-        eprintln!("{}\n", prompt::printable(&warning.render()));
+        console.say(format_args!("{}\n", prompt::printable(&warning.render())));
     }
 }
 
 /// Says which secrets of a file are too short to be kept out of records.
-fn warn_of_short_secrets(loaded: &Loaded, environment: &Environment) {
+fn warn_of_short_secrets(console: &Console, loaded: &Loaded, environment: &Environment) {
     for variable in loaded.env().iter().filter(|variable| variable.secret) {
         // An empty value is no secret.
         let value = environment.get(&variable.name).unwrap_or_default();
         if !value.is_empty() && value.len() < Redactor::SHORTEST {
             let (name, shortest) = (&variable.name, Redactor::SHORTEST);
-            eprintln!(
+            console.say(format_args!(
                 "warning: the secret `{name}` has fewer than {shortest} bytes, so it is not kept out of records"
-            );
+            ));
         }
     }
 }
 
 /// A file that is open, or the built-in tools where no file is used.
 pub struct Opened {
+    console: Console,
     pub session: Session,
     pub parsed: ParsedFile,
     /// Whether the tools of the file are used, and not only what it says about runs.
@@ -286,7 +296,9 @@ impl Opened {
         if how != Sandboxing::Never {
             let found = self.parsed.choice.as_ref().and_then(FileChoice::to_trust);
             sandboxes::check(&asked)?;
-            trust::sandboxes(found, &asked.section, &asked.named).await.map_err(sandboxes::refused)?;
+            trust::sandboxes(&self.console, found, &asked.section, &asked.named)
+                .await
+                .map_err(sandboxes::refused)?;
         }
         self.session.open_sandboxes(Some(asked.all()), how).await.map_err(sandboxes::refused)?;
         Ok(())
@@ -295,13 +307,14 @@ impl Opened {
 
 /// The part of a file that these patterns choose, and its sandboxes where they can be had: what a model works with.
 pub async fn for_model(
+    console: &Console,
     choice: Option<&FileChoice>,
     patterns: &[String],
     policy: Option<&Path>,
     sandbox: &SandboxArgs,
 ) -> anyhow::Result<Opened> {
     let opening = Opening { wanted: Wanted::tools(patterns), policy, ..Opening::default() };
-    let mut opened = opening.open(ParsedFile::of(choice)?).await?;
+    let mut opened = opening.open(console, ParsedFile::of(choice)?).await?;
     opened.sandboxes(sandbox, Sandboxing::WherePossible).await?;
     Ok(opened)
 }

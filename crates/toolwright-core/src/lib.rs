@@ -29,6 +29,7 @@ mod definition;
 mod dispatch;
 mod error;
 mod glob;
+mod idle;
 mod message;
 mod misfit;
 mod model;
@@ -44,15 +45,17 @@ pub mod text;
 pub mod time;
 mod tool;
 mod toolset;
-mod waits;
 mod wrap;
 
 pub use approval::{ApprovalRequest, Approver, Choice, Decision, Validator};
-pub use context::{CancelToken, RunScope, State, ToolContext};
+pub use context::{CallInfo, CancelToken, RunScope, State, ToolContext};
 pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
-pub use dispatch::{Asker, CallNote, Dispatch, Manner, Origin, Watch};
+pub use dispatch::{
+    AskPurpose, CallNote, Dispatch, Invocation, InvokeOptions, Origin, ProgressListener, Requester,
+};
 pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
+pub use idle::{wait, with_idle_listener};
 pub use message::{AssistantMessage, CONFIDENTIAL, Message, ToolCall, ToolResult, Truncation};
 pub use misfit::{Misfit, Step, read_data};
 pub use model::{
@@ -76,7 +79,6 @@ pub use tool::{
     ToolSettings, ToolSpec, ViewContent, ViewFormat, Viewer, Words, canonical_json, empty_parameters,
 };
 pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
-pub use waits::{hear_waits, wait};
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};
 
 #[cfg(feature = "macros")]

@@ -15,6 +15,7 @@ use toolwright::{
 
 use crate::args::Call;
 use crate::commands::until_stopped;
+use crate::console::Console;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::prompt::Terminal;
 use crate::report::{self, Failed, Trail, Usage};
@@ -22,17 +23,18 @@ use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
 use crate::{files, prompt, toolbox};
 
-pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let (built_in, own_name) = toolbox::for_call(&what.tool)?;
     let known = built_in.get(&own_name).is_some();
-    let (mut opened, tools, name) = open(&what, (built_in, own_name)).await?;
+    let (mut opened, tools, name) = open(console, &what, (built_in, own_name)).await?;
     let what = Call { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;
     if tools.get(&what.tool).is_none() && !known {
-        opened.loaded().into_iter().for_each(files::tell_of_chat);
+        opened.loaded().into_iter().for_each(|loaded| files::tell_of_chat(console, loaded));
     }
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
-    let arguments = arguments(what.args.as_deref(), &what.arguments)?;
+    let arguments = arguments(console, what.args.as_deref(), &what.arguments)?;
     let sandboxing = match (toolbox::needs_sandbox(&tools, &what.tool), opened.loaded()) {
         (true, _) => Sandboxing::Required,
         // What a flow calls may need one.
@@ -41,21 +43,21 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     };
     opened.sandboxes(&what.sandbox, sandboxing).await?;
     let mut builder = opened.session.run_with(Caller::Person, tools).max_output(what.max_output);
-    if let Some(terminal) = Terminal::if_there() {
-        builder = builder.approver(terminal).state(AtHand::new(Terminal));
+    if let Some(terminal) = Terminal::of(console) {
+        builder = builder.approver(terminal.clone()).state(AtHand::new(terminal));
     }
     // The sandbox may pass on what the file calls a secret, whoever named the file.
     let secrets = opened.session.secrets();
     let trail = Trail::default();
-    let heard = trail.clone();
+    let (heard, console_of_run) = (trail.clone(), console.clone());
     builder = builder.on_event(move |event: &Event| {
         heard.follow(&event.kind);
         if !json {
-            show(&event.kind);
+            show(&console_of_run, &event.kind);
         }
     });
     let about = About { command: "call", file: opened.path() };
-    let (builder, _) = record(builder, &what.record, &about, secrets)?;
+    let (builder, _) = record(console, builder, &what.record, &about, secrets)?;
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
     let result = until_stopped(&run, call).await?;
@@ -66,11 +68,11 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     run.finish(failure.map_or(RunEnd::Done, |message| RunEnd::Failed { message }))?;
     let result = result?;
     if json {
-        report::line(serde_json::to_string(&result)?)?;
+        console.line(serde_json::to_string(&result)?)?;
     } else {
-        print(&result, &what.save_to)?;
+        print(console, &result, &what.save_to)?;
         if result.error.is_none() {
-            report::hint_to_write(&result.to_text());
+            report::hint_to_write(console, &result.to_text());
         }
     }
     match result.error {
@@ -81,6 +83,7 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
 
 /// The file in use, the tools to call among, and the name of the tool there.
 async fn open(
+    console: &Console,
     what: &Call,
     (built_in, own_name): (Toolset, String),
 ) -> anyhow::Result<(Opened, Toolset, String)> {
@@ -88,12 +91,12 @@ async fn open(
     // A tool that is not built in may be one of the default file's.
     let choice = match known {
         true => what.file.clone().map(FileChoice::named),
-        false => files::choose(what.file.clone()),
+        false => files::choose(console, what.file.clone()),
     };
     let Some(choice) = choice else {
-        let parsed = files::around()?.map_or_else(|| ParsedFile::of(None), Ok)?;
+        let parsed = files::around(console)?.map_or_else(|| ParsedFile::of(None), Ok)?;
         let opening = Opening { wanted: Wanted::nothing(), connect: Connect::Never, ..Opening::default() };
-        let mut opened = opening.open(parsed).await?;
+        let mut opened = opening.open(console, parsed).await?;
         opened.uses_tools = false;
         return Ok((opened, built_in, own_name));
     };
@@ -103,7 +106,7 @@ async fn open(
         connect: Connect::WherePossible,
         ..Opening::default()
     };
-    let opened = opening.open(choice.parse()?).await?;
+    let opened = opening.open(console, choice.parse()?).await?;
     let loaded = opened.session.loaded();
     files::not_of_a_section(loaded, &what.tool, known)?;
     if let Some(why) = loaded.why_missing(&what.tool) {
@@ -141,14 +144,18 @@ fn all_digits(json: &str) -> anyhow::Result<()> {
 }
 
 /// The arguments of a call: one JSON object, and what single arguments add to it.
-pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> {
+pub fn arguments(console: &Console, args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> {
     let mut arguments = match args {
         None => Map::new(),
         Some(text) => {
             let mut text = text.to_owned();
             if text == "-" {
                 text.clear();
-                std::io::stdin().read_to_string(&mut text).context("cannot read the arguments from stdin")?;
+                console
+                    .stdin()
+                    .lock()
+                    .read_to_string(&mut text)
+                    .context("cannot read the arguments from stdin")?;
             }
             all_digits(&text)?;
             match serde_json::from_str(&text) {
@@ -189,25 +196,27 @@ pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> 
 }
 
 /// What happens inside the call, on stderr.
-pub fn show(event: &EventKind) {
+pub fn show(console: &Console, event: &EventKind) {
     if let EventKind::CallNoted { note, .. } = event {
         match note {
             CallNote::Progress { message: Some(message), .. } | CallNote::Hint { text: message }
                 if !message.is_empty() =>
             {
-                eprintln!("{}", prompt::printable(message));
+                console.say(prompt::printable(message));
             }
-            CallNote::RateLimited { wait } => eprintln!("waiting {wait:.1?} for the rate limit"),
+            CallNote::RateLimited { wait } => {
+                console.say(format_args!("waiting {wait:.1?} for the rate limit"))
+            }
             CallNote::Retry { attempt, error, .. } => {
-                eprintln!("attempt {attempt} failed: {}", prompt::printable(error))
+                console.say(format_args!("attempt {attempt} failed: {}", prompt::printable(error)))
             }
             _ => {}
         }
     }
 }
 
-pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+pub fn print(console: &Console, result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
+    let mut out = console.stdout();
     let to_people = out.is_terminal();
     let mut not_saved = None;
     for (index, block) in result.content.iter().enumerate() {
@@ -227,7 +236,7 @@ pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
                 let path = folder.join(file_name(result, index, media));
                 // The rest of the result is shown all the same: the call was made.
                 match media.bytes().map_err(Into::into).and_then(|bytes| save(&path, &bytes)) {
-                    Ok(()) => eprintln!("saved {}", path.display()),
+                    Ok(()) => console.say(format_args!("saved {}", path.display())),
                     Err(error) => not_saved = Some(error),
                 }
             }
@@ -238,7 +247,7 @@ pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
         }
     }
     for (key, value) in &result.metadata {
-        eprintln!("{}", prompt::printable(&format!("{key}: {value}")));
+        console.say(prompt::printable(&format!("{key}: {value}")));
     }
     not_saved.map_or(Ok(()), Err)
 }

@@ -7,40 +7,42 @@ use toolwright::lang::Severity;
 use toolwright::{Misfit, Policy, Toolset};
 
 use crate::args::Check;
+use crate::console::Console;
 use crate::opening::{self, FileChoice};
 use crate::prompt::printable;
 use crate::report::{self, Usage, counted};
 use crate::{demo, files, toolbox};
 
-pub async fn run(what: Check, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: Check, console: &Console) -> anyhow::Result<()> {
     let named = what.file.or(what.also_file).map(FileChoice::named);
     let here = || Path::new(files::DEFAULT).exists().then(|| FileChoice::found(files::DEFAULT));
     match named.or_else(here) {
-        Some(file) => check_file(&file, what.policy.as_deref(), what.start_servers, json).await,
-        None => check_built_in(what.policy.as_deref(), json),
+        Some(file) => check_file(console, &file, what.policy.as_deref(), what.start_servers).await,
+        None => check_built_in(console, what.policy.as_deref()),
     }
 }
 
 /// All problems of the built-in tools, and of a policy for them.
-fn check_built_in(policy: Option<&Path>, json: bool) -> anyhow::Result<()> {
+fn check_built_in(console: &Console, policy: Option<&Path>) -> anyhow::Result<()> {
+    let json = console.is_json();
     let tools = toolbox::all()?;
     let Rules { count, problems: in_rules, warnings } = Rules::read(policy, &tools)?;
     let mut problems: Vec<String> =
         toolbox::definitions(&tools).flat_map(|tool| demo::problems(&tool)).collect();
     problems.extend(in_rules);
     if json {
-        report::line(serde_json::json!({
+        console.line(serde_json::json!({
             "tools": tools.len(), "rules": count, "problems": problems, "warnings": warnings
         }))?;
     } else {
-        tell(&problems, &warnings);
+        tell(console, &problems, &warnings);
     }
     if !problems.is_empty() {
         return Err(report::found(problems.len()).into());
     }
     if !json {
         let tools = counted(tools.len() as u64, "tool");
-        report::line(format_args!("{tools}{}: {}", and_rules(count), outcome(warnings.len())))?;
+        console.line(format_args!("{tools}{}: {}", and_rules(count), outcome(warnings.len())))?;
     }
     Ok(())
 }
@@ -75,9 +77,9 @@ impl Rules {
 }
 
 /// What is wrong with a policy, for a person.
-fn tell(problems: &[String], warnings: &[String]) {
-    warnings.iter().for_each(|warning| eprintln!("warning: {}", printable(warning)));
-    problems.iter().for_each(|problem| eprintln!("error: {}", printable(problem)));
+fn tell(console: &Console, problems: &[String], warnings: &[String]) {
+    warnings.iter().for_each(|warning| console.say(format_args!("warning: {}", printable(warning))));
+    problems.iter().for_each(|problem| console.say(format_args!("error: {}", printable(problem))));
 }
 
 fn and_rules(count: Option<usize>) -> String {
@@ -90,17 +92,18 @@ fn outcome(warnings: usize) -> String {
 
 /// All problems of a file of tools, its policy, limits and sandbox included.
 async fn check_file(
+    console: &Console,
     choice: &FileChoice,
     policy: Option<&Path>,
     start_servers: bool,
-    json: bool,
 ) -> anyhow::Result<()> {
+    let json = console.is_json();
     files::exists(&choice.path)?;
     let parsed = choice.parse_all()?;
     let known = parsed.known(files::environment()?)?;
     let known = known.arguments(&super::run::arguments(&choice.path, &[]));
     let loaded = match start_servers {
-        true => opening::connected(&parsed, known).await,
+        true => opening::connected(console, &parsed, known).await,
         false => parsed.file.compile(&known),
     };
     let problems = parsed.file.check_tools(&loaded);
@@ -118,23 +121,23 @@ async fn check_file(
         let mut shown: Vec<_> = problems.iter().map(report::problem).collect();
         shown.extend(of("error", &beside.problems));
         shown.extend(of("warning", &beside.warnings));
-        report::line(serde_json::json!({
+        console.line(serde_json::json!({
             "tools": loaded.tools().len(), "rules": beside.count, "problems": shown
         }))?;
     } else {
-        tell(&beside.problems, &beside.warnings);
+        tell(console, &beside.problems, &beside.warnings);
     }
     if errors > 0 {
         let found = report::found(errors);
         return Err(if json { found } else { found.showing(&problems) }.into());
     }
     if !json {
-        problems.iter().for_each(|warning| eprintln!("{}\n", printable(&warning.render())));
-        files::tell_of_chat(&loaded);
-        files::tell_of_left_out(&loaded);
+        problems.iter().for_each(|warning| console.say(format_args!("{}\n", printable(&warning.render()))));
+        files::tell_of_chat(console, &loaded);
+        files::tell_of_left_out(console, &loaded);
         let tools = counted(loaded.tools().len() as u64, "tool");
         let rules = and_rules(beside.count);
-        report::line(format_args!("{}: {tools}{rules}: {}", choice.path.display(), outcome(warnings)))?;
+        console.line(format_args!("{}: {tools}{rules}: {}", choice.path.display(), outcome(warnings)))?;
     }
     Ok(())
 }

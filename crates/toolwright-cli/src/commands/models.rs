@@ -5,6 +5,7 @@ use std::io::Write as _;
 use serde::Serialize;
 
 use crate::args::Models;
+use crate::console::Console;
 use crate::opening::ParsedFile;
 use crate::prompt::printable;
 use crate::{files, models};
@@ -19,12 +20,13 @@ struct Found {
     problem: Option<String>,
 }
 
-pub async fn run(what: Models, json: bool) -> anyhow::Result<()> {
-    let file = files::choose(what.file.or(what.also_file));
+pub async fn run(what: Models, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
+    let file = files::choose(console, what.file.or(what.also_file));
     let named = ParsedFile::of(file.as_ref())?.models();
     let mut found = Vec::new();
     for (name, config) in named.iter() {
-        let problem = models::connect(config).err().map(|error| format!("{error:#}"));
+        let problem = models::connect(console, config).err().map(|error| format!("{error:#}"));
         let from = format!("the file: {}", config.full_name());
         found.push(Found { name: name.clone(), from, usable: problem.is_none(), problem });
     }
@@ -46,7 +48,7 @@ pub async fn run(what: Models, json: bool) -> anyhow::Result<()> {
                 .map(|each| each.name.clone())
         }),
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     if json {
         let answer = serde_json::json!({"models": found, "default": answers});
         writeln!(out, "{answer:#}")?;
@@ -62,8 +64,8 @@ pub async fn run(what: Models, json: bool) -> anyhow::Result<()> {
     }
     write!(out, "{text}")?;
     match answers {
-        Some(name) => eprintln!("without --model, {} answers", printable(&name)),
-        None => eprintln!("{}", models::NO_MODEL),
+        Some(name) => console.say(format_args!("without --model, {} answers", printable(&name))),
+        None => console.say(models::NO_MODEL),
     }
     Ok(())
 }

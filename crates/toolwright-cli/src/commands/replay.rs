@@ -14,12 +14,14 @@ use toolwright::lang::{CLI_TOOL, Loaded};
 use toolwright::session::Connect;
 use toolwright::text::clip;
 use toolwright::{
-    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, Loop, Message, Run,
-    RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
+    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, LoopOptions, Message,
+    Run, RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec,
+    Toolset,
 };
 
 use crate::args::Replay;
 use crate::commands::{ask, diff, run};
+use crate::console::Console;
 use crate::opening::{FileChoice, Opening};
 use crate::prompt::printable;
 use crate::runs;
@@ -29,10 +31,11 @@ use crate::runs::source::Source;
 use crate::runs::story::{self, Story};
 use crate::{report, toolbox};
 
-pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: Replay, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let path = runs::find(&what.run)?;
     let source = Source::open(&path)?;
-    let Today { tools, flows, absent, mut remarks } = today(&what, &source).await?;
+    let Today { tools, flows, absent, mut remarks } = today(console, &what, &source).await?;
     let record = Arc::new(Record::of(source, flows, &absent));
     let mut builder = Run::builder(tools);
     if what.policy.is_some() {
@@ -65,10 +68,10 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
         remarks.push(format!("the replay ends where the run ended: {limit}"));
     }
     if json {
-        report::line(json!({"run": runs::id_of(&path), "remarks": remarks, "changes": changes}))?;
+        console.line(json!({"run": runs::id_of(&path), "remarks": remarks, "changes": changes}))?;
     } else {
-        remarks.iter().for_each(|remark| eprintln!("{}", printable(remark)));
-        diff::print(&changes)?;
+        remarks.iter().for_each(|remark| console.say(printable(remark)));
+        diff::print(console, &changes)?;
     }
     diff::outcome(&changes)
 }
@@ -82,7 +85,7 @@ struct Today {
     remarks: Vec<String>,
 }
 
-async fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
+async fn today(console: &Console, what: &Replay, source: &Source) -> anyhow::Result<Today> {
     let Some((labels, stamps)) = source.beginning().and_then(|event| match event {
         EventKind::RunStarted { labels, tools, .. } => Some((labels, tools)),
         _ => None,
@@ -98,7 +101,7 @@ async fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
         Some(file) => {
             let arguments = (command == "run").then(|| arguments(source, &file.path, labels.get("folder")));
             let opening = Opening { connect: Connect::Never, arguments, ..Opening::default() };
-            Some(opening.open(file.parse()?).await?)
+            Some(opening.open(console, file.parse()?).await?)
         }
         None => None,
     };
@@ -223,8 +226,8 @@ async fn play(run: &Run, record: &Arc<Record>, end: Option<RunEnd>) -> anyhow::R
     let calls = alone.by_ref().collect::<anyhow::Result<Vec<ToolCall>>>()?;
     let asked = Message::Assistant(AssistantMessage::calls(calls));
     let earlier = run.state(vec![asked], Vec::new())?;
-    let by_hand = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
-    let mut talk = Conversation::resume(run, &earlier).going(by_hand);
+    let by_hand = LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() };
+    let mut talk = Conversation::resume(run, &earlier).with_loop(by_hand);
     record.stopped_by(talk.stopper());
     let mut played = talk.make_pending().await;
     for scene in &record.scenes {

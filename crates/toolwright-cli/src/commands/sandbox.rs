@@ -7,13 +7,15 @@ use toolwright::file::SandboxKind;
 use toolwright::sandbox::{Explanation, explain};
 
 use crate::args::{SandboxArgs, SandboxCommand, SandboxWhat};
+use crate::console::Console;
 use crate::opening::ParsedFile;
 use crate::report::{Failed, Usage};
 use crate::{files, sandboxes};
 
-pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: &SandboxCommand, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let SandboxWhat::Explain { file, name, sandbox } = &what.what;
-    let parsed = ParsedFile::of(files::choose(file.clone()).as_ref())?;
+    let parsed = ParsedFile::of(files::choose(console, file.clone()).as_ref())?;
     let mut asked = sandboxes::of(sandbox, &parsed.file);
     if let Some(name) = name {
         let found = asked.named.iter().find(|(known, _)| known == name);
@@ -29,7 +31,7 @@ pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
         asked.section = section.clone();
     }
     let explanation = explanation(&asked).await?;
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&explanation)?)?;
     } else {

@@ -20,6 +20,7 @@ use toolwright::{
 };
 
 use crate::args::{RecordArgs, Serve, ServeHttp};
+use crate::console::Console;
 use crate::opening::{FileChoice, Opened, Opening, ParsedFile};
 use crate::prompt::printable;
 use crate::report::Usage;
@@ -32,13 +33,13 @@ const LONG: Duration = Duration::from_secs(20);
 /// By then the first client has said hello and listed the tools.
 const SETTLED: Duration = Duration::from_secs(2);
 
-pub async fn run(mut what: Serve, json: bool) -> anyhow::Result<()> {
+pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     answers::ask_the_client();
     what.file = what.file.or(what.also_file.take());
     let choice = what.file.clone().map(FileChoice::named);
     let wanted = Wanted::tools(&what.tools).and_prompts();
     let opening = Opening { wanted, policy: what.policy.as_deref(), ..Opening::default() };
-    let mut opened = opening.open(ParsedFile::of(choice.as_ref())?).await?;
+    let mut opened = opening.open(console, ParsedFile::of(choice.as_ref())?).await?;
     let tools = commands::tools::chosen(opened.tools()?, &what.tools)?;
     let prompts = opened.session.loaded().prompts().clone();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.settings().sandboxed);
@@ -46,8 +47,9 @@ pub async fn run(mut what: Serve, json: bool) -> anyhow::Result<()> {
     opened.sandboxes(&what.sandbox, sandboxing).await?;
     let (builder, _) = opened.run(Caller::Model, &what.tools)?;
     let builder = builder.state(AtHand::new(AtClient)).approver(ClientApprover);
-    let offered = Offered::new(builder, "serve", &what.record, &what, &opened)?;
-    let mut server = Server::new(offered.run.dispatch()).on_log(|text| eprintln!("{}", printable(text)));
+    let offered = Offered::new(console, builder, "serve", &what.record, &what, &opened)?;
+    let log = console.clone();
+    let mut server = Server::new(offered.run.dispatch()).on_log(move |text| log.say(printable(text)));
     let changes = server.changes();
     opened.session.on_listed(move || changes.tools());
     if what.http.state_key_env.is_none() {
@@ -59,7 +61,7 @@ pub async fn run(mut what: Serve, json: bool) -> anyhow::Result<()> {
         let builder = opened.session.run_with(Caller::Model, prompts);
         let builder = builder.state(AtHand::new(AtClient)).approver(Picked);
         let record = beside(&what.record);
-        let offered = Offered::new(builder, "serve: prompts", &record, &what, &opened)?;
+        let offered = Offered::new(console, builder, "serve: prompts", &record, &what, &opened)?;
         server = server.prompts(ToolPrompts::new(offered.run.dispatch()));
         prompted = Some(offered);
     }
@@ -67,7 +69,7 @@ pub async fn run(mut what: Serve, json: bool) -> anyhow::Result<()> {
         server = with_resources(server, opened.session.file(), path)?;
     }
     match what.http.http {
-        Some(address) => over_http(server, address, &what.http, json).await?,
+        Some(address) => over_http(console, server, address, &what.http).await?,
         None => {
             settle();
             tokio::select! {
@@ -94,6 +96,7 @@ struct Offered {
 impl Offered {
     /// Records the calls of a client on stdio. A server on HTTP may run for months, so it is recorded only when told where.
     fn new(
+        console: &Console,
         builder: RunBuilder,
         command: &str,
         record: &RecordArgs,
@@ -105,7 +108,7 @@ impl Offered {
             return Ok(Offered { run: builder.build()?, record: None, called });
         }
         let about = About { command, file: opened.path() };
-        let (builder, id) = runs::record::record(builder, record, &about, opened.session.secrets())?;
+        let (builder, id) = runs::record::record(console, builder, record, &about, opened.session.secrets())?;
         let calling = called.clone();
         let builder = builder.on_event(move |event: &Event| {
             if matches!(event.kind, EventKind::CallStarted { .. }) {
@@ -189,7 +192,12 @@ fn with_resources(server: Server, file: &ToolFile, path: &Path) -> anyhow::Resul
     Ok(server.resources(resources))
 }
 
-async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp, json: bool) -> anyhow::Result<()> {
+async fn over_http(
+    console: &Console,
+    server: Server,
+    address: SocketAddr,
+    what: &ServeHttp,
+) -> anyhow::Result<()> {
     let token = what.token_env.as_deref().map(secret).transpose()?;
     if token.is_none() && what.oauth.is_none() && !what.open && !address.ip().is_loopback() {
         let problem = Usage::new(format!("other machines can reach {address}, and no token is asked for"));
@@ -229,13 +237,13 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp, json: 
         ),
         _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
     })?;
-    report::address(&format!("http://{}/mcp", listening.address()), json)?;
+    report::address(console, &format!("http://{}/mcp", listening.address()))?;
     settle();
     let stop = CancelToken::new();
-    let on_signal = stop.clone();
+    let (on_signal, console) = (stop.clone(), console.clone());
     tokio::spawn(async move {
         commands::told_to_stop().await;
-        eprintln!("stopping: what is under way is finished first; Ctrl-C again stops at once");
+        console.say("stopping: what is under way is finished first; Ctrl-C again stops at once");
         on_signal.cancel();
         commands::told_to_stop().await;
         std::process::exit(1);

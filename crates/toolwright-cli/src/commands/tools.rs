@@ -11,32 +11,34 @@ use toolwright::wire::{Definition, define};
 use toolwright::{ToolSpec, Toolset, vendor};
 
 use crate::args::{Format, Tools};
+use crate::console::Console;
 use crate::opening::{FileChoice, Opening};
 use crate::report::Usage;
 use crate::{files, prompt, toolbox};
 
-pub async fn run(what: Tools, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: Tools, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let is_file = |name: &&String| name.ends_with(".yaml") || name.ends_with(".yml");
     let (named, patterns): (Vec<String>, Vec<String>) =
         what.which.iter().cloned().partition(|name| is_file(&name));
     let files: Vec<&Path> =
         what.file.iter().map(PathBuf::as_path).chain(named.iter().map(Path::new)).collect();
     let file = match files.as_slice() {
-        [] => files::default(),
+        [] => files::default(console),
         [file] => Some(FileChoice::named(*file)),
         _ => return Err(Usage::new("one file at a time").into()),
     };
     let all = match file {
         Some(file) => {
             let opening = Opening { wanted: Wanted::tools(&patterns), runs: false, ..Opening::default() };
-            let opened = opening.open(file.parse()?).await?;
-            files::tell_of_chat(opened.session.loaded());
+            let opened = opening.open(console, file.parse()?).await?;
+            files::tell_of_chat(console, opened.session.loaded());
             opened.tools()?
         }
         None => toolbox::all()?,
     };
     let tools = chosen(all, &patterns)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     let format = what.format.or(json.then_some(Format::Json));
     let Some(format) = format else {
         for entry in tools.iter() {
@@ -64,7 +66,7 @@ pub async fn run(what: Tools, json: bool) -> anyhow::Result<()> {
     }
     for (spec, definition) in tools.specs().iter().zip(&definitions) {
         for change in &definition.changes {
-            eprintln!("warning: {}: {}", spec.name, prompt::printable(&change.to_string()));
+            console.say(format_args!("warning: {}: {}", spec.name, prompt::printable(&change.to_string())));
         }
     }
     let tools: Vec<&Value> = definitions.iter().map(|definition| &definition.json).collect();

@@ -117,3 +117,23 @@ async fn an_index_and_a_store_of_vectors_are_searched() {
     let found = call(&tools, "search_vectors", config, query()).await.to_text();
     assert!(found.contains("<source>9</source>") && found.contains("near otters"), "{found}");
 }
+
+/// What a model is told of every tool, byte for byte.
+#[cfg(feature = "sql")]
+#[test]
+fn definitions_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(&folder.path().join("staff.db")).unwrap();
+    database.run("CREATE TABLE staff (name TEXT)").unwrap();
+    let tools = DataTools::new(folder.path(), |_| None);
+    let configs = [
+        ("sql_query", json!({"database": "staff.db", "description": "Who works here."})),
+        ("search_brave", json!({})),
+        ("search_wikipedia", json!({})),
+        ("search_elasticsearch", json!({"address": "http://localhost", "index": "docs", "key_id": "k"})),
+        ("search_vectors", json!({"index": "docs"})),
+    ];
+    assert_eq!(configs.each_ref().map(|(name, _)| *name), *DataTools::NAMES);
+    let specs = configs.map(|(name, config)| tools.tool(name, &config).unwrap().unwrap().spec().clone());
+    insta::assert_snapshot!(serde_json::to_string_pretty(&specs).unwrap());
+}

@@ -24,10 +24,12 @@ use toolwright_core::{
     ToolError, ToolSettings, ToolSpec, Validator,
 };
 
-use crate::call::{Active, Standing, check, validate};
+use crate::call::{check, validate};
+use crate::clock::Clock;
 use crate::events::EventKind;
 use crate::guard;
-use crate::run::RunInner;
+use crate::record::CallFrame;
+use crate::run::RunFrame;
 
 pub use call_text::call_text;
 pub use matching::Match;
@@ -66,13 +68,13 @@ impl Approvals {
     /// Decides about one call. An error is for the model, unless the run is to end.
     pub(crate) async fn review(
         &self,
-        run: &RunInner,
+        run: &RunFrame,
         entry: &Entry,
         call: &mut ToolCall,
-        standing: &Standing<'_>,
+        frame: &CallFrame<'_>,
     ) -> Result<Approved, ToolError> {
         if run.by_person {
-            record(run, standing.span, "person", "approve", None, None)?;
+            record(run, frame.info.span, "person", "approve", None, None)?;
             return Ok(Approved::as_it_is(call));
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
@@ -80,18 +82,18 @@ impl Approvals {
             return Ok(Approved::as_it_is(call));
         }
         // Boxed here and where somebody is asked, so that calls that need none of this stay small.
-        Box::pin(self.judge(run, entry, call, standing)).await
+        Box::pin(self.judge(run, entry, call, frame)).await
     }
 
     /// Decides by the rules.
     async fn judge(
         &self,
-        run: &RunInner,
+        run: &RunFrame,
         entry: &Entry,
         call: &mut ToolCall,
-        standing: &Standing<'_>,
+        frame: &CallFrame<'_>,
     ) -> Result<Approved, ToolError> {
-        let (settings, span) = (entry.tool.settings(), standing.span);
+        let (settings, span) = (entry.tool.settings(), frame.info.span);
         let all;
         let policy = match &self.policy {
             Some(policy) => policy.as_ref(),
@@ -100,7 +102,7 @@ impl Approvals {
                 &all
             }
         };
-        let case = Case { run, entry, policy, settings: trusted(run, settings), standing };
+        let case = Case { run, entry, policy, settings: trusted(run, settings), frame };
         let mut ruling = policy.ruling(call, entry.tool.spec(), &case.settings);
         let changed = case.change(call, &mut ruling)?;
         let Some((approver, decision, reason)) = self.decide(&case, call, ruling).await? else {
@@ -167,7 +169,7 @@ impl Approvals {
         call: &ToolCall,
         ruling: &Ruling,
     ) -> Result<Option<Verdict<'_>>, ToolError> {
-        let &Case { run, entry, standing, .. } = case;
+        let &Case { run, entry, frame, .. } = case;
         if self.approvers.is_empty() {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
             return Ok(Some(("policy", Decision::reject(reason), None)));
@@ -186,29 +188,25 @@ impl Approvals {
                 }
             }
         };
-        let &Standing { span, depth, cancel, ref asker } = standing;
+        let &CallFrame { ref info, clock } = frame;
+        let span = info.span;
         let annotations = &entry.tool.spec().annotations;
         let mut request = ApprovalRequest::new(call, annotations);
-        (request.view, request.depth, request.asker) = (view, depth, asker.clone());
+        (request.view, request.depth, request.requester) = (view, info.depth, info.requester.clone());
         (request.reason, request.choices) = (ruling.reason.clone(), ruling.choices.as_deref());
-        let (tool, strictness) = (entry.clone(), run.strictness);
+        let (tool, strictness) = (entry.clone(), run.shared.strictness);
         request.validator = Validator::new(move |arguments| check(strictness, &tool, arguments).map(drop));
         // While somebody is asked the call can be cancelled like any other.
-        let waiting = ToolContext::new(
-            run.host()?,
-            call.id.clone(),
-            call.name.clone(),
-            span,
-            depth,
-            None,
-            cancel.clone(),
-        );
-        let _active = Active::enter(run, span, &waiting);
-        let _asking = run.limits.wait(None);
+        let mut waiting = info.clone();
+        (waiting.tool, waiting.deadline) = (call.name.clone(), None);
+        let waiting = ToolContext::new(run.host()?, waiting);
+        let _active = run.shared.active.enter(&waiting, clock);
+        // A person who thinks is no working time, of the run or of the call.
+        let _idle = (run.limits.clock().pause(), clock.map(Clock::pause));
         for approver in &self.approvers {
             let deadline = run.limits.waiting_deadline()?;
             let deciding = guard::caught("the approver", async { approver.decide(&request).await });
-            let decided = run.unless_stopped(waiting.cancel_token(), deadline, deciding).await?;
+            let decided = guard::unless_stopped(run, waiting.cancel_token(), deadline, deciding).await?;
             let decision = decided.unwrap_or_else(|_| {
                 Decision::reject("whoever decides about this call could not: the approver panicked")
             });
@@ -235,12 +233,12 @@ impl Approvals {
 
 /// A call before its judges.
 struct Case<'a> {
-    run: &'a RunInner,
+    run: &'a RunFrame,
     entry: &'a Entry,
     policy: &'a Policy,
     /// The tool's settings, as far as they are to be believed.
     settings: Cow<'a, ToolSettings>,
-    standing: &'a Standing<'a>,
+    frame: &'a CallFrame<'a>,
 }
 
 impl Case<'_> {
@@ -261,7 +259,7 @@ impl Case<'_> {
         given.append(&mut ruling.set);
         let arguments = call.arguments.take();
         let reason = ruling.reason.clone().filter(|_| ruling.decision == RuleDecision::Modify);
-        record(self.run, self.standing.span, "policy", "modify", reason, Some(&arguments))?;
+        record(self.run, self.frame.info.span, "policy", "modify", reason, Some(&arguments))?;
         call.arguments = validate(self.run, self.entry, arguments)?;
         in_declared_order(self.entry.tool.spec(), &mut call.arguments);
         Ok(true)
@@ -283,7 +281,7 @@ impl Case<'_> {
 
 /// The settings of a tool, as far as they are to be believed: one that works in a sandbox is no safer than the sandbox it is
 /// given.
-fn trusted<'a>(run: &RunInner, settings: &'a ToolSettings) -> Cow<'a, ToolSettings> {
+fn trusted<'a>(run: &RunFrame, settings: &'a ToolSettings) -> Cow<'a, ToolSettings> {
     let mut trusted = Cow::Borrowed(settings);
     if settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates()) {
         trusted.to_mut().sandboxed = false;
@@ -317,17 +315,17 @@ fn wants_confirmation(settings: &ToolSettings, arguments: &Value) -> Option<Stri
 }
 
 fn record(
-    run: &RunInner,
+    run: &RunFrame,
     span: u64,
     approver: &str,
     decision: &str,
     reason: Option<String>,
     arguments: Option<&Value>,
 ) -> Result<(), ToolError> {
-    if !run.events.wanted() {
+    if !run.shared.events.wanted() {
         return Ok(());
     }
-    run.events.emit(EventKind::CallDecided {
+    run.shared.events.emit(EventKind::CallDecided {
         span,
         approver: approver.to_owned(),
         decision: decision.to_owned(),

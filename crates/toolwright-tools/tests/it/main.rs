@@ -9,6 +9,7 @@
     reason = "these are tests, in a harness that clippy does not know for one"
 )]
 
+mod definitions;
 mod edits;
 mod pages;
 mod patches;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
             );
         }
     }
+    trials.extend(definitions::trials());
     trials.extend(pages::trials());
     trials.extend(patches::trials());
     trials.extend(vectors::trials());
