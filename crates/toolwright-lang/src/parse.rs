@@ -119,6 +119,10 @@ impl SourceFile {
             Err(misfits) => {
                 let section = Section { value: (), location, node };
                 for misfit in misfits {
+                    // The shape of the file may have been reported already.
+                    if self.problems.has_error_in(section.node.place) {
+                        break;
+                    }
                     let named = [format!("`{name}`"), format!("`{name}.")];
                     let named = named.iter().any(|word| misfit.message.contains(word));
                     let Misfit { path, message, hint } =
