@@ -167,7 +167,10 @@ impl Opening<'_> {
             warn(console, session.loaded());
         }
         match self.runs {
-            true => warn_of_short_secrets(console, session.loaded(), &environment),
+            true if self.connect != Connect::Never => {
+                warn_of_short_secrets(console, session.loaded(), &environment);
+            }
+            true => {}
             false => files::tell_of_unset(console, session.loaded()),
         }
         let uses_tools = parsed.choice.is_some();

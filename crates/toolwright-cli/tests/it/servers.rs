@@ -186,7 +186,9 @@ fn a_call_starts_no_server_and_needs_no_variable_of_another_tool() {
     let server = |name: &str, more: &str| {
         let script = format!("touch '{}'; exec '{US}' serve", started(name).display());
         let script = serde_json::to_string(&script).unwrap();
-        format!("  {name}: {{transport: stdio, command: sh, args: ['-c', {script}], {more}auto_import_scope: shared}}\n")
+        format!(
+            "  {name}: {{transport: stdio, command: sh, args: ['-c', {script}], {more}auto_import_scope: shared}}\n"
+        )
     };
     let mail = server("mail", "env: {T: '${env.MAIL_TOKEN}'}, ");
     let tools = "tools:\n  - {name: own, do: {eval: fine}}\n  - {name: sum, do: [{call: git_add, params: {x: 1, y: 2}}, {eval: '${_[0].text}'}]}\n";

@@ -50,7 +50,7 @@ fn commands_that_list_take_variables_that_are_not_set_as_empty() {
     std::fs::write(folder.path().join("t.yaml"), format!("models: {{own: scripted/r.yaml}}\n{UNSET}"))
         .unwrap();
     let listed = json(folder.path(), &["tools", "t.yaml"]);
-    assert_eq!((listed.names(), listed.code), (vec!["t"], Some(0)));
+    assert_eq!((listed.names().as_slice(), listed.code), (["t".to_owned()].as_slice(), Some(0)));
     assert!(listed.stderr.contains("`PLACE`, `TOKEN`"), "{listed:?}");
     // What is shown of sections depends on no variable.
     for args in [&["models", "-f", "t.yaml"][..], &["sandbox", "explain", "-f", "t.yaml"]] {
@@ -70,8 +70,7 @@ fn the_variables_of_llm_workers_are_the_last_resort() {
     let at = |name: &str| home.path().join(name);
     std::fs::create_dir_all(at(".config/llm-workers")).unwrap();
     std::fs::write(at(".config/llm-workers/.env"), "TOKEN=theirs\n").unwrap();
-    let file =
-        "env: {TOKEN: {}, PLACE: {persistent: true}}\ntools: [{name: t, do: [{eval: '${env.PLACE}'}, {eval: '${env.TOKEN}'}]}]\n";
+    let file = "env: {TOKEN: {}, PLACE: {persistent: true}}\ntools: [{name: t, do: [{eval: '${env.PLACE}'}, {eval: '${env.TOKEN}'}]}]\n";
     std::fs::write(at("t.yaml"), file).unwrap();
     let args = ["call", "t", "-f", "t.yaml", "--no-record"];
     let called = || json_with(home.path(), &args, "", &[("PLACE", "here")]);
