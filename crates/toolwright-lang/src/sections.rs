@@ -125,7 +125,7 @@ pub(crate) fn servers(
 ) -> IndexMap<String, Server> {
     let mut servers = IndexMap::new();
     let Some(Node { data: Data::Map(entries), .. }) = root.get("mcp") else { return servers };
-    let limits = toolwright_expr::Limits::default();
+    let limits = toolwright_expr::EvalLimits::default();
     for (name, node) in entries.iter().filter(|(name, _)| needs.evaluates(&name.key_text())) {
         if let Some(server) = server(problems, node, globals, &limits) {
             servers.insert(name.key_text(), server);
@@ -138,7 +138,7 @@ fn server(
     problems: &mut Problems,
     node: &Node,
     globals: &Globals,
-    limits: &toolwright_expr::Limits,
+    limits: &toolwright_expr::EvalLimits,
 ) -> Option<Server> {
     let sandbox = node.get("sandbox").filter(|node| !matches!(node.data, Data::Null)).map(|node| {
         let document = Document::compile(problems, node);
