@@ -18,7 +18,7 @@ use toolwright_core::{Misfit, read_data};
 use toolwright_lang::{
     Diagnostic, LoadError, Loaded, Needs, Section, Severity, Source, SourceFile, Variable, Wanted,
 };
-use toolwright_runtime::{Limits, Policy};
+use toolwright_runtime::{Policy, RunLimits};
 
 pub use self::known::KnownTools;
 #[cfg(all(feature = "mcp", feature = "sandbox"))]
@@ -71,7 +71,7 @@ pub struct ToolFile {
 #[non_exhaustive]
 pub struct LimitsSection {
     /// What a run may spend.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// How many calls of one message run at the same time.
     pub max_parallel: Option<usize>,
     /// How many bytes of an output a model is given.
@@ -265,7 +265,7 @@ impl LimitsSection {
         let (max_parallel, max_output) = (take("max_parallel"), take("max_output"));
         // These bound single expressions.
         let _ = (take("steps"), take("memory"));
-        let limits = if value.is_null() { Limits::default() } else { read_data(&value)? };
+        let limits = if value.is_null() { RunLimits::default() } else { read_data(&value)? };
         Ok(LimitsSection { limits, max_parallel, max_output })
     }
 }
