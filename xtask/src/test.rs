@@ -196,6 +196,29 @@ mod tests {
         assert_eq!(listed, wanted, "the list in .config/nextest.toml");
     }
 
+    /// Every file and function of the hop table in ARCHITECTURE.md exists.
+    #[test]
+    fn the_hops_of_a_call_exist() {
+        let page = std::fs::read_to_string(crate::root().join("ARCHITECTURE.md")).unwrap();
+        let mut hops = 0;
+        for row in page.lines().filter(|line| line.starts_with("| ")) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let [_, hop, file, functions, _, _] = cells.as_slice() else { continue };
+            if hop.parse::<u32>().is_err() {
+                continue;
+            }
+            hops += 1;
+            let path = format!("crates/toolwright-{}", file.trim_matches('`'));
+            let text = std::fs::read_to_string(crate::root().join(&path));
+            let text = text.unwrap_or_else(|error| panic!("hop {hop}, {path}: {error}"));
+            for function in functions.split('`').skip(1).step_by(2) {
+                let defined = ["(", "<"].iter().any(|sign| text.contains(&format!("fn {function}{sign}")));
+                assert!(defined, "hop {hop}: {path} has no function `{function}`");
+            }
+        }
+        assert!(hops > 20, "{hops}");
+    }
+
     fn modules_with_peers(folder: &Path) -> Vec<String> {
         let mut modules = Vec::new();
         for entry in std::fs::read_dir(folder).into_iter().flatten() {

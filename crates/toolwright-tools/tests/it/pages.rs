@@ -25,7 +25,11 @@ fn the_page_of_standard_tools_is_fresh() {
     if std::env::var_os("TOOLWRIGHT_BLESS").is_some() {
         std::fs::write(path, &fresh).unwrap();
     } else {
-        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), fresh, "TOOLWRIGHT_BLESS=1 rewrites it");
+        assert_eq!(
+            std::fs::read_to_string(path).unwrap_or_default(),
+            fresh,
+            "TOOLWRIGHT_BLESS=1 rewrites it"
+        );
     }
 }
 

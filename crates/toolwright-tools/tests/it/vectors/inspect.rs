@@ -149,6 +149,9 @@ async fn memories_are_what_they_are_in_inspect(backend: Backend) {
         tally.check(&vector.id, &wanted, &(kind(&result), numbered(&text), listed(&text)));
     }
     finish(&tally);
+    if super::is_asked() {
+        return;
+    }
     let empty = bench.text("memory", json!({"command": "view", "path": "/memories"})).await;
     assert!(listed(&empty).is_empty(), "{empty}");
 }
