@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail};
 use crate::bench::peer;
 use crate::{conformance, npm, programs, skips};
 
-/// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own Python
-/// client and servers, the vendors' own clients, llm-workers and mdBook. Each is a Python environment under `target/peers`.
+/// Real peers that tests meet: a llama.cpp server (started by `xtask/peers/tiny_tool_model.py`), MCP's own
+/// Python client and servers, the vendors' own clients, llm-workers and mdBook. Each is a Python environment
+/// under `target/peers`.
 const PEERS: &[(&str, &[&str])] = &[
     LLAMA,
     ("llm-workers", &["llm-workers==1.1.4"]),
@@ -96,7 +97,8 @@ fn sixel() -> Result<()> {
     if programs::has("sixel2png") { Ok(()) } else { programs::install(&["libsixel-bin"]) }
 }
 
-/// Runs the attacks on files and expressions as they meet users: optimised, where the bounds on time hold too.
+/// Runs the attacks on files and expressions as they meet users: optimised, where the bounds on time hold
+/// too.
 pub fn attacks() -> Result<()> {
     let packages = ["-p", "toolwright-expr", "-p", "toolwright-lang", "--test", "it"];
     cargo(&[&["test", "--release", "--quiet"], &packages[..], &["attacks"]].concat())
@@ -119,7 +121,8 @@ pub fn oracle() -> Result<()> {
     cargo(&["test", "--package", "toolwright-models", "--test", "it", "oracle"])
 }
 
-/// Runs all tests, and lists those that were skipped. Where nobody watches, the runner's summary is kept for the end.
+/// Runs all tests, and lists those that were skipped. Where nobody watches, the runner's summary is kept for
+/// the end.
 fn nextest_run(rest: &[&str]) -> Result<()> {
     skips::begin();
     let args = [&["nextest", "run", "--workspace", "--no-fail-fast"], rest].concat();

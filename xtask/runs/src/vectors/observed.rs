@@ -1,6 +1,8 @@
-//! Observed behaviour of Inspect and MARSYS, run through the integration tests that know how to map each record.
+//! Observed behaviour of Inspect and MARSYS, run through the integration tests that know how to map each
+//! record.
 //!
-//! The tests of the runtime and of the standard tools hold one runner for each kind of record. They read the file named in
+//! The tests of the runtime and of the standard tools hold one runner for each kind of record. They read the
+//! file named in
 //! `TOOLWRIGHT_VECTORS`, and write a line for each record they checked. What they did not check is looked up in
 //! `testdata/SYSTEM/*coverage.json`: different on purpose, or covered by a test with other data, counts as skipped; a record
 //! that cannot be mapped has failed.
@@ -69,8 +71,8 @@ fn accounts(system: &str) -> Result<Vec<Accounts>> {
     Ok(all)
 }
 
-/// What the runners found for each record: `None` if it did what was observed, else what differs. A record that several
-/// runners or backends check must pass everywhere.
+/// What the runners found for each record: `None` if it did what was observed, else what differs. A record
+/// that several runners or backends check must pass everywhere.
 fn outcomes(system: &str, file: &Path) -> Result<BTreeMap<String, Option<String>>> {
     let folder = tempfile::tempdir()?;
     let report = folder.path().join("report.jsonl");
@@ -79,7 +81,8 @@ fn outcomes(system: &str, file: &Path) -> Result<BTreeMap<String, Option<String>
         command.args(["test", "--quiet", "--package", package, "--test", "it", "--", filter]);
         command.env("TOOLWRIGHT_VECTORS", file).env("TOOLWRIGHT_VECTORS_SYSTEM", system);
         command.env("TOOLWRIGHT_VECTORS_REPORT", &report).current_dir(crate::root());
-        // A runner that panics over a record leaves the others of its group unchecked; the report shows which.
+        // A runner that panics over a record leaves the others of its group unchecked; the report shows
+        // which.
         let status = command.stdout(Stdio::null()).status().with_context(|| format!("{command:?}"))?;
         if !status.success() {
             eprintln!("a runner of {package} stopped early ({status})");
