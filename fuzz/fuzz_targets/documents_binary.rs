@@ -1,5 +1,8 @@
 #![no_main]
 
+#[path = "../src/documents.rs"]
+mod documents;
+
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| toolwright_fuzz::documents::binary(bytes));
+fuzz_target!(|bytes: &[u8]| documents::binary(bytes));

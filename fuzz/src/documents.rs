@@ -1,5 +1,7 @@
 //! Any bytes as documents: the reader returns blocks or an error, within its time and memory.
 
+#![allow(dead_code, reason = "each target uses one of these")]
+
 use std::io::{Cursor, Write as _};
 use std::time::Duration;
 

@@ -1,8 +1,6 @@
 //! What each fuzz target does with a text. The targets call it with whatever the fuzzer thinks of; a test of the
 //! repository calls it with the seeds.
 
-pub mod documents;
-
 use toolwright_expr::{Error, EvalLimits, Program, Script, Template, Value, Variables};
 use toolwright_lang::{Host, Source, load_all};
 

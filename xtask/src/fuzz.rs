@@ -18,8 +18,9 @@ const TARGETS: [(&str, usize); 8] = [
     ("documents_text", 4_096),
 ];
 
-/// Runs every target that many times, or one of them. An input that crashes or takes 512 MiB ends it, and so does one that
-/// takes ten seconds; those that take one are reported, as a busy machine alone may make an input that slow.
+/// Runs every target that many times, or one of them. An input that crashes or takes 512 MiB ends it, and so
+/// does one that takes ten seconds; those that take one are reported, as a busy machine alone may make an
+/// input that slow.
 pub fn run(runs: &str, only: Option<&str>) -> Result<()> {
     seeds()?;
     let fuzz = |args: &[&str]| {
