@@ -17,7 +17,7 @@ use crate::active::ActiveCalls;
 use crate::approval::{Approvals, Policy};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
-use crate::limits::{LimitScope, Limits, Spent};
+use crate::limits::{LimitScope, RunLimits, Spent};
 use crate::redact::Redactor;
 use crate::render::DEFAULT_MAX_OUTPUT;
 use crate::state::RunState;
@@ -99,8 +99,8 @@ impl RunBuilder {
 
     /// Decides about calls by these rules.
     #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.approvals.policy = Some(Arc::new(policy));
+    pub fn policy(mut self, policy: impl Into<Arc<Policy>>) -> Self {
+        self.approvals.policy = Some(policy.into());
         self
     }
 
@@ -125,7 +125,7 @@ impl RunBuilder {
 
     /// Limits what the run may spend.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: RunLimits) -> Self {
         self.options.limits = limits;
         self
     }
