@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
-use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Asker, CallNote, CancelToken, Entry, ErrorInfo, ErrorKind, Manner, ToolCall, ToolContext, ToolError,
-    ToolOutput, ToolResult, Toolset, Watch,
+    Asker, CallNote, CancelToken, Entry, ErrorInfo, ErrorKind, Manner, Prepared, ToolCall, ToolContext,
+    ToolError, ToolOutput, ToolResult, Toolset, Watch,
 };
 
-use crate::approval::Approved;
 use crate::events::EventKind;
 use crate::executor::Envelope;
 use crate::limits::LimitReached;
@@ -154,18 +152,15 @@ async fn attempt(
     let arguments = arguments?;
     let entry = found?;
     to_real_name(entry, call);
-    call.arguments = validate(run, entry, arguments)?;
+    let prepared = entry.prepare(arguments, run.strictness)?;
     record.pause();
-    let Approved { mut arguments, changed } = run.approvals.review(run, entry, call, &standing).await?;
+    let prepared = run.approvals.review(run, entry, call, prepared, &standing).await?;
     record.go_on();
-    if changed {
-        arguments = validate(run, entry, arguments)?;
-    }
-    let settings = entry.tool.settings();
-    if let Some(words) = &settings.words
-        && manner.hint.is_none()
+    let Prepared { arguments, description, .. } = prepared;
+    let policy = entry.tool.policy();
+    if manner.hint.is_none()
         && run.events.wanted()
-        && let Some(text) = words(&arguments).hint
+        && let Some(text) = description.and_then(|description| description.hint)
     {
         run.events.emit(EventKind::CallNoted { span, note: CallNote::Hint { text } })?;
     }
@@ -173,7 +168,7 @@ async fn attempt(
     let _active;
     // What only the beginning needs is gone when the work is waited for.
     let work = {
-        let permit = run.limits.admit_call(settings.timeout).map_err(|limit| run.refuse(limit))?;
+        let permit = run.limits.admit_call(policy.timeout).map_err(|limit| run.refuse(limit))?;
         // A call inside another ends with it, and is told so: a command then hands over what it has in time.
         let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
         let deadline = deadline.into_iter().chain(parents_end).min();
@@ -201,7 +196,7 @@ async fn attempt(
             trace: run.trace.clone(),
         };
         _active = Active::enter(run, span, &context);
-        guard::run(run, tools, envelope, &context, permit, settings.timeout)
+        guard::run(run, tools, envelope, &context, permit, policy.timeout)
     };
     let outcome = work.await;
     run.scope.store.check()?;
@@ -210,7 +205,7 @@ async fn attempt(
     {
         run.limit_reached(LimitReached::clone(limit))?;
     }
-    if settings.confidential { in_confidence(outcome) } else { outcome }
+    if policy.confidential { in_confidence(outcome) } else { outcome }
 }
 
 /// Whether the run goes on, and how deep a call of it may be.
@@ -248,40 +243,6 @@ fn in_confidence(outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, T
     }
 }
 
-/// Arguments as the tool reads them, checked against its schema.
-pub(crate) fn validate(
-    run: &RunInner,
-    entry: &Entry,
-    arguments: serde_json::Value,
-) -> Result<serde_json::Value, ToolError> {
-    let checked = check(run.strictness, entry, arguments)?;
-    Ok(match &entry.tool.settings().canonical {
-        Some(canonical) => canonical(checked),
-        None => checked,
-    })
-}
-
-/// The arguments as the tool's reader and its schema take them.
-pub(crate) fn check(
-    strictness: Strictness,
-    entry: &Entry,
-    arguments: serde_json::Value,
-) -> Result<serde_json::Value, ToolError> {
-    let settings = entry.tool.settings();
-    let arguments = settings.with_real_names(arguments);
-    let Some(read) = &settings.reader else { return entry.schema.validate(arguments, strictness) };
-    // JSON text for a list or an object plainly means that; a reader of its own need not know.
-    let own = if holds_json_text(&arguments) {
-        read(arguments.clone()).or_else(|refused| {
-            let fitted = entry.schema.validate(arguments, strictness).map_err(|_| refused)?;
-            read(fitted)
-        })
-    } else {
-        read(arguments)
-    };
-    entry.schema.validate(own?, strictness)
-}
-
 /// Gives a call the name of the tool it is for, so that rules about the tool hold however a model wrote the name.
 fn to_real_name(entry: &Entry, call: &mut ToolCall) {
     let name = &entry.tool.spec().name;
@@ -299,13 +260,8 @@ pub(crate) fn to_real_names(tools: &Toolset, calls: &mut [ToolCall]) {
     }
 }
 
-fn holds_json_text(arguments: &serde_json::Value) -> bool {
-    let texts = arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
-    texts.into_iter().any(|text| text.trim_start().starts_with(['[', '{']))
-}
-
 fn output_limit(run: &RunInner, found: &Result<&Entry, ToolError>) -> usize {
-    found.as_ref().ok().and_then(|entry| entry.tool.settings().max_output).unwrap_or(run.max_output)
+    found.as_ref().ok().and_then(|entry| entry.tool.policy().max_output).unwrap_or(run.max_output)
 }
 
 fn epoch_ms(deadline: Instant) -> u64 {

@@ -6,9 +6,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
-use toolwright_core::{Content, Message, ModelInput, ToolError, Toolset, panic_error};
+use toolwright_core::{Content, Message, RewriteResults, ToolError, Toolset, panic_error};
 
 use crate::direct;
 
@@ -26,12 +25,9 @@ pub(crate) fn for_model<'a>(
         Some(masked) => Cow::Owned(masked),
         None => Cow::Borrowed(messages),
     };
-    let rewriters: Vec<(Arc<str>, ModelInput)> = tools
+    let rewriters: Vec<(&str, &dyn RewriteResults)> = tools
         .iter()
-        .filter_map(|entry| {
-            let rewrite = entry.tool.settings().model_input.clone();
-            rewrite.map(|rewrite| (entry.tool.spec().name.clone(), rewrite))
-        })
+        .filter_map(|entry| Some((&*entry.tool.spec().name, entry.tool.result_rewriter()?)))
         .collect();
     if !rewriters.is_empty() {
         let rewritten = AssertUnwindSafe(|| rewrite(sent.to_mut(), &rewriters));
@@ -46,16 +42,16 @@ pub(crate) fn for_model<'a>(
 
 /// Lets tools rewrite their results: each is told which of its own results it is, counted from 0, and how many of its own
 /// there are.
-fn rewrite(messages: &mut [Message], rewriters: &[(Arc<str>, ModelInput)]) {
-    for (name, rewrite) in rewriters {
+fn rewrite(messages: &mut [Message], rewriters: &[(&str, &dyn RewriteResults)]) {
+    for (name, rewriter) in rewriters {
         let own = messages.iter_mut().filter_map(|message| match message {
-            Message::Tool(result) if result.name == *name => Some(&mut result.content),
+            Message::Tool(result) if *result.name == **name => Some(&mut result.content),
             _ => None,
         });
         let own: Vec<&mut Vec<Content>> = own.collect();
         let total = own.len();
         for (index, content) in own.into_iter().enumerate() {
-            *content = rewrite(index, total, content);
+            *content = rewriter.rewrite(index, total, content);
         }
     }
 }

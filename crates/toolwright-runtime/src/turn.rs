@@ -487,7 +487,7 @@ struct Made<'a> {
 
 impl Made<'_> {
     /// Adds the results there are. Says whether one of them is the answer, and who goes on with the conversation.
-    fn add(&mut self) -> Result<(bool, Vec<Arc<Handoff>>), ToolError> {
+    fn add(&mut self) -> Result<(bool, Vec<Handoff>), ToolError> {
         self.results.insert(std::mem::take(&mut self.refused));
         let mut results = self.results.take();
         let answer = direct::answer(self.tools, &mut results);
@@ -495,7 +495,7 @@ impl Made<'_> {
         let handoffs = results
             .iter()
             .filter(|result| !result.is_error())
-            .filter_map(|result| entry(result).and_then(|entry| Handoff::of(entry.tool.settings())))
+            .filter_map(|result| entry(result).and_then(|entry| Handoff::of(&*entry.tool)))
             .collect();
         let answered = answer.is_some();
         for message in results.into_iter().map(Message::Tool).chain(answer) {

@@ -36,7 +36,7 @@ pub async fn run(mut what: Serve, json: bool) -> anyhow::Result<()> {
     let loaded = what.file.as_deref().map(files::open).transpose()?;
     let (builder, tools) = files::run_with(loaded.as_ref(), &what.tools)?;
     let prompts = loaded.as_ref().map(|loaded| loaded.prompts().clone()).unwrap_or_default();
-    let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.settings().sandboxed);
+    let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.policy().sandboxed);
     let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
     let opened = if needs_sandbox { sandboxes::try_open(&place).await? } else { Opened::default() };
     let configured = |builder: RunBuilder| -> anyhow::Result<RunBuilder> {

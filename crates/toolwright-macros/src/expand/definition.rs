@@ -60,7 +60,7 @@ impl Definition<'_> {
         let arguments = self.arguments();
         let spec = self.spec();
         let code = self.code();
-        let settings = self.settings();
+        let policy = self.policy();
         let wrappers = self.wrappers();
         let core = self.core;
         quote! {
@@ -68,7 +68,7 @@ impl Definition<'_> {
                 #arguments
                 #spec
                 let __def = #core::ToolDef::from_fn(__spec, #code);
-                #settings
+                #policy
                 #wrappers
                 __def
             }
@@ -187,8 +187,9 @@ impl Definition<'_> {
             Some(quote! { __spec.annotations.#name = ::core::option::Option::Some(#flag); })
         });
         quote! {
-            let mut __spec = #core::ToolSpec::new(#name, #description);
-            __spec.parameters = #core::schema::parameters_of::<__ToolwrightArguments>();
+            #[allow(unused_mut, reason = "a tool may say nothing more about itself")]
+            let mut __spec = #core::ToolSpec::new(#name, #description)
+                .with_parameters_of::<__ToolwrightArguments>();
             #output
             #title
             #(#flags)*
@@ -290,22 +291,22 @@ impl Definition<'_> {
         }
     }
 
-    /// How the runtime treats a call.
-    fn settings(&self) -> Option<TokenStream> {
+    /// How the runtime treats a call, and how it is shown.
+    fn policy(&self) -> TokenStream {
         let (core, options) = (self.core, &self.tool.options);
         let mut changes = Vec::new();
         if let Some(parallel) = &options.parallel {
-            changes.push(quote! { __settings.parallel = ::core::option::Option::Some(#parallel); });
+            changes.push(quote! { __policy.parallel = ::core::option::Option::Some(#parallel); });
         }
         if let Some(timeout) = options.timeout.map(duration) {
-            changes.push(quote! { __settings.timeout = ::core::option::Option::Some(#timeout); });
+            changes.push(quote! { __policy.timeout = ::core::option::Option::Some(#timeout); });
         }
         if let Some(bytes) = &options.max_output {
-            changes.push(quote! { __settings.max_output = ::core::option::Option::Some(#bytes); });
+            changes.push(quote! { __policy.max_output = ::core::option::Option::Some(#bytes); });
         }
         if let Some(category) = self.category {
             changes.push(quote! {
-                __settings.category = ::core::option::Option::Some(::std::sync::Arc::from(#category));
+                __policy.category = ::core::option::Option::Some(::std::sync::Arc::from(#category));
             });
         }
         let flags = [
@@ -316,26 +317,30 @@ impl Definition<'_> {
         for (name, flag) in flags {
             if let Some(flag) = flag.as_ref().filter(|flag| LitBool::value(flag)) {
                 let name = format_ident!("{name}");
-                changes.push(quote! { __settings.#name = #flag; });
+                changes.push(quote! { __policy.#name = #flag; });
             }
         }
         for parameter in self.parameters() {
             let (name, aliases) = parameter.aliases();
             changes.extend(aliases.into_iter().map(|alias| {
                 quote! {
-                    __settings.aliases.push((::std::sync::Arc::from(#alias), ::std::sync::Arc::from(#name)));
+                    __policy.aliases.push((::std::sync::Arc::from(#alias), ::std::sync::Arc::from(#name)));
                 }
             }));
         }
-        if let Some(viewer) = &options.viewer {
-            let view = quote_spanned! { viewer.span() => #viewer(__call) };
-            changes.push(quote! {
-                __settings.viewer = ::core::option::Option::Some(::std::sync::Arc::new(
-                    |__call: &#core::ToolCall| #core::__private::IntoCallView::into_call_view(#view),
-                ));
-            });
-        }
-        (!changes.is_empty()).then(|| quote! { let __def = __def.edit(|_, __settings| { #(#changes)* }); })
+        let viewer = options.viewer.as_ref().map(|viewer| {
+            let view = quote_spanned! { viewer.span() => #viewer(__arguments) };
+            quote! {
+                let __def = __def.with_viewer(
+                    |__arguments: &#core::__private::serde_json::Value| {
+                        #core::__private::IntoCallView::into_call_view(#view)
+                    },
+                );
+            }
+        });
+        let edit =
+            (!changes.is_empty()).then(|| quote! { let __def = __def.edit(|_, __policy| { #(#changes)* }); });
+        quote! { #edit #viewer }
     }
 
     /// The cache is outside the rate limit: a call that is answered from it takes no turn.

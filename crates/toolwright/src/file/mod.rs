@@ -85,7 +85,7 @@ impl ToolFile {
         }
         #[cfg(feature = "sandbox")]
         {
-            let needed = self.loaded.tools().iter().any(|entry| entry.tool.settings().sandboxed);
+            let needed = self.loaded.tools().iter().any(|entry| entry.tool.policy().sandboxed);
             let opened = match SandboxSection::of(&self.loaded)? {
                 Some(section) => section.open().await?,
                 // A tool that does not need one is not kept from its work; whoever does is told why there is none.
