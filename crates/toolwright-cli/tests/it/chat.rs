@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-use crate::fake::{ANSWER, FakeModel, THOUGHT};
+use crate::fake_model::{ANSWER, FakeModel, THOUGHT};
 use crate::show_in;
 use crate::terminal::Terminal;
 
@@ -53,16 +53,16 @@ fn a_conversation_with_tools_an_approval_and_its_end() {
     let mut terminal = start(&folder, 80, 40);
     terminal.send("hello there\r");
     terminal.wait("Allow it?");
-    insta::assert_snapshot!("chat_asks", calm(&terminal));
+    insta::assert_snapshot!("asks", calm(&terminal));
     terminal.send("y");
     terminal.wait("#2");
-    insta::assert_snapshot!("chat_answered", calm(&terminal));
+    insta::assert_snapshot!("answered", calm(&terminal));
     terminal.send("/cost\r");
     terminal.wait("Per-Model");
     terminal.send("/exit\r");
     assert_eq!(terminal.end(), 0);
     terminal.wait("recorded as");
-    insta::assert_snapshot!("chat_left", calm(&terminal));
+    insta::assert_snapshot!("left", calm(&terminal));
     // The terminal is as it was, and the session is for its owner alone.
     use std::os::unix::fs::PermissionsExt as _;
     let session = std::fs::metadata(folder.path().join(".last.chat.yaml")).unwrap();
@@ -94,7 +94,7 @@ fn approvals_can_be_refused_edited_and_given_for_good() {
     terminal.wait("Allow it?");
     terminal.send("a");
     terminal.wait("Always.");
-    insta::assert_snapshot!("chat_approvals", calm(&terminal));
+    insta::assert_snapshot!("approvals", calm(&terminal));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn rewinding_gives_the_input_back_and_a_session_is_resumed() {
     terminal.send(" again\r");
     terminal.wait("Three.");
     terminal.wait("#3");
-    insta::assert_snapshot!("chat_rewound", calm(&terminal));
+    insta::assert_snapshot!("rewound", calm(&terminal));
     terminal.send("/export talk\r");
     terminal.wait("wrote talk.md");
     terminal.send("/save mine\r");
@@ -130,7 +130,7 @@ fn rewinding_gives_the_input_back_and_a_session_is_resumed() {
     terminal.send("third\r");
     terminal.wait("One.");
     terminal.wait("#4");
-    insta::assert_snapshot!("chat_resumed", calm(&terminal));
+    insta::assert_snapshot!("resumed", calm(&terminal));
     terminal.send("\x04");
     assert_eq!(terminal.end(), 0);
     let session = std::fs::read_to_string(folder.path().join("mine.chat.yaml")).unwrap();
@@ -143,7 +143,7 @@ fn a_narrow_terminal_wraps_and_a_resize_is_taken() {
     let mut terminal = start(&folder, 30, 40);
     terminal.send("a long input that does not fit into one row\r");
     terminal.wait("Allow it?");
-    insta::assert_snapshot!("chat_narrow", calm(&terminal));
+    insta::assert_snapshot!("narrow", calm(&terminal));
     terminal.resize(70, 40);
     // The program has taken it when the question fits into fewer rows.
     terminal.wait("[a]lways for these arguments  [e]dit");
@@ -153,7 +153,7 @@ fn a_narrow_terminal_wraps_and_a_resize_is_taken() {
     terminal.wait("Second answer.");
     terminal.wait("#3");
     let last: Vec<String> = calm(&terminal).lines().rev().take(8).map(str::to_owned).collect();
-    insta::assert_snapshot!("chat_wider", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!("wider", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn ctrl_c_stops_the_call_and_keeps_the_session() {
     terminal.wait("#2");
     terminal.send("are you there?\r");
     terminal.wait("Still here.");
-    insta::assert_snapshot!("chat_stopped", calm(&terminal));
+    insta::assert_snapshot!("stopped", calm(&terminal));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn several_lines_history_completion_and_unknown_commands() {
     terminal.wait_for("a prompt", |screen| screen.lines().last().is_some_and(|line| line.trim() == ">"));
     terminal.send("\x1b[A\x1b[A\x1b[A\r");
     terminal.wait("Again.");
-    insta::assert_snapshot!("chat_typed", calm(&terminal));
+    insta::assert_snapshot!("typed", calm(&terminal));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn reasoning_is_shown_dimmed_and_on_request_and_spending_in_money() {
     terminal.wait("show_reasoning: on");
     terminal.send("hello again\r");
     terminal.wait("#3");
-    insta::assert_snapshot!("chat_reasoning", calm(&terminal));
+    insta::assert_snapshot!("reasoning", calm(&terminal));
     // Dim and italic; the answer is neither.
     let written = terminal.written();
     assert!(written.contains(&format!("\x1b[2;3m{THOUGHT}")), "{written:?}");
@@ -247,7 +247,7 @@ fn a_pipe_gets_answers_and_nothing_else() {
     let shown = show_in(folder.path(), &[CHAT, &["--no-record"]].concat(), "first\nsecond\n/cost\n");
     let shown =
         regex::Regex::new(r"\d+(\.\d+)? (µs|ms|s)\b").unwrap().replace_all(&shown, "[span]").into_owned();
-    insta::assert_snapshot!(shown);
+    insta::assert_snapshot!("pipe", shown);
 }
 
 /// The next inputs of a pipe wait for an answer, and so does its end.
@@ -264,11 +264,10 @@ fn a_pipe_loses_no_input_while_a_tool_works() {
 #[test]
 fn a_pipe_whose_inputs_were_not_all_answered_ends_with_1() {
     let folder = folder("- text: One.\n");
-    insta::assert_snapshot!(show_in(
-        folder.path(),
-        &[CHAT, &["--no-record"]].concat(),
-        "a\nb\n/model nope\n"
-    ));
+    insta::assert_snapshot!(
+        "pipe_unanswered",
+        show_in(folder.path(), &[CHAT, &["--no-record"]].concat(), "a\nb\n/model nope\n")
+    );
 }
 
 /// What the chat writes, and shows, when a tool gives a picture.
@@ -330,7 +329,7 @@ fn esc_leaves_the_editor_of_a_question() {
 
 #[test]
 fn a_missing_session_is_an_error() {
-    insta::assert_snapshot!(show_in(folder(REPLIES).path(), &["chat", "--resume"], ""));
+    insta::assert_snapshot!("session_missing", show_in(folder(REPLIES).path(), &["chat", "--resume"], ""));
 }
 
 #[test]

@@ -19,8 +19,8 @@ fn our_tools_are_served_and_listed() {
 
 #[test]
 fn a_served_tool_is_called_and_its_progress_shown() {
-    insta::assert_snapshot!(mcp(&["call", "add", "x=19", "y=23"]));
-    insta::assert_snapshot!(mcp(&["call", "countdown", "seconds=1"]));
+    insta::assert_snapshot!("call", mcp(&["call", "add", "x=19", "y=23"]));
+    insta::assert_snapshot!("call_progress", mcp(&["call", "countdown", "seconds=1"]));
     // That of the tools that a flow calls is shown too, as one that grows.
     let folder = tempfile::tempdir().unwrap();
     let text = "tools: [{import_tool: countdown}, {name: twice, do: [{call: countdown, params: {seconds: 2}}, {call: countdown, params: {seconds: 2}}]}]\npolicy: [{tools: ['*'], decision: approve}]\n";
@@ -31,7 +31,7 @@ fn a_served_tool_is_called_and_its_progress_shown() {
 
 #[test]
 fn a_tool_that_changes_something_is_refused_when_nobody_can_be_asked() {
-    insta::assert_snapshot!(mcp(&["call", "remember", "note=x"]));
+    insta::assert_snapshot!("call_refused", mcp(&["call", "remember", "note=x"]));
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn a_policy_lets_a_client_do_more() {
 
 #[test]
 fn wrong_servers_and_tools_are_told_apart() {
-    insta::assert_snapshot!(show(&["mcp", "list", "--", "/no/such/program"]));
-    insta::assert_snapshot!(mcp(&["call", "ad"]));
-    insta::assert_snapshot!(show(&["mcp", "list"]));
+    insta::assert_snapshot!("program_missing", show(&["mcp", "list", "--", "/no/such/program"]));
+    insta::assert_snapshot!("unknown_tool", mcp(&["call", "ad"]));
+    insta::assert_snapshot!("command_missing", show(&["mcp", "list"]));
 }
 
 #[test]
@@ -60,11 +60,11 @@ fn a_changed_tool_is_shown_with_the_difference() {
         show_in(folder.path(), &args, "").replace(US, "toolwright")
     };
     assert!(lock(false).contains("tools in `tools.lock`"));
-    insta::assert_snapshot!(lock(true));
+    insta::assert_snapshot!("lock_same", lock(true));
     let path = folder.path().join("tools.lock");
     let changed = std::fs::read_to_string(&path).unwrap().replace("two numbers", "two num\u{200b}bers");
     std::fs::write(&path, changed).unwrap();
-    insta::assert_snapshot!(lock(true));
+    insta::assert_snapshot!("lock_changed", lock(true));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn clients_are_told_how_to_reach_us() {
         let args = [&["mcp", "install", "--project", "--client"], args].concat();
         show_in(folder.path(), &args, "").replace(US, "toolwright")
     };
-    insta::assert_snapshot!(install(&["vscode"]));
+    insta::assert_snapshot!("install_vscode", install(&["vscode"]));
     assert!(install(&["vscode", "--write"]).contains("added `toolwright` in .vscode/mcp.json"));
     let address = "http://127.0.0.1:3000/mcp";
     assert!(install(&["vscode", "--write", "--url", address]).contains("replaced"));
@@ -85,9 +85,9 @@ fn clients_are_told_how_to_reach_us() {
     let servers = serde_json::json!({"other": {"url": "x"}, "toolwright": {"type": "http", "url": address}});
     assert_eq!(written, serde_json::json!({"inputs": [1], "servers": servers}));
     std::fs::write(&config, "{ // mine\n}").unwrap();
-    insta::assert_snapshot!(install(&["vscode", "--write"]));
+    insta::assert_snapshot!("install_unreadable", install(&["vscode", "--write"]));
     assert_eq!(std::fs::read_to_string(&config).unwrap(), "{ // mine\n}");
-    insta::assert_snapshot!(install(&["windsurf"]));
+    insta::assert_snapshot!("install_windsurf", install(&["windsurf"]));
     // Claude Desktop starts programs only, so one passes on to the address.
     let args = ["mcp", "install", "--client", "claude-desktop", "--json", "--url", address];
     let desktop = show_in(folder.path(), &args, "");
@@ -246,7 +246,7 @@ fn named(mark: &str) -> Vec<String> {
 /// A server that goes on when its input ends.
 fn lingering(folder: &std::path::Path) -> String {
     let script = folder.join("lingers.sh");
-    std::fs::write(&script, format!("{}\nexec tail -f \"$0\"\n", crate::passed_on::ASKS)).unwrap();
+    std::fs::write(&script, format!("{}\nexec tail -f \"$0\"\n", crate::forwarding::ASKS)).unwrap();
     script.display().to_string()
 }
 

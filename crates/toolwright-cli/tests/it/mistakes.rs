@@ -3,57 +3,70 @@
 use crate::{show, show_in};
 
 #[test]
-fn mistakes_in_calls() {
-    insta::assert_snapshot!(show(&["call", "ad", "x=1"]));
-    insta::assert_snapshot!(show(&["call", "add", "x=one", "z=3"]));
-    insta::assert_snapshot!(show(&["call", "add", "x"]));
-    insta::assert_snapshot!(show(&["call", "add", "x=1", "x=2"]));
-    insta::assert_snapshot!(show(&["call", "add", "x:=[1"]));
-    insta::assert_snapshot!(show(&["call", "add", "--args", "[1]"]));
-    insta::assert_snapshot!(show(&["call", "add", "--args", "{x: 1}"]));
-    insta::assert_snapshot!(show(&["call", "add", "x=9223372036854775807", "y=1"]));
-    insta::assert_snapshot!(show(&["call", "add", "x=1", "--json"]));
-    insta::assert_snapshot!(show(&["call", "chart", "values=[0]"]));
-    insta::assert_snapshot!(show(&["call", "add", "x=1", "y=2", "--timeout", "5x"]));
-    insta::assert_snapshot!(show(&["call", "add", "x=1", "y=2", "--transcript", "no/such/folder/t.jsonl"]));
+fn wrong_calls_are_explained() {
+    let cases: [(&str, &[&str]); 12] = [
+        ("unknown_tool", &["ad", "x=1"]),
+        ("wrong_arguments", &["add", "x=one", "z=3"]),
+        ("argument_without_value", &["add", "x"]),
+        ("argument_twice", &["add", "x=1", "x=2"]),
+        ("argument_not_json", &["add", "x:=[1"]),
+        ("args_not_an_object", &["add", "--args", "[1]"]),
+        ("args_not_json", &["add", "--args", "{x: 1}"]),
+        ("overflow", &["add", "x=9223372036854775807", "y=1"]),
+        ("missing_argument_json", &["add", "x=1", "--json"]),
+        ("tool_error", &["chart", "values=[0]"]),
+        ("timeout_without_unit", &["add", "x=1", "y=2", "--timeout", "5x"]),
+        ("transcript_without_folder", &["add", "x=1", "y=2", "--transcript", "no/such/folder/t.jsonl"]),
+    ];
+    for (case, args) in cases {
+        insta::assert_snapshot!(format!("call_{case}"), show(&[&["call"], args].concat()));
+    }
 }
 
 #[test]
-fn mistakes_in_what_is_asked() {
-    insta::assert_snapshot!(show(&["tools", "nothing_*"]));
-    insta::assert_snapshot!(show(&["ask", "hi", "--model", "gpt-9"]));
-    insta::assert_snapshot!(show(&["ask", "hi", "--model", "scripted/missing.yaml"]));
-    insta::assert_snapshot!(show(&["frobnicate"]));
-    insta::assert_snapshot!(show(&["ask", "hi", "--model", "anthropic/claude-sonnet-4-5"]));
-    insta::assert_snapshot!(show(&["ask", "hi", "--model", "openai-compatible/m"]));
-    insta::assert_snapshot!(show(&["ask", "hi", "--model", "antropic/m"]));
+fn unknown_names_and_models_are_explained() {
+    let cases: [(&str, &[&str]); 7] = [
+        ("no_matching_tool", &["tools", "nothing_*"]),
+        ("model_without_vendor", &["ask", "hi", "--model", "gpt-9"]),
+        ("script_missing", &["ask", "hi", "--model", "scripted/missing.yaml"]),
+        ("unknown_command", &["frobnicate"]),
+        ("key_missing", &["ask", "hi", "--model", "anthropic/claude-sonnet-4-5"]),
+        ("base_url_missing", &["ask", "hi", "--model", "openai-compatible/m"]),
+        ("vendor_misspelt", &["ask", "hi", "--model", "antropic/m"]),
+    ];
+    for (case, args) in cases {
+        insta::assert_snapshot!(case, show(args));
+    }
 }
 
 /// The file that is here is used without being named; the demo keeps to its own tools.
 #[test]
-fn the_default_file_is_used_and_the_demo_is_not_made_to() {
+fn the_default_file_is_used_and_the_demo_keeps_its_own_tools() {
     let folder = tempfile::tempdir().unwrap();
     let here = |args: &[&str]| show_in(folder.path(), args, "");
     here(&["init"]);
-    insta::assert_snapshot!(here(&["call", "greet", "name=ada"]));
-    insta::assert_snapshot!(here(&["tools", "greet"]));
-    insta::assert_snapshot!(here(&["call", "gret", "name=ada"]));
+    insta::assert_snapshot!("default_file_call", here(&["call", "greet", "name=ada"]));
+    insta::assert_snapshot!("default_file_tools", here(&["tools", "greet"]));
+    insta::assert_snapshot!("default_file_call_misspelt", here(&["call", "gret", "name=ada"]));
     // A built-in tool needs no file.
     assert!(!here(&["call", "add", "x=1", "y=2"]).contains("toolwright.yaml"));
-    insta::assert_snapshot!(here(&["ask", "hi"]));
-    insta::assert_snapshot!(here(&["ask", "hi", "-f", "toolwright.yaml", "--model", "demo"]));
-    insta::assert_snapshot!(here(&["check", "tolwright.yaml"]));
+    insta::assert_snapshot!("default_file_ask", here(&["ask", "hi"]));
+    insta::assert_snapshot!(
+        "default_file_ask_demo_with_file",
+        here(&["ask", "hi", "-f", "toolwright.yaml", "--model", "demo"])
+    );
+    insta::assert_snapshot!("default_file_check_misspelt", here(&["check", "tolwright.yaml"]));
     assert!(here(&["ask", "hi", "--model", "demo"]).contains("I am a script"));
 }
 
 /// What is wrong with the command line itself, for people and for programs.
 #[test]
-fn mistakes_in_commands_and_options() {
-    insta::assert_snapshot!(show(&["aks", "hi"]));
-    insta::assert_snapshot!(show(&["--json", "aks", "hi"]));
-    insta::assert_snapshot!(show(&["ask", "hi", "--modle", "x", "--json"]));
-    insta::assert_snapshot!(show(&["call", "add", "{\"x\": 1}"]));
-    insta::assert_snapshot!(show(&["check", "."]));
+fn wrong_commands_and_options_are_explained() {
+    insta::assert_snapshot!("command_misspelt", show(&["aks", "hi"]));
+    insta::assert_snapshot!("command_misspelt_json", show(&["--json", "aks", "hi"]));
+    insta::assert_snapshot!("option_misspelt_json", show(&["ask", "hi", "--modle", "x", "--json"]));
+    insta::assert_snapshot!("json_as_argument", show(&["call", "add", "{\"x\": 1}"]));
+    insta::assert_snapshot!("check_a_folder", show(&["check", "."]));
     // An option of one command is an option of its neighbours.
     let folder = tempfile::tempdir().unwrap();
     let here = |args: &[&str]| show_in(folder.path(), args, "");
@@ -74,13 +87,16 @@ fn mistakes_in_commands_and_options() {
 }
 
 #[test]
-fn mistakes_in_files() {
+fn wrong_policies_and_scripts_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     let bad = "- {tools: bash, decision: perhaps}\n- {tools: bash, decision: reject, when: {c: 'x*'}, examples: {match: [{c: y}]}}\n";
     std::fs::write(folder.path().join("policy.yaml"), bad).unwrap();
-    insta::assert_snapshot!(show_in(folder.path(), &["check", "--policy", "policy.yaml"], ""));
+    insta::assert_snapshot!("policy_file", show_in(folder.path(), &["check", "--policy", "policy.yaml"], ""));
     std::fs::write(folder.path().join("replies.yaml"), "- {txt: hi}\n").unwrap();
-    insta::assert_snapshot!(show_in(folder.path(), &["ask", "x", "--model", "scripted/replies.yaml"], ""));
+    insta::assert_snapshot!(
+        "script_file",
+        show_in(folder.path(), &["ask", "x", "--model", "scripted/replies.yaml"], "")
+    );
 }
 
 /// What is wrong stands in the second entry, and the first one has the same keys.
@@ -141,15 +157,20 @@ fn models_of_a_file_are_asked_by_their_names() {
     let file = "models:\n  default: scripted/replies.yaml\n  big: {model: anthropic/claude-sonnet-4-5, key_env: MY_KEY}\ntools: []\n";
     std::fs::write(folder.path().join("tools.yaml"), file).unwrap();
     std::fs::write(folder.path().join("replies.yaml"), "- {text: hello}\n").unwrap();
-    insta::assert_snapshot!(show_in(folder.path(), &["ask", "x", "-f", "tools.yaml", "--no-record"], ""));
-    insta::assert_snapshot!(show_in(folder.path(), &["ask", "x", "-f", "tools.yaml", "--model", "big"], ""));
-    insta::assert_snapshot!(show_in(
-        folder.path(),
-        &["ask", "x", "-f", "tools.yaml", "--model", "small"],
-        ""
-    ));
+    insta::assert_snapshot!(
+        "model_default",
+        show_in(folder.path(), &["ask", "x", "-f", "tools.yaml", "--no-record"], "")
+    );
+    insta::assert_snapshot!(
+        "model_by_name",
+        show_in(folder.path(), &["ask", "x", "-f", "tools.yaml", "--model", "big"], "")
+    );
+    insta::assert_snapshot!(
+        "model_unknown",
+        show_in(folder.path(), &["ask", "x", "-f", "tools.yaml", "--model", "small"], "")
+    );
     std::fs::write(folder.path().join("bad.yaml"), "models: {a: {modle: x/y}}\ntools: []\n").unwrap();
-    insta::assert_snapshot!(show_in(folder.path(), &["check", "bad.yaml"], ""));
+    insta::assert_snapshot!("model_key_unknown", show_in(folder.path(), &["check", "bad.yaml"], ""));
 }
 
 /// The one line of JSON that was printed on `stdout` or `stderr`, and nothing else on it.
@@ -277,4 +298,25 @@ fn problems_are_told_to_nobody_without_a_panic() {
         .status()
         .unwrap();
     assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn a_file_with_mistakes_is_explained_all_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "\
+shared:
+  tools:
+    - name: greet
+      description: Greets.
+      input: [{name: name, type: str, description: Who.}]
+      do: {eval: 'Hello ${nme}'}
+cli:
+  process_input: one_by_one
+  do:
+    - {call: gret, params: {name: '${input}'}}
+    - {call: greet, params: {nam: 1}}
+";
+    std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
+    insta::assert_snapshot!("all_problems", show_in(folder.path(), &["check"], ""));
+    insta::assert_snapshot!("all_problems_json", show_in(folder.path(), &["check", "--json"], ""));
 }

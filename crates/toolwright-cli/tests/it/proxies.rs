@@ -1,6 +1,6 @@
 //! What is reached through the proxies of the environment.
 
-use crate::fake::FakeModel;
+use crate::fake_model::FakeModel;
 use crate::show_with;
 
 #[test]

@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::show_in;
 use crate::terminal::Terminal;
 
-const US: &str = env!("CARGO_BIN_EXE_toolwright");
+pub const US: &str = env!("CARGO_BIN_EXE_toolwright");
 
 /// A folder with a file whose servers are `command args`; the rest of the file is `text`.
-fn folder(command: &str, args: &[&str], text: &str) -> tempfile::TempDir {
+pub fn folder(command: &str, args: &[&str], text: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let args = serde_json::to_string(args).unwrap();
     let head = format!(
@@ -45,10 +45,19 @@ tools:
 #[test]
 fn tools_of_a_server_are_called_by_flows() {
     let folder = folder(US, &["serve"], FLOWS);
-    insta::assert_snapshot!(show(folder.path(), &["tools", "toolwright.yaml"]));
-    insta::assert_snapshot!(show(folder.path(), &["call", "sum", "x=20", "-f", "toolwright.yaml"]));
-    insta::assert_snapshot!(show(folder.path(), &["call", "scripted", "-f", "toolwright.yaml"]));
-    insta::assert_snapshot!(show(folder.path(), &["call", "plus", "x=1", "y=b", "-f", "toolwright.yaml"]));
+    insta::assert_snapshot!("flow_tools", show(folder.path(), &["tools", "toolwright.yaml"]));
+    insta::assert_snapshot!(
+        "flow_call",
+        show(folder.path(), &["call", "sum", "x=20", "-f", "toolwright.yaml"])
+    );
+    insta::assert_snapshot!(
+        "flow_starlark",
+        show(folder.path(), &["call", "scripted", "-f", "toolwright.yaml"])
+    );
+    insta::assert_snapshot!(
+        "flow_wrong_argument",
+        show(folder.path(), &["call", "plus", "x=1", "y=b", "-f", "toolwright.yaml"])
+    );
 }
 
 #[test]
@@ -58,22 +67,25 @@ fn checking_a_file_starts_no_server_unless_told_to() {
     let started = marker.path().join("started");
     let script = format!("touch '{}'; exec '{US}' serve", started.display());
     let folder = folder("/bin/sh", &["-c", &script], &text);
-    insta::assert_snapshot!(show(folder.path(), &["check"]));
+    insta::assert_snapshot!("check_offline", show(folder.path(), &["check"]));
     assert!(!started.exists());
-    insta::assert_snapshot!(show(folder.path(), &["check", "toolwright.yaml", "--start-servers"]));
+    insta::assert_snapshot!(
+        "check_start_servers",
+        show(folder.path(), &["check", "toolwright.yaml", "--start-servers"])
+    );
     assert!(started.exists());
 }
 
 #[test]
 fn servers_that_are_missing_or_broken_are_told() {
     let broken = folder("/no/such/program", &[], "tools: [{import_tools: 'mcp:demo', prefix: ''}]\n");
-    insta::assert_snapshot!(show(broken.path(), &["tools", "toolwright.yaml"]));
+    insta::assert_snapshot!("server_missing", show(broken.path(), &["tools", "toolwright.yaml"]));
     let unknown = folder(
         US,
         &["serve"],
         "tools: [{import_tools: 'mcp:demi', prefix: ''}, {import_tool: mcp:demo/ad}]\n",
     );
-    insta::assert_snapshot!(show(unknown.path(), &["tools", "toolwright.yaml"]));
+    insta::assert_snapshot!("tool_missing", show(unknown.path(), &["tools", "toolwright.yaml"]));
     let unused = folder("/no/such/program", &[], "tools: [{name: t, do: {eval: 1}}]\n");
     assert!(show(unused.path(), &["call", "t", "-f", "toolwright.yaml"]).contains("--- stdout\n1\n"));
 }
@@ -176,10 +188,13 @@ fn a_tool_that_cannot_be_used_is_left_out_and_told_of() {
     std::fs::write(folder.path().join("odd.sh"), ODD).unwrap();
     let text = "mcp:\n  odd: {transport: stdio, command: sh, args: [odd.sh], auto_import_scope: shared}\ntools: [{name: t, do: [{call: odd_a/b}, {eval: '${_[0].text}'}]}]\n";
     std::fs::write(folder.path().join("toolwright.yaml"), text).unwrap();
-    insta::assert_snapshot!(show(folder.path(), &["tools", "toolwright.yaml"]));
+    insta::assert_snapshot!("unusable_tool", show(folder.path(), &["tools", "toolwright.yaml"]));
     let called = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
     assert!(called.contains("--- stdout\nhi\n"), "{called}");
-    insta::assert_snapshot!(show(folder.path(), &["check", "toolwright.yaml", "--start-servers"]));
+    insta::assert_snapshot!(
+        "unusable_tool_check",
+        show(folder.path(), &["check", "toolwright.yaml", "--start-servers"])
+    );
     let checked = show(folder.path(), &["check", "toolwright.yaml", "--start-servers", "--json"]);
     assert!(checked.contains("`bad` of the MCP server `odd` is left out"), "{checked}");
 }
@@ -291,81 +306,6 @@ fn the_toolkit_of_files_has_all_seven() {
     assert!(!shown.contains("grep"), "{shown}");
 }
 
-/// A folder as a stranger may have made it: its server leaves a mark when it is started.
-fn strange() -> (tempfile::TempDir, String) {
-    let script = format!("touch started; exec '{US}' serve");
-    let folder = folder("/bin/sh", &["-c", &script], "tools: [{import_tools: 'mcp:demo', prefix: ''}]\n");
-    let replies = "- {text: Hi.}\n";
-    std::fs::write(folder.path().join("replies.yaml"), replies).unwrap();
-    (folder, script)
-}
-
-#[test]
-fn servers_of_a_file_that_was_only_found_are_not_started_where_nobody_can_be_asked() {
-    let (folder, script) = strange();
-    let started = folder.path().join("started");
-    let ask = ["ask", "hi", "--model", "scripted/replies.yaml", "--no-record"];
-    for args in [
-        &["tools"][..],
-        &ask,
-        &["call", "nothing_built_in"],
-        &["chat", "--model", "scripted/replies.yaml"],
-        &["check", "--start-servers"],
-    ] {
-        let shown = show_in(folder.path(), args, "");
-        assert!(shown.ends_with("--- exit 2\n"), "{shown}");
-        // The exact command, as a shell would read it.
-        let command = format!("/bin/sh -c '{}'", script.replace('\'', "'\\''"));
-        assert!(
-            shown.contains(&command) && shown.contains("-f toolwright.yaml says that you trust"),
-            "{shown}"
-        );
-        assert!(!started.exists(), "{args:?} started the server");
-    }
-    // Models and sandboxes are looked up without the servers.
-    for args in
-        [&["models"][..], &["models", "toolwright.yaml"], &["sandbox", "explain", "-f", "toolwright.yaml"]]
-    {
-        let shown = show_in(folder.path(), args, "");
-        assert!(!shown.contains("was not started") && !shown.ends_with("exit 2\n"), "{shown}");
-        assert!(!started.exists(), "{args:?} started the server");
-    }
-    let shown = show_in(folder.path(), &["tools", "-f", "toolwright.yaml"], "");
-    assert!(shown.contains("\nadd ") && started.exists(), "{shown}");
-}
-
-#[test]
-fn a_person_allows_the_servers_of_a_found_file_once() {
-    let (folder, _) = strange();
-    let started = folder.path().join("started");
-    let answer = |word: &str| {
-        let mut terminal = Terminal::start(folder.path(), &["tools", "add"], 200, 30, &[]);
-        terminal.wait("touch started; exec");
-        terminal.wait("Allow it, here and from now on?");
-        terminal.send(&format!("{word}\r"));
-        terminal.end()
-    };
-    assert_eq!((answer("n"), started.exists()), (2, false));
-    assert_eq!((answer("y"), started.exists()), (0, true));
-    let kept = folder.path().join(".local/share/toolwright/allowed.json");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-    assert!(std::fs::read_to_string(&kept).unwrap().contains("touch started"));
-    // Not asked again, here; another command is another question.
-    let again = Terminal::start(folder.path(), &["tools", "add"], 200, 30, &[]).end();
-    assert_eq!(again, 0);
-    let file = folder.path().join("toolwright.yaml");
-    let text = std::fs::read_to_string(&file).unwrap().replace("touch started", "touch  started");
-    std::fs::write(&file, text).unwrap();
-    let mut changed = Terminal::start(folder.path(), &["tools", "add"], 200, 30, &[]);
-    changed.wait("Allow it, here and from now on?");
-    changed.send("n\r");
-    assert_eq!(changed.end(), 2);
-}
-
 #[test]
 fn what_a_server_of_a_file_wrote_before_it_ended_is_told() {
     let script = "echo 'no database at /srv/db' >&2; exit 3";
@@ -450,4 +390,68 @@ fn tools_that_only_the_chat_has_are_told_of() {
         shown.contains("the tools of the MCP server `s` are for `chat`, which the file does not have"),
         "{shown}"
     );
+}
+
+#[test]
+fn a_file_can_do_without_a_server_that_is_not_required() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |required: &str| {
+        format!(
+            "mcp:\n  gone: {{transport: stdio, command: /no/such/program, auto_import_scope: shared{required}}}\ntools:\n  - {{name: one, description: One., do: {{eval: '${{1}}'}}}}\n"
+        )
+    };
+    let call = |required: &str, args: &[&str]| {
+        std::fs::write(folder.path().join("t.yaml"), text(required)).unwrap();
+        show_in(folder.path(), args, "")
+    };
+    let without = call(", required: false", &["tools", "t.yaml"]);
+    assert!(without.contains("--- stdout\none ") && without.ends_with("--- exit 0\n"), "{without}");
+    assert!(without.contains("warning: the tools of MCP server `gone` cannot be had"), "{without}");
+    let with = call("", &["tools", "t.yaml"]);
+    assert!(
+        with.contains("error: the tools of MCP server `gone`") && with.ends_with("--- exit 2\n"),
+        "{with}"
+    );
+}
+
+#[test]
+fn a_server_of_the_older_transport_is_imported() {
+    let test = "a_server_of_the_older_transport_is_imported";
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/mcp-npm/node_modules");
+    let node = modules.join("node/bin/node");
+    if !node.exists() {
+        eprintln!("skipped: {test} (no npm peers in target/peers/mcp-npm)");
+        return;
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut server = std::process::Command::new(node)
+        .arg(modules.join("@modelcontextprotocol/server-everything/dist/index.js"))
+        .arg("sse")
+        .env("PORT", port.to_string())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..1200 {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = |more: &str| {
+        format!(
+            "mcp:\n  old: {{transport: sse, url: 'http://127.0.0.1:{port}/sse', headers: {{X-Who: me}}{more}, auto_import_scope: shared}}\n"
+        )
+    };
+    let call = |more: &str| {
+        std::fs::write(folder.path().join("t.yaml"), text(more)).unwrap();
+        show_in(folder.path(), &["call", "old_echo", "message=hi", "-f", "t.yaml"], "")
+    };
+    let shown = call(", timeout: 30.5, sse_read_timeout: 60.5");
+    let wrong = call(", timeout: 0");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(shown.contains("Echo: hi"), "{shown}");
+    assert!(wrong.contains("`timeout` is a number of seconds, from 0.001 to 86400"), "{wrong}");
 }

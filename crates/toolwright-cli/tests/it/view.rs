@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::browser::Page;
-use crate::fake::FakeModel;
+use crate::fake_model::FakeModel;
 use crate::{show_in, show_with};
 
 /// `toolwright view` at work, and the address it printed.
