@@ -397,7 +397,7 @@ fn misfit(
     // The others are put aside: only this argument is asked about.
     let mut alone = serde_json::Map::new();
     alone.insert(name.to_owned(), value);
-    let mut alone = serde_json::Value::Object(alone);
+    let alone = serde_json::Value::Object(alone);
     let mut whole = serde_json::json!({"type": "object", "properties": {}});
     whole.get_mut("properties")?.as_object_mut()?.insert(name.to_owned(), schema?);
     if let (Some(definitions), Some(map)) = (entry.tool.spec().parameters.get("$defs"), whole.as_object_mut())

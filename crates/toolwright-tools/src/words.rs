@@ -43,7 +43,8 @@ pub(crate) fn of(reference: &str) -> Option<Describe> {
             let confirm = is_outside(path);
             let place = if confirm { " outside working directory" } else { "" };
             let action = format!("open the file \"{path}\"{place} in OS-default application");
-            CallDescription { hint: Some(format!("Opening file {path}")), action: Some(action), confirm }
+            let hint = Some(format!("Opening file {path}"));
+            CallDescription { hint, action: Some(action), confirm, ..CallDescription::default() }
         },
         ("fetch", "fetch_page_links") => |call| fetching("links from ", call),
         ("fetch", _) => |call| fetching("", call),

@@ -28,6 +28,24 @@ pub(super) fn of_function(tool: &ToolFn, core: &Path) -> TokenStream {
     definition.write()
 }
 
+/// What the function is called inside the one that makes the tool.
+pub(super) const RUN: &str = "__toolwright_run";
+
+/// The definition of a function that takes what the tool is made with.
+pub(super) fn of_function_with_setup(tool: &ToolFn, core: &Path) -> TokenStream {
+    let run = format_ident!("{RUN}");
+    let definition = Definition {
+        tool,
+        core,
+        name: tool.name(),
+        category: tool.options.category.as_ref(),
+        function: quote! { #run },
+        receiver: SelfForm::Absent,
+        self_type: None,
+    };
+    definition.write()
+}
+
 /// The definition of a method; `self` is an `Arc` of the type.
 pub(super) fn of_method(set: &ToolImpl, tool: &ToolFn, core: &Path) -> TokenStream {
     let name = tool.ident();
@@ -63,16 +81,39 @@ impl Definition<'_> {
         let policy = self.policy();
         let wrappers = self.wrappers();
         let core = self.core;
+        let setup = self.setup().map(|(parameter, passing)| {
+            let (kept, ident) = (kept_setup(parameter), &parameter.ident);
+            match passing {
+                Passing::Borrowed => quote! {
+                    let #kept = ::std::sync::Arc::new(::core::clone::Clone::clone(#ident));
+                },
+                Passing::Owned => quote! { let #kept = ::std::sync::Arc::new(#ident); },
+            }
+        });
+        let finish = self.tool.options.finish.as_ref().map(|finish| {
+            let setup = self.setup().map(|(parameter, _)| kept_setup(parameter));
+            quote_spanned! { finish.span() => let __def = #finish(__def #(, &*#setup)*); }
+        });
         quote! {
             {
+                #(#setup)*
                 #arguments
                 #spec
                 let __def = #core::ToolDef::from_fn(__spec, #code);
                 #policy
                 #wrappers
+                #finish
                 __def
             }
         }
+    }
+
+    /// What the tool is made with.
+    fn setup(&self) -> impl Iterator<Item = (&Parameter, Passing)> {
+        self.tool.parameters.iter().filter_map(|parameter| match parameter.role {
+            Role::Setup(passing) => Some((parameter, passing)),
+            _ => None,
+        })
     }
 
     fn parameters(&self) -> impl Iterator<Item = &Parameter> {
@@ -103,6 +144,7 @@ impl Definition<'_> {
             quote! { #[schemars(description = #text)] }
         });
         let rename = options.rename.as_ref().map(|name| quote! { #[serde(rename = #name)] });
+        let aliases = options.aliases.iter().map(|alias| quote! { #[serde(alias = #alias)] });
         let default = stated_default(parameter).map(|default| match default {
             DefaultValue::OfType => quote! { #[serde(default)] },
             DefaultValue::Value(_) => {
@@ -112,7 +154,7 @@ impl Definition<'_> {
         });
         let keywords = self.keywords(parameter);
         let keywords = (!keywords.is_empty()).then(|| quote! { #[schemars(extend(#(#keywords),*))] });
-        quote! { #description #rename #default #keywords #(#passed_on)* #ident: #ty }
+        quote! { #description #rename #(#aliases)* #default #keywords #(#passed_on)* #ident: #ty }
     }
 
     /// The options that become keywords of JSON Schema, which the runtime enforces.
@@ -223,6 +265,7 @@ impl Definition<'_> {
         let captured = (self.receiver != SelfForm::Absent).then(|| {
             quote! { let __this = ::std::sync::Arc::clone(self); }
         });
+        let setup: Vec<Ident> = self.setup().map(|(parameter, _)| kept_setup(parameter)).collect();
         let future = if blocking {
             let owned = self.needs_context().then(|| {
                 quote! { let __context = ::core::clone::Clone::clone(__context); }
@@ -238,8 +281,10 @@ impl Definition<'_> {
         quote! {
             {
                 #captured
+                #(let #setup = ::std::sync::Arc::clone(&#setup);)*
                 move |__context: &#core::ToolContext, __arguments: #core::__private::serde_json::Value| {
                     #share
+                    #(let #setup = ::std::sync::Arc::clone(&#setup);)*
                     #future
                 }
             }
@@ -247,7 +292,8 @@ impl Definition<'_> {
     }
 
     fn needs_context(&self) -> bool {
-        self.tool.parameters.iter().any(|parameter| parameter.role != Role::Argument)
+        let needs = |role: &Role| !matches!(role, Role::Argument | Role::Setup(_));
+        self.tool.parameters.iter().any(|parameter| needs(&parameter.role))
     }
 
     /// Reads the arguments, calls the function and converts what it returns.
@@ -285,6 +331,13 @@ impl Definition<'_> {
             Role::Context(Passing::Borrowed) => quote! { __context },
             Role::Context(Passing::Owned) => quote! { ::core::clone::Clone::clone(__context) },
             Role::State(ty) => quote! { #core::State(__context.state::<#ty>()?) },
+            Role::Setup(passing) => {
+                let kept = kept_setup(parameter);
+                match passing {
+                    Passing::Borrowed => quote! { &*#kept },
+                    Passing::Owned => quote! { ::core::clone::Clone::clone(&*#kept) },
+                }
+            }
             Role::Sandbox(SandboxForm::Borrowed) => quote! { &*__sandbox },
             Role::Sandbox(SandboxForm::BorrowedShared) => quote! { &__sandbox },
             Role::Sandbox(SandboxForm::Shared) => quote! { ::std::sync::Arc::clone(&__sandbox) },
@@ -387,6 +440,11 @@ fn stated_default(parameter: &Parameter) -> Option<&DefaultValue> {
         DefaultValue::Value(value) => matches!(&**value, Expr::Path(path) if path.path.is_ident("None")),
     };
     parameter.options.default.as_ref().filter(|default| !(optional && nothing(default)))
+}
+
+/// Where what the tool is made with is kept for its calls.
+fn kept_setup(parameter: &Parameter) -> Ident {
+    format_ident!("__toolwright_setup_{}", parameter.ident.unraw())
 }
 
 fn default_name(parameter: &Ident) -> Ident {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolwright_core::{CallNote, ErrorKind, RunScope, ToolCall, ToolContext, ToolDef};
+use toolwright_core::{CallNote, ErrorKind, RunScope, Tool as _, ToolCall, ToolContext, ToolDef};
 use toolwright_runtime::{Event, EventKind, Run};
 use toolwright_tools::{Options, bash, python};
 
