@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, Decision, Limits, Loop, Message, Policy, Reply, Run, ScriptedModel,
-    ToolError, Toolset, call_text, tool,
+    ApprovalRequest, Approver, BoxFuture, Decision, Limits, LoopOptions, Message, Policy, Reply, Run,
+    ScriptedModel, ToolError, Toolset, call_text, tool,
 };
 
 /// Deletes a file (not really: this is an example).
@@ -69,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .and_call("delete_file", json!({"path": "thesis.tex"})),
         Reply::text("I could read one file and delete one."),
     ]);
-    let outcome = run.generate_loop(&model, vec![Message::user("tidy up")], &Loop::default()).await?;
+    let outcome = run.generate_loop(&model, vec![Message::user("tidy up")], &LoopOptions::default()).await?;
     for message in &outcome.messages {
         if let Message::Tool(result) = message {
             println!("{}", result.to_text());

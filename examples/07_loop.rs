@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use toolwright::{
-    Conversation, ErrorKind, Loop, Message, ModelDelta, Reply, Run, ScriptedModel, ToolCalls, ToolChoice,
-    ToolError, ToolResult, Toolset, tool,
+    Conversation, ErrorKind, LoopOptions, Message, ModelDelta, Reply, Run, ScriptedModel, ToolCalls,
+    ToolChoice, ToolError, ToolResult, Toolset, tool,
 };
 
 /// Adds two numbers.
@@ -37,15 +37,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     println!("# tool choice: what the model is offered, turn by turn");
     for (name, how) in [
-        ("auto", Loop::default()),
-        ("one tool", Loop { tool_choice: ToolChoice::Tool("addition".into()), ..Loop::default() }),
-        ("none", Loop { tool_choice: ToolChoice::None, ..Loop::default() }),
+        ("auto", LoopOptions::default()),
+        (
+            "one tool",
+            LoopOptions { tool_choice: ToolChoice::Tool("addition".into()), ..LoopOptions::default() },
+        ),
+        ("none", LoopOptions { tool_choice: ToolChoice::None, ..LoopOptions::default() }),
         (
             "one tool, then none",
-            Loop {
+            LoopOptions {
                 tool_choice: ToolChoice::Tool("addition".into()),
                 choice_after: Some(ToolChoice::None),
-                ..Loop::default()
+                ..LoopOptions::default()
             },
         ),
     ] {
@@ -61,10 +64,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model =
         ScriptedModel::new([asks(), Reply::text("2"), Reply::text("Because one and one more are two.")]);
     let run = Run::builder(tools.clone()).build()?;
-    let mut talk = Conversation::new(&run)
-        .going(Loop { tool_choice: ToolChoice::Tool("addition".into()), ..Loop::default() });
+    let mut talk = Conversation::new(&run).with_loop(LoopOptions {
+        tool_choice: ToolChoice::Tool("addition".into()),
+        ..LoopOptions::default()
+    });
     talk.say(&model, "What is 1 + 1?").await?;
-    talk.how_mut().tool_choice = ToolChoice::None;
+    talk.options_mut().tool_choice = ToolChoice::None;
     talk.say(&model, "Why is that so?").await?;
     for (tools, choice) in model.offered() {
         println!("{tools:?} {choice:?}");
@@ -93,7 +98,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("# manual: the caller makes the calls");
     let model = ScriptedModel::new([asks(), Reply::text("It is 3, you say?").expecting("3")]);
     let run = Run::builder(tools).build()?;
-    let mut manual = Conversation::new(&run).going(Loop { tool_calls: ToolCalls::None, ..Loop::default() });
+    let mut manual = Conversation::new(&run)
+        .with_loop(LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() });
     manual.say(&model, "What is 1 + 1?").await?;
     for call in manual.pending() {
         println!("pending: {}({})", call.name, call.arguments);

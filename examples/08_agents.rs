@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::json;
 use toolwright::wire::{Delivery, Target, Wire};
 use toolwright::{
-    Agent, Content, Loop, Message, ModelOptions, ModelRequest, React, Reply, Run, ScriptedModel, ToolChoice,
-    ToolOutput, Toolset, tool, vendor,
+    Agent, Content, LoopOptions, Message, ModelOptions, ModelRequest, React, Reply, Run, ScriptedModel,
+    ToolChoice, ToolOutput, Toolset, tool, vendor,
 };
 
 /// Finds pages about something.
@@ -55,8 +55,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Reply::call("researcher", json!({"input": "What makes the tides?"})),
         Reply::text("My researcher says: the moon does it.").expecting("The moon does it."),
     ]);
-    let outcome =
-        run.generate_loop(&boss, vec![Message::user("What makes the tides?")], &Loop::default()).await?;
+    let outcome = run
+        .generate_loop(&boss, vec![Message::user("What makes the tides?")], &LoopOptions::default())
+        .await?;
     println!("{}", outcome.completion());
     println!("{} turns, {} calls in all", run.spent().turns, run.spent().tool_calls);
 
@@ -65,7 +66,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let run = Run::builder(Toolset::new().with(poet.handoff())?).build()?;
     let host =
         ScriptedModel::new([Reply::call("transfer_to_poet", json!({})), Reply::text("That was our poet.")]);
-    let outcome = run.generate_loop(&host, vec![Message::user("A verse, please.")], &Loop::default()).await?;
+    let outcome =
+        run.generate_loop(&host, vec![Message::user("A verse, please.")], &LoopOptions::default()).await?;
     for message in &outcome.messages {
         println!("{}", message.text());
     }
@@ -77,7 +79,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Reply::call("capture_screenshot", json!({})).and_call("get_weather", json!({"city": "Boston"})),
         Reply::text("Sunny, on the screen and in Boston."),
     ]);
-    let outcome = run.generate_loop(&model, vec![Message::user("Look!")], &Loop::default()).await?;
+    let outcome = run.generate_loop(&model, vec![Message::user("Look!")], &LoopOptions::default()).await?;
     let request = ModelRequest {
         messages: &outcome.messages,
         tools: &[],

@@ -7,7 +7,7 @@ use toolwright::data::{
     Database, Document, Embedder, MemoryStore, VectorSearch, Words, embed_and_store, search_tool,
 };
 use toolwright::prompted::{Mode, ModelCompleter, Next, PromptMessage, ToolUser};
-use toolwright::{BoxFuture, Loop, Message, Reply, Run, ScriptedModel, ToolError, Toolset, tool};
+use toolwright::{BoxFuture, LoopOptions, Message, Reply, Run, ScriptedModel, ToolError, Toolset, tool};
 
 /// Gives the weather of a city.
 #[tool(read_only)]
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ]);
     let run = Run::builder(Toolset::new().with(sql)?).build()?;
     let question = vec![Message::user("Who is our oldest employee?")];
-    println!("{}", run.generate_loop(&model, question, &Loop::default()).await?.completion());
+    println!("{}", run.generate_loop(&model, question, &LoopOptions::default()).await?.completion());
 
     println!("# a search engine");
     let store = Arc::new(MemoryStore::default());
@@ -84,6 +84,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Reply::text("21.5 degrees.").expecting("21.5"),
     ]);
     let question = vec![Message::user("How warm is it in Paris?")];
-    println!("{}", run.generate_loop(&model, question, &Loop::default()).await?.completion());
+    println!("{}", run.generate_loop(&model, question, &LoopOptions::default()).await?.completion());
     Ok(())
 }

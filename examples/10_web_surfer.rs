@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolwright::{
-    Agent, Loop, Message, Reply, Run, ScriptedModel, ToolContext, ToolDef, ToolError, Toolset, tool,
+    Agent, LoopOptions, Message, Reply, Run, ScriptedModel, ToolContext, ToolDef, ToolError, Toolset, tool,
 };
 
 const INSTRUCTIONS: &str = "You are a helpful assistant that can use a browser to answer questions. Search, follow links and \
@@ -80,7 +80,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Reply::text("The moon and the sun."),
     ]));
     let run = Run::builder(Toolset::new().with(web_surfer("research")?)?).model(model.clone()).build()?;
-    let outcome = run.generate_loop(&*model, vec![Message::user("Why tides?")], &Loop::default()).await?;
+    let outcome =
+        run.generate_loop(&*model, vec![Message::user("Why tides?")], &LoopOptions::default()).await?;
     for message in &outcome.messages {
         if let Message::Tool(result) = message {
             println!("the surfer says: {}", result.to_text());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolwright::wire::{Delivery, Target};
 use toolwright::{
-    Agent, Content, Loop, Message, ModelOptions, ModelRequest, Reply, Run, ScriptedModel, ToolChoice,
+    Agent, Content, LoopOptions, Message, ModelOptions, ModelRequest, Reply, Run, ScriptedModel, ToolChoice,
     ToolError, ToolOutput, Toolset, tool, vendor,
 };
 
@@ -94,7 +94,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .instructions("Analyze research papers including figures and tables.")
         .tools(Toolset::new().with(read_pages())?)
         .model(Arc::new(model))
-        .going(Loop::default());
+        .with_loop(LoopOptions::default());
     let task = "Read pages 5-10 of 'quantum_computing.pdf' with images. Describe Figure 3.";
     let outcome = analyst.run(&run, vec![Message::user(task)]).await?;
     println!("{}", outcome.completion());

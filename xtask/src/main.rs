@@ -1,15 +1,16 @@
 //! Everything the repository does to itself: tests, vectors, benchmarks.
 
 mod bench;
+mod checks;
 mod conformance;
 mod fuzz;
 mod live;
 mod npm;
 mod package;
 mod programs;
+mod quick;
 mod skips;
 mod test;
-mod vectors;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,13 +18,14 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 const HELP: &str = "\
-cargo xtask test                     install what the tests need, and run them all
-cargo xtask checks                   format, lints, docs, licences
+cargo xtask quick                    format, lints and unit tests: the loop while you work
+cargo xtask test [ARG...]            install what the tests need, and run them all; ARGs go to nextest
+cargo xtask checks                   format, lints, features, docs, licences
 cargo xtask conformance              MCP's own suite against our server and client
-cargo xtask attacks                  run the attacks on files and expressions with the times they may take
-cargo xtask oracle                   have the vendors' own clients read our requests
-cargo xtask vectors FAMILY FILE...   run observed input/output pairs
-cargo xtask pictures                 film a run and photograph the viewer, for README and docs
+cargo xtask attacks                  the attacks on files and expressions, in a release build with time bounds
+cargo xtask oracle                   check our requests with the vendors' own clients
+cargo xtask vectors FAMILY FILE...   run observed input/output pairs; --help lists the families
+cargo xtask pictures                 record a run and the viewer, for README and docs
 cargo xtask package                  the program with pages and completions: an archive, a Debian package
 cargo xtask package static           an archive with a program that needs no C library
 cargo xtask live [FORMAT] [TASK]     tasks for a small real model over three wire formats (downloads 1.1 GB)
@@ -31,8 +33,6 @@ cargo xtask bench NAME               one benchmark beside its peer (`all` writes
 cargo xtask fuzz RUNS [TARGET]       run the fuzz targets that often, from the vectors as seeds";
 
 fn main() -> ExitCode {
-    // The vectors of file tools run commands.
-    toolwright_sandbox::launcher::main_if_launcher();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -44,15 +44,15 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
         ["test", rest @ ..] => test::run(rest),
-        ["checks"] => test::checks(),
+        ["quick"] => quick::run(),
+        ["checks"] => checks::run(),
         ["conformance"] => conformance::run(),
         ["attacks"] => test::attacks(),
         ["oracle"] => test::oracle(),
-        ["vectors", family, files @ ..] => {
-            vectors::run(family, &files.iter().map(PathBuf::from).collect::<Vec<_>>())
-        }
+        ["vectors", ..] => test::runs(&words),
         ["bench", name] => bench::run(name),
         ["live"] => live::run("", ""),
         ["live", format] => live::run(format, ""),

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything the tests need, then all tests; `cargo xtask checks`: everything else that must hold.
+//! `cargo xtask test`: everything the tests need, then all tests, those that meet peers last.
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _};
 use std::process::{Command, Stdio};
@@ -38,7 +38,8 @@ const MCP_PEERS: &[&str] = &[
 const SDKS: (&str, &[&str]) =
     ("sdks", &["anthropic==2.8.0", "openai==3.49.0", "google-genai==3.1.0", "botocore==1.44.0"]);
 
-/// Runs every test of the workspace. Further arguments go to the test runner.
+/// Runs every test of the workspace. Further arguments go to the test runner. The order within one run is in
+/// `.config/nextest.toml`: unit tests first, tests with peers last.
 pub fn run(rest: &[&str]) -> Result<()> {
     for (name, packages) in PEERS {
         if let Err(error) = peer::python(name, packages) {
@@ -118,46 +119,6 @@ pub fn oracle() -> Result<()> {
     cargo(&["test", "--package", "toolwright-models", "--test", "it", "oracle"])
 }
 
-/// Format, lints, documentation, licences.
-pub fn checks() -> Result<()> {
-    cargo(&["fmt", "--all", "--check"])?;
-    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    features()?;
-    doc()?;
-    deny()
-}
-
-/// The program compiles as people build it, without what only tests ask of its dependencies, and so does each feature of the
-/// crate that people depend on.
-fn features() -> Result<()> {
-    cargo(&["check", "--quiet", "--package", "toolwright-cli"])?;
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(crate::root());
-    let told: serde_json::Value = serde_json::from_slice(&command.output()?.stdout)?;
-    let packages = told["packages"].as_array().into_iter().flatten();
-    let facade = packages.into_iter().find(|package| package["name"] == "toolwright");
-    let features = facade.and_then(|facade| facade["features"].as_object()).context("no features")?;
-    for feature in features.keys().filter(|name| *name != "default") {
-        let package = ["check", "--quiet", "--package", "toolwright", "--no-default-features"];
-        cargo(&[&package[..], &["--features", feature]].concat())?;
-    }
-    Ok(())
-}
-
-fn doc() -> Result<()> {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
-    check(command.current_dir(crate::root()))
-}
-
-/// Licences, bans and sources. The list of advisories needs a network, so it is not asked here.
-fn deny() -> Result<()> {
-    if !programs::has("cargo-deny") {
-        cargo(&["install", "--locked", "--quiet", "cargo-deny"])?;
-    }
-    cargo(&["deny", "--log-level", "error", "check", "licenses", "bans", "sources"])
-}
-
 /// Runs all tests, and lists those that were skipped. Where nobody watches, the runner's summary is kept for the end.
 fn nextest_run(rest: &[&str]) -> Result<()> {
     skips::begin();
@@ -184,6 +145,16 @@ fn nextest_run(rest: &[&str]) -> Result<()> {
     if status.success() { Ok(()) } else { bail!("{command:?} failed: {status}") }
 }
 
+/// Runs a part that is built from our own crates: `xtask-runs`.
+pub fn runs(args: &[&str]) -> Result<()> {
+    let mut command = Command::new(env!("CARGO"));
+    // Not in the root of the repository: names of files are relative to where the person is.
+    command.args(["run", "--quiet", "--package", "xtask-runs", "--"]).args(args);
+    let status = command.status().with_context(|| format!("{command:?}"))?;
+    // It has said why.
+    if status.success() { Ok(()) } else { std::process::exit(status.code().unwrap_or(1)) }
+}
+
 pub fn cargo(args: &[&str]) -> Result<()> {
     check(Command::new(env!("CARGO")).args(args).current_dir(crate::root()))
 }
@@ -195,4 +166,49 @@ pub fn check(command: &mut Command) -> Result<()> {
         bail!("{command:?} failed: {status}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// What a module of tests that meets somebody else's program names.
+    const PEERS: [&str; 5] =
+        ["target/peers", "crate::oracle", "crate::peers", "crate::browser", "\"dockerd\""];
+
+    /// The list of `.config/nextest.toml` names exactly the modules that meet peers.
+    #[test]
+    fn tests_with_peers_run_last() {
+        let config = std::fs::read_to_string(crate::root().join(".config/nextest.toml")).unwrap();
+        let mut wanted = Vec::new();
+        for folder in std::fs::read_dir(crate::root().join("crates")).unwrap() {
+            let folder = folder.unwrap().path();
+            let package = folder.file_name().unwrap().to_string_lossy().into_owned();
+            let mut modules = modules_with_peers(&folder.join("tests/it"));
+            modules.sort();
+            if !modules.is_empty() {
+                wanted.push(format!("(package({package}) & test(/^({})::/))", modules.join("|")));
+            }
+        }
+        wanted.sort();
+        let list = config.split("'''").nth(1).unwrap_or_default();
+        let listed: Vec<&str> = list.trim().split("\n  | ").collect();
+        assert_eq!(listed, wanted, "the list in .config/nextest.toml");
+    }
+
+    fn modules_with_peers(folder: &Path) -> Vec<String> {
+        let mut modules = Vec::new();
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let has_tests = ["#[test]", "#[tokio::test", "fn cases()"].iter().any(|mark| text.contains(mark));
+            if has_tests && PEERS.iter().any(|mark| text.contains(mark)) {
+                modules.push(path.file_stem().unwrap().to_string_lossy().into_owned());
+            }
+        }
+        modules
+    }
 }

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use toolwright_bench::report;
 use toolwright_core::{Message, ToolContext, ToolDef, Toolset};
 use toolwright_models::{ModelSettings, connect};
-use toolwright_runtime::{Loop, Run, RunEnd};
+use toolwright_runtime::{LoopOptions, Run, RunEnd};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Pair {
@@ -46,7 +46,7 @@ async fn run(url: &str) -> Result<(), Box<dyn std::error::Error>> {
         let run = Run::builder(tools.clone()).build()?;
         let start = Instant::now();
         let outcome =
-            run.generate_loop(&model, vec![Message::user("Add numbers.")], &Loop::default()).await?;
+            run.generate_loop(&model, vec![Message::user("Add numbers.")], &LoopOptions::default()).await?;
         took += start.elapsed().as_secs_f64() * 1e9;
         assert_eq!(outcome.end, Some(RunEnd::Done));
         turns += run.spent().tool_calls;

@@ -12,7 +12,7 @@ use toolwright::{
     ModelRequest, Policy, Run, ToolCall, ToolDef, ToolSpec, Toolset, Usage as TokenUsage,
 };
 
-use crate::lines;
+use crate::console::Console;
 use crate::models::{self, Named};
 use crate::prompt::{Terminal, printable};
 
@@ -49,22 +49,27 @@ fn person() -> Person {
 }
 
 /// What a file that is being read will say.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Later {
+    console: Console,
     pub models: Arc<OnceLock<Named>>,
     /// Its policy, as it stands there.
     pub policy: Arc<OnceLock<Value>>,
 }
 
 impl Later {
+    pub fn new(console: &Console) -> Self {
+        Later { console: console.clone(), models: Arc::default(), policy: Arc::default() }
+    }
+
     /// Who answers a server of the file: the person where there is one, and a model where the file names one.
     pub fn answers(&self, sampling: Option<&str>) -> Answers {
         let mut answers = Answers::default();
         match person() {
             Person::Client => answers.passed_on = true,
             // Whether it is the chat's is known when a question comes.
-            Person::Terminal | Person::Chat(..) if Terminal::if_there().is_some() => {
-                answers.elicitor = Some(Arc::new(Asked));
+            Person::Terminal | Person::Chat(..) if self.console.has_person() => {
+                answers.elicitor = Some(Arc::new(Asked(self.console.clone())));
             }
             Person::Terminal | Person::Chat(..) => {}
         }
@@ -77,14 +82,17 @@ impl Later {
 }
 
 /// Asks the person, at the terminal or wherever they are.
-struct Asked;
+struct Asked(Console);
 
 impl Elicitor for Asked {
     fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
         Box::pin(async move {
             match person() {
                 Person::Chat(_, elicitor) => elicitor.elicit(request).await,
-                Person::Terminal | Person::Client => Terminal.elicit(request).await,
+                Person::Terminal | Person::Client => match Terminal::of(&self.0) {
+                    Some(terminal) => terminal.elicit(request).await,
+                    None => ElicitReply::Cancel,
+                },
             }
         })
     }
@@ -105,7 +113,7 @@ impl Approver for Rules {
                 None => Ok(Policy::cautious()),
             };
             let decided = match policy {
-                Ok(policy) => allowed(policy, request.call).await,
+                Ok(policy) => allowed(&self.0.console, policy, request.call).await,
                 Err(error) => Err(error),
             };
             match decided {
@@ -117,15 +125,15 @@ impl Approver for Rules {
 }
 
 /// Makes a call that does nothing, under these rules. A person decides what they leave open, where there is one.
-async fn allowed(policy: Policy, call: &ToolCall) -> anyhow::Result<()> {
+async fn allowed(console: &Console, policy: Policy, call: &ToolCall) -> anyhow::Result<()> {
     let mut spec = ToolSpec::new(call.name.clone(), "What an MCP server asks.");
     spec.parameters = serde_json::json!({"type": "object"});
     let tools = Toolset::new().with(ToolDef::dynamic(spec, |_, _| async { "allowed" }))?;
     let builder = Run::builder(tools).policy(policy);
-    let builder = match person() {
-        Person::Chat(approver, _) => builder.approver(Through(approver)),
-        Person::Terminal | Person::Client if Terminal::if_there().is_some() => builder.approver(Terminal),
-        Person::Terminal | Person::Client => builder,
+    let builder = match (person(), Terminal::of(console)) {
+        (Person::Chat(approver, _), _) => builder.approver(Through(approver)),
+        (Person::Terminal | Person::Client, Some(terminal)) => builder.approver(terminal),
+        (Person::Terminal | Person::Client, None) => builder,
     };
     match builder.build()?.call(call.clone()).await?.error {
         None => Ok(()),
@@ -156,9 +164,10 @@ impl Lent {
     fn model(&self) -> Result<&dyn Model, ModelError> {
         let opened = self.opened.get_or_init(|| {
             let none = Named::new();
-            let opened = models::open(&self.name, self.later.models.get().unwrap_or(&none));
+            let opened =
+                models::open(&self.later.console, &self.name, self.later.models.get().unwrap_or(&none));
             opened.map_err(|error| {
-                lines::tell(&printable(&format!(
+                self.later.console.notice(&printable(&format!(
                     "the model `{}`, which an MCP server may ask, cannot be used: {error:#}",
                     self.name
                 )));

@@ -11,6 +11,7 @@ use toolwright::{
 };
 
 use crate::args::{RecordArgs, SandboxArgs};
+use crate::console::Console;
 use crate::runs;
 use crate::runs::record::make;
 use crate::saved::{self, Readers};
@@ -135,6 +136,7 @@ pub fn put_draft(folder: &Path) -> anyhow::Result<()> {
 /// there. Gives the file of tools. The folder stays, so that the run can be looked at and replayed; the next demo uses it
 /// again. The paths that were given are those of the folder where the person is.
 pub fn stage(
+    console: &Console,
     record: &mut RecordArgs,
     policy: &mut Option<PathBuf>,
     sandbox: &mut SandboxArgs,
@@ -154,8 +156,8 @@ pub fn stage(
     std::env::set_current_dir(&folder)?;
     let home = std::env::var_os("HOME").map(PathBuf::from);
     match home.and_then(|home| folder.strip_prefix(home).ok().map(PathBuf::from)) {
-        Some(rest) => eprintln!("the demo works in ~/{}", rest.display()),
-        None => eprintln!("the demo works in {}", folder.display()),
+        Some(rest) => console.say(format_args!("the demo works in ~/{}", rest.display())),
+        None => console.say(format_args!("the demo works in {}", folder.display())),
     }
     Ok(file)
 }
@@ -202,9 +204,18 @@ llama.cpp server, `toolwright chat` talks to a real one.
 ";
 
 /// The model that answers when there is no other: always the same little story, at the pace of a reader.
-pub struct Demo;
+pub struct Demo {
+    /// Between two words.
+    pause: std::time::Duration,
+}
 
 impl Demo {
+    /// At the pace of a reader on a terminal, at once elsewhere.
+    pub fn new(console: &Console) -> Self {
+        let millis = if console.stdout().is_terminal() { 35 } else { 0 };
+        Demo { pause: std::time::Duration::from_millis(millis) }
+    }
+
     /// The next piece of the story. The conversation says how far it is, so that it goes on after a stop and goes back
     /// with the conversation.
     fn reply(messages: &[Message]) -> ModelReply {
@@ -256,7 +267,7 @@ impl Model for Demo {
         request: ModelRequest<'a>,
         sink: DeltaSink<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        let pause = std::time::Duration::from_millis(if std::io::stdout().is_terminal() { 35 } else { 0 });
+        let pause = self.pause;
         Box::pin(async move {
             let reply = Demo::reply(request.messages);
             for word in reply.message.text().split_inclusive(' ') {

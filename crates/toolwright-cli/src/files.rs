@@ -1,7 +1,6 @@
 //! Files of tools: what the program lends to them, and how their problems are shown.
 
 use std::collections::HashMap;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -13,9 +12,10 @@ use toolwright::text::clip;
 use toolwright::{Limits, Policy, Redactor, RunBuilder, ToolError, Toolset};
 
 use crate::answers::Later;
+use crate::console::Console;
 use crate::prompt::Terminal;
 use crate::report::Usage;
-use crate::{commands, lines, models, prompt, report, tokens, toolbox, trust, unset};
+use crate::{commands, models, prompt, report, tokens, toolbox, trust, unset};
 
 /// Where approved definitions of the tools of MCP servers are kept.
 const LOCK: &str = "tools.lock";
@@ -26,11 +26,11 @@ const MOST_SHOWN: usize = 2000;
 pub const DEFAULT: &str = "toolwright.yaml";
 
 /// The default file, when there is one here. Using it is said: it was not named.
-pub fn default() -> Option<PathBuf> {
+pub fn default(console: &Console) -> Option<PathBuf> {
     let path = PathBuf::from(DEFAULT);
     let there = path.is_file();
     if there {
-        eprintln!("using {DEFAULT}, which is here");
+        console.say(format_args!("using {DEFAULT}, which is here"));
     }
     there.then(|| found(path))
 }
@@ -73,12 +73,12 @@ pub fn only_found() -> Option<&'static Path> {
 
 /// The default file, when there is one here that says something about a sandbox or limits: that holds for built-in tools too.
 /// Its servers are not started. A file that cannot be read might say it: that is an error.
-pub fn around() -> anyhow::Result<Option<Loaded>> {
+pub fn around(console: &Console) -> anyhow::Result<Option<Loaded>> {
     let path = Path::new(DEFAULT);
     if !path.is_file() {
         return Ok(None);
     }
-    let loaded = load_all(path, &host(path, MissingEnv::Empty, Later::default())?.offline());
+    let loaded = load_all(path, &host(console, path, MissingEnv::Empty, Later::new(console))?.offline());
     if let Some(error) = loaded.malformed() {
         let refused = report::refused(error.problems());
         let hint =
@@ -87,7 +87,7 @@ pub fn around() -> anyhow::Result<Option<Loaded>> {
     }
     let says = ["sandbox", "limits"].iter().any(|section| loaded.section(section).is_some());
     if says {
-        eprintln!("using the sandbox and the limits of {DEFAULT}, which is here");
+        console.say(format_args!("using the sandbox and the limits of {DEFAULT}, which is here"));
         found(path.to_path_buf());
     }
     Ok(says.then_some(loaded))
@@ -112,45 +112,55 @@ pub fn exists(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Loads a file for running. Its problems are in the error.
-pub fn open(path: &Path) -> anyhow::Result<Loaded> {
-    open_with(path, |host| host)
+pub fn open(console: &Console, path: &Path) -> anyhow::Result<Loaded> {
+    open_with(console, path, |host| host)
 }
 
 /// The same, with more to lend to the file.
-pub fn open_with(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
-    let loaded = read(path, MissingEnv::Error, lend)?;
-    warn(&loaded);
-    warn_of_short_secrets(&loaded)?;
+pub fn open_with(console: &Console, path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
+    let loaded = read(console, path, MissingEnv::Error, lend)?;
+    warn(console, &loaded);
+    warn_of_short_secrets(console, &loaded)?;
     Ok(loaded)
 }
 
 /// Loads a file for showing its tools. Nobody is asked for variables that are not set: they are empty, which is said.
-pub fn open_listed(path: &Path) -> anyhow::Result<Loaded> {
-    let loaded = read(path, MissingEnv::Empty, |host| host)?;
-    warn(&loaded);
-    tell_of_unset(&loaded);
+pub fn open_listed(console: &Console, path: &Path) -> anyhow::Result<Loaded> {
+    let loaded = read(console, path, MissingEnv::Empty, |host| host)?;
+    warn(console, &loaded);
+    tell_of_unset(console, &loaded);
     Ok(loaded)
 }
 
 /// Loads a file for what it says beside its tools. Nothing is started.
-pub fn open_sections(path: &Path) -> anyhow::Result<Loaded> {
-    let loaded = read(path, MissingEnv::Empty, Host::offline)?;
-    tell_of_unset(&loaded);
+pub fn open_sections(console: &Console, path: &Path) -> anyhow::Result<Loaded> {
+    let loaded = read(console, path, MissingEnv::Empty, Host::offline)?;
+    tell_of_unset(console, &loaded);
     Ok(loaded)
 }
 
 /// Loads a file for running its flows where nothing else is run: no server is started, and the tools of servers are not there
 /// or take anything.
-pub fn open_offline(path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
-    read(path, MissingEnv::Error, |host| lend(host).offline())
+pub fn open_offline(
+    console: &Console,
+    path: &Path,
+    lend: impl FnOnce(Host) -> Host,
+) -> anyhow::Result<Loaded> {
+    read(console, path, MissingEnv::Error, |host| lend(host).offline())
 }
 
-fn read(path: &Path, missing: MissingEnv, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
+fn read(
+    console: &Console,
+    path: &Path,
+    missing: MissingEnv,
+    lend: impl FnOnce(Host) -> Host,
+) -> anyhow::Result<Loaded> {
     exists(path)?;
-    let later = Later::default();
-    let host = lend(models::lend(host(path, missing, later.clone())?, later.models.clone()));
+    let later = Later::new(console);
+    let host =
+        lend(models::lend(console, host(console, path, missing, later.clone())?, later.models.clone()));
     let host = match missing {
-        MissingEnv::Error => unset::ask(path, host)?,
+        MissingEnv::Error => unset::ask(console, path, host)?,
         MissingEnv::Empty => host,
     };
     let loaded = load(path, &host).map_err(|error| report::refused(error.problems()))?;
@@ -162,14 +172,14 @@ fn read(path: &Path, missing: MissingEnv, lend: impl FnOnce(Host) -> Host) -> an
 }
 
 /// Says what is odd in a file that can be used.
-fn warn(loaded: &Loaded) {
+fn warn(console: &Console, loaded: &Loaded) {
     for warning in loaded.problems() {
-        eprintln!("{}\n", prompt::printable(&warning.render()));
+        console.say(format_args!("{}\n", prompt::printable(&warning.render())));
     }
 }
 
 /// Says which secrets of a file are too short to be kept out of records.
-fn warn_of_short_secrets(loaded: &Loaded) -> anyhow::Result<()> {
+fn warn_of_short_secrets(console: &Console, loaded: &Loaded) -> anyhow::Result<()> {
     let dotenv: HashMap<String, String> = dotenv(&std::env::current_dir()?).into_iter().collect();
     let value = |name: &str| std::env::var(name).ok().or_else(|| dotenv.get(name).cloned());
     // An empty value is no secret, so it is not among them.
@@ -178,33 +188,33 @@ fn warn_of_short_secrets(loaded: &Loaded) -> anyhow::Result<()> {
     for (variable, secret) in set.zip(loaded.secrets()) {
         if secret.expose().len() < Redactor::SHORTEST {
             let (name, shortest) = (&variable.name, Redactor::SHORTEST);
-            eprintln!(
-                "warning: the secret `{name}` has fewer than {shortest} bytes, so it is not kept out of records"
-            );
+            console.say(format_args!("warning: the secret `{name}` has fewer than {shortest} bytes, so it is not kept out of records"));
         }
     }
     Ok(())
 }
 
 /// Says which variables of a file count as empty.
-fn tell_of_unset(loaded: &Loaded) {
+fn tell_of_unset(console: &Console, loaded: &Loaded) {
     let unset = loaded.env().iter().filter(|variable| !variable.is_set);
     let names: Vec<String> = unset.map(|variable| format!("`{}`", variable.name)).collect();
     if !names.is_empty() {
         let verb = if names.len() == 1 { "is" } else { "are" };
         let told = format!("{} {verb} not set, and taken as empty here", names.join(", "));
-        eprintln!("{}", prompt::printable(&clip(&told, 200)));
+        console.say(prompt::printable(&clip(&told, 200)));
     }
 }
 
 /// Says how many tools only the chat has: whoever misses them elsewhere should know why.
-pub fn tell_of_chat(loaded: &Loaded) {
+pub fn tell_of_chat(console: &Console, loaded: &Loaded) {
     let of_chat = loaded.chat().map(|chat| chat.tools.names()).into_iter().flatten();
     let alone = of_chat.filter(|name| loaded.tools().get(name).is_none()).count();
     if alone > 0 {
         let verb = if alone == 1 { "is" } else { "are" };
         let tools = report::counted(alone as u64, "tool");
-        eprintln!("{tools} {verb} for `toolwright chat` alone (`chat.tools`, `auto_import_scope: chat`)");
+        console.say(format_args!(
+            "{tools} {verb} for `toolwright chat` alone (`chat.tools`, `auto_import_scope: chat`)"
+        ));
     }
 }
 
@@ -226,7 +236,7 @@ pub fn not_of_a_section(loaded: &Loaded, name: &str, built_in: bool) -> Result<(
 }
 
 /// Says which tools of the file its chat does not have: a `chat` section has those it names.
-pub fn tell_of_left_out(loaded: &Loaded) {
+pub fn tell_of_left_out(console: &Console, loaded: &Loaded) {
     let Some(chat) = loaded.chat() else { return };
     let left_out: Vec<&str> = loaded.tools().names().filter(|name| chat.tools.get(name).is_none()).collect();
     if left_out.is_empty() {
@@ -237,14 +247,13 @@ pub fn tell_of_left_out(loaded: &Loaded) {
         count => report::counted(count as u64, "tool"),
     };
     let names = toolwright::text::clip(&left_out.join(", "), 200);
-    eprintln!(
-        "{}",
-        prompt::printable(&format!("the chat has {has} (`chat.tools`), and not these of the file: {names}"))
-    );
+    console.say(prompt::printable(&format!(
+        "the chat has {has} (`chat.tools`), and not these of the file: {names}"
+    )));
 }
 
 /// What the program lends to the file at `path`: the built-in tools under all their names, and the declared variables.
-pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
+pub fn host(console: &Console, path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Host> {
     let folder = std::env::current_dir()?;
     let set = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -255,7 +264,7 @@ pub fn host(path: &Path, missing: MissingEnv, later: Later) -> anyhow::Result<Ho
     // What is set already wins over the file, as the later entry does here.
     Ok(Host::new()
         .builtins(toolbox::all()?)
-        .imports(importer(path, data, later))
+        .imports(importer(console, path, data, later))
         .applies(file::APPLIED.iter().copied())
         .environment(dotenv)
         .environment(set)
@@ -297,9 +306,13 @@ pub fn policy(loaded: &Loaded) -> anyhow::Result<Option<Policy>> {
 
 /// A run that a person started, so that its calls are approved, also those that wait for a person's word. The calls of models
 /// inside them are decided about as in `ask`.
-pub fn started_by_a_person(loaded: Option<&Loaded>, builder: RunBuilder) -> anyhow::Result<RunBuilder> {
+pub fn started_by_a_person(
+    console: &Console,
+    loaded: Option<&Loaded>,
+    builder: RunBuilder,
+) -> anyhow::Result<RunBuilder> {
     let builder = govern(loaded, None, builder)?.started_by_person();
-    Ok(match Terminal::if_there() {
+    Ok(match Terminal::of(console) {
         Some(terminal) => builder.approver(terminal),
         None => builder,
     })
@@ -321,21 +334,22 @@ pub fn wrong(error: ToolError) -> Usage {
 }
 
 /// Finds what the file at `path` imports: other systems' names, tools that look things up, MCP servers as they were approved.
-fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
+fn importer(console: &Console, path: &Path, data: DataTools, later: Later) -> Importer {
+    let (trusting, oauth, suspended) = (console.clone(), console.clone(), console.clone());
     let importer = match only_found() {
         None => Importer::new(),
-        Some(file) => Importer::new().allow(move |name, server| trust::server(file, name, server)),
+        Some(file) => Importer::new().allow(move |name, server| trust::server(&trusting, file, name, server)),
     };
     importer
         .data(data)
         .proxies(toolbox::proxies())
         .answers(move |server| later.answers(server.trust().sampling.as_deref()))
         // Whoever started us without a terminal, as MCP clients do, cannot be asked.
-        .oauth(|| tokens::options(std::io::stderr().is_terminal()))
+        .oauth(move || tokens::options(&oauth))
         // Clients start us in folders of their own choice, so the folder of the file comes first.
         .lock(path.with_file_name(LOCK))
         .lock(LOCK)
-        .on_suspended(|server, Suspension { tool, changes }, lock| {
+        .on_suspended(move |server, Suspension { tool, changes }, lock| {
             let why = match lock {
                 Some(lock) => format!("is not what {} approved", lock.display()),
                 None => "is not what it was when the server was started".to_owned(),
@@ -343,7 +357,7 @@ fn importer(path: &Path, data: DataTools, later: Later) -> Importer {
             // A definition may be a megabyte; `mcp lock` shows it whole.
             let changes: String =
                 changes.iter().map(|change| format!("    {}\n", clip(change, MOST_SHOWN))).collect();
-            lines::tell(&prompt::printable(&format!(
+            suspended.notice(&prompt::printable(&format!(
                 "`{tool}` of the server `{server}` {why}, and is left out:\n{changes}    \
                  approve it with `toolwright mcp lock --name {server}`, and start again"
             )));

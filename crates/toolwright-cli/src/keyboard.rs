@@ -1,71 +1,87 @@
-//! Lines of the person at the terminal, for as long as somebody waits for them.
+//! Questions answered in lines at the terminal, one at a time.
 
-use std::cell::RefCell;
 use std::io::BufRead as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::Write as _;
 use std::sync::{Arc, Weak};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
-/// How often to look whether the answer is still wanted.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+use crate::console::Console;
+use crate::lines;
 
-thread_local! {
-    /// Lives as long as somebody waits for what this thread asks.
-    static WANTED: RefCell<Weak<()>> = const { RefCell::new(Weak::new()) };
+/// How often to check whether the asker still waits.
+const CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// One open question. Nothing is locked while it waits for a line: others may still write.
+pub struct Dialogue {
+    console: Console,
+    /// Dropped by the asker when it no longer waits, as after Ctrl-C.
+    asker: Weak<()>,
 }
 
-/// True once a chat has the keyboard to itself.
-static TAKEN: AtomicBool = AtomicBool::new(false);
-
-/// Gives the keyboard to a chat, for good: its keys are read elsewhere, and nobody can be asked for a line any more.
-pub fn take() {
-    TAKEN.store(true, Ordering::Relaxed);
-}
-
-/// True when nobody can be asked for a line, because a chat reads all keys.
-pub fn is_taken() -> bool {
-    TAKEN.load(Ordering::Relaxed)
-}
-
-/// Asks on a thread that may wait for a person. When nobody waits for the answer any more, as after Ctrl-C, the lines of
-/// the question end.
-pub async fn ask<T: Send + 'static>(
-    question: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, tokio::task::JoinError> {
-    let wanted = Arc::new(());
-    let told = Arc::downgrade(&wanted);
-    let asking = tokio::task::spawn_blocking(move || {
-        WANTED.set(told);
-        question()
-    });
-    let answer = asking.await;
-    drop(wanted);
-    answer
-}
-
-/// Forgets what was typed so far: it was no answer to a question that nobody had seen. A terminal hands out one line at a
-/// time, so nothing of it waits in this program.
-pub fn forget() {
-    // What is no terminal has nothing to forget.
-    let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-}
-
-/// The next line; `None` when there is nobody, or nobody who waits for it, or a chat reads all lines. Only inside [`ask`].
-pub fn line() -> Option<String> {
-    let wanted = || WANTED.with_borrow(|wanted| wanted.strong_count() > 0);
-    let stdin = std::io::stdin();
-    loop {
-        if is_taken() || !wanted() {
+impl Console {
+    /// Asks on a thread that may block, once no other question is open. Only lines typed after that are answers. `None` if nobody
+    /// answers, the asker stops waiting, or a chat reads all keys: then what is typed is not for this question, and stays.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Dialogue) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        let turn = self.question_turn().await;
+        if self.chat_reads_keys() {
             return None;
         }
-        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            _ => break,
-        }
+        let asker = Arc::new(());
+        let dialogue = Dialogue { console: self.clone(), asker: Arc::downgrade(&asker) };
+        let asking = tokio::task::spawn_blocking(move || {
+            // Held by the thread, so that the next question begins when this one has let go of the keyboard.
+            let _turn = turn;
+            dialogue.discard_typed();
+            question(&dialogue)
+        });
+        let answer = asking.await;
+        drop(asker);
+        answer.ok().flatten()
     }
-    let mut line = String::new();
-    let read = stdin.lock().read_line(&mut line);
-    matches!(read, Ok(1..)).then(|| line.trim().to_owned())
+}
+
+impl Dialogue {
+    /// Prints a message, as [`Console::say`] does.
+    pub fn say(&self, text: impl std::fmt::Display) {
+        self.console.say(text);
+    }
+
+    /// Prints text wrapped to the terminal, without a line end; further rows of a line are indented by `hang` more.
+    pub fn print(&self, text: &str, hang: usize) {
+        let mut stderr = self.console.stderr().lock();
+        let columns = lines::columns(&stderr).unwrap_or(usize::MAX / 2);
+        let _ = write!(stderr, "{}", lines::wrapped(text, columns, hang)).and_then(|()| stderr.flush());
+    }
+
+    /// Prints the question and reads a line. `None` at EOF, when the asker stopped waiting, or once a chat reads all keys.
+    pub fn line(&self, question: &str) -> Option<String> {
+        let mut stderr = self.console.stderr().lock();
+        write!(stderr, "{question}").and_then(|()| stderr.flush()).ok()?;
+        drop(stderr);
+        let stdin = self.console.stdin();
+        loop {
+            if self.console.chat_reads_keys() || self.asker.strong_count() == 0 {
+                return None;
+            }
+            match poll(&mut [PollFd::new(stdin, PollFlags::IN)], Some(&CHECK_INTERVAL)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                _ => break,
+            }
+        }
+        let mut line = String::new();
+        let read = stdin.lock().read_line(&mut line);
+        matches!(read, Ok(1..)).then(|| line.trim().to_owned())
+    }
+
+    /// Discards what was typed before the question was shown: it cannot be an answer. A terminal delivers one line at a time, so
+    /// nothing of it is in this program's own buffer.
+    fn discard_typed(&self) {
+        // Fails where stdin is not a terminal, which has nothing to discard.
+        let _ = tcflush(self.console.stdin(), QueueSelector::IFlush);
+    }
 }

@@ -1,7 +1,6 @@
 //! Text for a terminal: styled lines, wrapped to a width, written with or without colours.
 
-use std::io::{IsTerminal, Write as _};
-use std::sync::OnceLock;
+use std::io::IsTerminal;
 
 use unicode_width::UnicodeWidthChar as _;
 
@@ -184,30 +183,6 @@ pub fn is_dumb() -> bool {
 /// Whether what goes to a stream may be coloured, bold or dim.
 pub fn has_colours(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !is_dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// Who tells what happens beside everything else, in place of stderr. False when nobody hears it any more.
-type Teller = Box<dyn Fn(&str) -> bool + Send + Sync>;
-
-static TELLER: OnceLock<Teller> = OnceLock::new();
-
-/// Has everything that is [told](tell) from now on told in this way: a chat has the terminal to itself.
-pub fn tell_through(teller: impl Fn(&str) -> bool + Send + Sync + 'static) {
-    let _ = TELLER.set(Box::new(teller));
-}
-
-/// Tells of something that may happen at any time, also in the middle of a chat.
-pub fn tell(text: &str) {
-    if !TELLER.get().is_some_and(|teller| teller(text)) {
-        say(text);
-    }
-}
-
-/// Says something on stderr. That nobody listens there is no reason to stop, or to fail.
-pub fn say(text: &str) {
-    let mut out = std::io::stderr().lock();
-    let text = columns(&out).map_or_else(|| text.to_owned(), |columns| wrapped(text, columns, 0));
-    let _ = writeln!(out, "{text}");
 }
 
 /// Text whose lines fit into so many columns. A word that does not fit stays whole, so that it can be copied; further

@@ -11,6 +11,7 @@ use toolwright::lang::{Host, Loaded};
 use toolwright::vendor::VENDORS;
 use toolwright::{ConnectError, Model, ModelConfig, Offer, ScriptedModel, ToolError, nearest, offered};
 
+use crate::console::Console;
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::{demo, files, trust};
@@ -47,35 +48,39 @@ pub fn named(loaded: Option<&Loaded>) -> anyhow::Result<Named> {
 
 /// Lends a file's models to its own tools, for `model_ref`. They are known once the file is loaded, and asked for when
 /// a tool needs one.
-pub fn lend(host: Host, named: Arc<OnceLock<Named>>) -> Host {
+pub fn lend(console: &Console, host: Host, named: Arc<OnceLock<Named>>) -> Host {
+    let console = console.clone();
     host.models(move |name| {
         let known = named.get().is_some_and(|named| named.contains_key(name));
         if !known && !name.contains('/') {
             return None;
         }
-        let model = open(name, named.get().unwrap_or(&Named::new())).map(Arc::from);
+        let model = open(&console, name, named.get().unwrap_or(&Named::new())).map(Arc::from);
         Some(model.map_err(|error| ToolError::new(format!("the model `{name}` cannot be used: {error:#}"))))
     })
 }
 
 /// The model that is named, by itself or in the file; without a name the file's `default`, the one of
 /// `TOOLWRIGHT_MODEL`, of a key, or of a local server. What was chosen without being named is said.
-pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model>> {
+pub fn choose(console: &Console, name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     if let Some(name) = name.or_else(|| named.contains_key("default").then_some("default")) {
-        return open(name, named);
+        return open(console, name, named);
     }
-    let open = |name: &str| open(name, named);
+    let open = |name: &str| self::open(console, name, named);
     if let Some(name) = wished() {
         return open(&name);
     }
     if let Some((variable, name)) = by_key() {
-        eprintln!("{variable} is set, so {name} answers (--model demo for the built-in demo)");
+        console
+            .say(format_args!("{variable} is set, so {name} answers (--model demo for the built-in demo)"));
         return open(&name);
     }
     if let Some((what, model)) = by_server() {
         let name = &model.model;
-        eprintln!("found a local {what}, so {name} answers (--model demo for the built-in demo)");
-        return connect(&model);
+        console.say(format_args!(
+            "found a local {what}, so {name} answers (--model demo for the built-in demo)"
+        ));
+        return connect(console, &model);
     }
     // The demo tells its own story, with its own tools; with others it would be wrong.
     let error = Usage::new("there is no model to answer: no key is set, and no local server was found");
@@ -84,9 +89,9 @@ pub fn choose(name: Option<&str>, named: &Named) -> anyhow::Result<Box<dyn Model
 
 /// The model that a section of the file refers to. A name that the file does not explain is a mistake where it explains others;
 /// where it explains none, as files of llm-workers do, another model stands in, which is said.
-pub fn choose_for(model_ref: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
+pub fn choose_for(console: &Console, model_ref: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     if named.contains_key(model_ref) || model_ref.contains('/') {
-        return open(model_ref, named);
+        return open(console, model_ref, named);
     }
     let shown = printable(model_ref);
     if model_ref != "default" && !named.is_empty() {
@@ -98,20 +103,24 @@ pub fn choose_for(model_ref: &str, named: &Named) -> anyhow::Result<Box<dyn Mode
         };
         return Err(error.hint(hint).into());
     }
-    let model = choose(None, named)?;
+    let model = choose(console, None, named)?;
     if model_ref != "default" {
-        eprintln!(
+        console.say(format_args!(
             "the file does not say which model `{shown}` is (`chat.model_ref`), so {} answers",
             printable(model.name())
-        );
+        ));
     }
     Ok(model)
 }
 
 /// The file of tools: the one that is named, or the default one. The demo has its own.
-pub fn file_for(model: Option<&str>, named: Option<PathBuf>) -> anyhow::Result<Option<PathBuf>> {
+pub fn file_for(
+    console: &Console,
+    model: Option<&str>,
+    named: Option<PathBuf>,
+) -> anyhow::Result<Option<PathBuf>> {
     if !model.is_some_and(is_demo) {
-        return Ok(named.or_else(files::default));
+        return Ok(named.or_else(|| files::default(console)));
     }
     match named {
         None => Ok(None),
@@ -133,13 +142,13 @@ pub fn wished() -> Option<String> {
 }
 
 /// True when the demo is to answer: it is named, or nothing is and there is nothing else here, which is said.
-pub fn demo_answers(name: Option<&str>) -> bool {
+pub fn demo_answers(console: &Console, name: Option<&str>) -> bool {
     if let Some(name) = name.map(str::to_owned).or_else(wished) {
         return is_demo(&name);
     }
     let none = by_key().is_none() && by_server().is_none();
     if none {
-        eprintln!("{DEMO}");
+        console.say(DEMO);
     }
     none
 }
@@ -279,16 +288,19 @@ pub fn listens(address: &str) -> Option<TcpStream> {
 }
 
 /// The model of a name: one of the file's, or `vendor/model`.
-pub fn open(name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
+pub fn open(console: &Console, name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
     if let Some(config) = named.get(name) {
-        trust::model(name, config).map_err(files::wrong)?;
-        return connect(&with_sight(config.clone()));
+        trust::model(console, name, config).map_err(files::wrong)?;
+        return connect(console, &with_sight(config.clone()));
     }
     if name == "demo" {
-        return Ok(Box::new(demo::Demo));
+        return Ok(Box::new(demo::Demo::new(console)));
     }
     if name.contains('/') {
-        return connect(&with_sight(ModelConfig { model: name.to_owned(), ..ModelConfig::default() }));
+        return connect(
+            console,
+            &with_sight(ModelConfig { model: name.to_owned(), ..ModelConfig::default() }),
+        );
     }
     let error = Usage::new(format!("there is no model `{}`", printable(name)));
     let vendors: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
@@ -301,10 +313,10 @@ pub fn open(name: &str, named: &Named) -> anyhow::Result<Box<dyn Model>> {
 }
 
 /// The model as it is configured. Nobody is asked anything yet.
-pub fn connect(config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
+pub fn connect(console: &Console, config: &ModelConfig) -> anyhow::Result<Box<dyn Model>> {
     let name = config.full_name();
     match name.split_once('/') {
-        Some(("scripted", "demo")) => Ok(Box::new(demo::Demo)),
+        Some(("scripted", "demo")) => Ok(Box::new(demo::Demo::new(console))),
         Some(("scripted", path)) => {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Usage::new(format!("cannot read the script `{path}`: {error}")))?;

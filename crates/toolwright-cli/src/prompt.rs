@@ -1,27 +1,26 @@
 //! Asking the person at the terminal.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Mutex, PoisonError};
-
 use serde_json::{Map, Value};
 use toolwright::mcp::{ElicitReply, Elicitation, Elicitor};
 use toolwright::text::is_hidden;
 use toolwright::tools::{Answer, Notice, Person, Question};
 use toolwright::{ApprovalRequest, Approver, BoxFuture, Choice, Decision, ToolContext, call_text};
 
+use crate::console::Console;
 use crate::fields::Field;
-use crate::{keyboard, lines};
+use crate::keyboard::Dialogue;
 
 /// The most lines somebody may write.
 const MAX_LINES: usize = 10_000;
 
 /// Asks on the terminal, one question at a time.
-pub struct Terminal;
+#[derive(Clone)]
+pub struct Terminal(Console);
 
 impl Terminal {
     /// The terminal, when there is somebody at it.
-    pub fn if_there() -> Option<Self> {
-        (std::io::stdin().is_terminal() && std::io::stderr().is_terminal()).then_some(Terminal)
+    pub fn of(console: &Console) -> Option<Self> {
+        console.has_person().then(|| Terminal(console.clone()))
     }
 }
 
@@ -40,22 +39,10 @@ impl Approver for Terminal {
         let question = format!("\nThe model wants to call:\n\n    {shown}\n\n{}", reason.unwrap_or_default());
         let offered: Vec<_> = KEYS.into_iter().filter(|key| request.offers(key.3)).collect();
         Box::pin(async move {
-            let answer = keyboard::ask(move || ask(&question, &offered)).await;
-            answer.unwrap_or_else(|_| Decision::reject("the question could not be asked"))
+            let answer = self.0.ask(move |dialogue| ask(dialogue, &question, &offered)).await;
+            answer.unwrap_or_else(|| Decision::reject("nobody answered"))
         })
     }
-}
-
-/// Waits until no other question is open: those of several calls do not mix. Only what is typed from then on is an answer. `None`
-/// when a chat reads what is typed: then it is no answer to anything else, and stays.
-fn turn() -> Option<impl Drop> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    if keyboard::is_taken() {
-        return None;
-    }
-    keyboard::forget();
-    Some(turn)
 }
 
 /// An answer that can be typed: its letter, its word, how it is offered, and what it comes to.
@@ -68,34 +55,29 @@ const KEYS: [Key; 4] = [
     ("q", "quit", "[q]uit the run", Choice::Terminate),
 ];
 
-fn ask(question: &str, offered: &[Key]) -> Decision {
-    let nobody = || Decision::reject("nobody answered");
-    let Some(_turn) = turn() else { return nobody() };
-    let columns = lines::columns(&std::io::stderr()).unwrap_or(usize::MAX / 2);
+fn ask(dialogue: &Dialogue, question: &str, offered: &[Key]) -> Option<Decision> {
     let choices: Vec<_> = offered.iter().map(|key| key.2).collect();
-    let choices = lines::wrapped(&format!("Allow it? {}: ", choices.join(", ")), columns, 0);
-    eprint!("{}", lines::wrapped(question, columns, 2));
+    let choices = format!("Allow it? {}: ", choices.join(", "));
+    dialogue.print(question, 2);
     loop {
-        let Some(answer) = line(&choices) else { return nobody() };
-        let answer = answer.to_lowercase();
+        dialogue.print(&choices, 0);
+        let answer = dialogue.line("")?.to_lowercase();
         let Some(key) = offered.iter().find(|key| answer == key.0 || answer == key.1) else { continue };
-        return match key.3 {
+        return Some(match key.3 {
             Choice::Approve => Decision::Approve,
             Choice::Escalate => Decision::Escalate,
             Choice::Terminate => Decision::Terminate { reason: "the user ended the run".to_owned() },
             // Arguments cannot be changed here, and nobody is offered to.
             Choice::Reject | Choice::Modify => Decision::reject("the user said no"),
-        };
+        });
     }
 }
 
-/// Shows something and asks until the answer is yes or no; `None` when nobody answers. Only inside [`keyboard::ask`].
-pub fn yes_or_no(shown: &str, choices: &str) -> Option<bool> {
-    let _turn = turn()?;
-    let columns = lines::columns(&std::io::stderr()).unwrap_or(usize::MAX / 2);
-    eprint!("{}", lines::wrapped(shown, columns, 4));
+/// Shows something and asks until the answer is yes or no; `None` when nobody answers.
+pub fn yes_or_no(dialogue: &Dialogue, shown: &str, choices: &str) -> Option<bool> {
+    dialogue.print(shown, 4);
     loop {
-        match line(choices)?.to_lowercase().as_str() {
+        match dialogue.line(choices)?.to_lowercase().as_str() {
             "y" | "yes" => return Some(true),
             "n" | "no" => return Some(false),
             _ => {}
@@ -106,7 +88,10 @@ pub fn yes_or_no(shown: &str, choices: &str) -> Option<bool> {
 impl Elicitor for Terminal {
     fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
         let request = request.clone();
-        Box::pin(async move { keyboard::ask(move || fill_in(&request)).await.unwrap_or(ElicitReply::Cancel) })
+        Box::pin(async move {
+            let answer = self.0.ask(move |dialogue| Some(fill_in(dialogue, &request))).await;
+            answer.unwrap_or(ElicitReply::Cancel)
+        })
     }
 }
 
@@ -114,95 +99,79 @@ impl Person for Terminal {
     fn ask<'a>(&'a self, _: &'a ToolContext, question: &'a Question) -> BoxFuture<'a, Answer> {
         let question = question.clone();
         Box::pin(async move {
-            let filled = keyboard::ask(move || {
-                let Some(_turn) = turn() else { return ElicitReply::Cancel };
-                eprintln!(
-                    "\nThe model asks:\n\n    {}\n",
-                    printable(&question.message).replace('\n', "\n    ")
-                );
-                form(&question.schema)
+            let filled = self.0.ask(move |dialogue| {
+                let message = printable(&question.message).replace('\n', "\n    ");
+                dialogue.say(format_args!("\nThe model asks:\n\n    {message}\n"));
+                Some(form(dialogue, &question.schema))
             });
             match filled.await {
-                Ok(ElicitReply::Accept(form)) => Answer::Given(form),
-                Ok(ElicitReply::Decline) => Answer::Declined,
-                Ok(ElicitReply::Cancel) | Err(_) => Answer::Cancelled,
+                Some(ElicitReply::Accept(form)) => Answer::Given(form),
+                Some(ElicitReply::Decline) => Answer::Declined,
+                Some(ElicitReply::Cancel) | None => Answer::Cancelled,
             }
         })
     }
 
     fn read<'a>(&'a self, _: &'a ToolContext, prompt: &'a str) -> BoxFuture<'a, Option<String>> {
         let prompt = printable(prompt);
-        Box::pin(async move {
-            let written = keyboard::ask(move || {
-                let _turn = turn()?;
-                eprintln!("\n{prompt}\n(an empty line ends it)");
-                let lines = std::iter::from_fn(|| line("").filter(|line| !line.is_empty()));
-                Some(lines.take(MAX_LINES).collect::<Vec<_>>().join("\n"))
-            });
-            written.await.ok().flatten()
-        })
+        Box::pin(self.0.ask(move |dialogue| {
+            dialogue.say(format_args!("\n{prompt}\n(an empty line ends it)"));
+            let lines = std::iter::from_fn(|| dialogue.line("").filter(|line| !line.is_empty()));
+            Some(lines.take(MAX_LINES).collect::<Vec<_>>().join("\n"))
+        }))
     }
 
     fn tell<'a>(&'a self, _: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let message = printable(&notice.message).replace('\n', "\n    ");
-            eprintln!("\n{}\n\n    {message}\n", printable(&notice.title).replace('\n', " "));
+            let title = printable(&notice.title).replace('\n', " ");
+            self.0.say(format_args!("\n{title}\n\n    {message}\n"));
         })
     }
 }
 
 /// Shows what a server asks, and has it answered.
-fn fill_in(request: &Elicitation) -> ElicitReply {
-    let Some(_turn) = turn() else { return ElicitReply::Cancel };
+fn fill_in(dialogue: &Dialogue, request: &Elicitation) -> ElicitReply {
     let server = printable(&request.server);
-    eprintln!(
-        "\nThe server `{server}` asks:\n\n    {}\n",
-        printable(&request.message).replace('\n', "\n    ")
-    );
-    let Some(url) = &request.url else { return form(&request.schema) };
-    eprintln!("It wants you to open this page:\n\n    {}\n", printable(url));
-    match line("Will you open it? [y]es, [n]o: ").as_deref() {
+    let message = printable(&request.message).replace('\n', "\n    ");
+    dialogue.say(format_args!("\nThe server `{server}` asks:\n\n    {message}\n"));
+    let Some(url) = &request.url else { return form(dialogue, &request.schema) };
+    dialogue.say(format_args!("It wants you to open this page:\n\n    {}\n", printable(url)));
+    match dialogue.line("Will you open it? [y]es, [n]o: ").as_deref() {
         Some("y" | "yes") => ElicitReply::Accept(Map::new()),
         Some(_) => ElicitReply::Decline,
         None => ElicitReply::Cancel,
     }
 }
 
-/// Asks whether to answer, then field by field. Whoever ends the input has not answered.
-fn form(schema: &Value) -> ElicitReply {
-    match line("Answer it? [y]es, [n]o: ").as_deref() {
+/// Asks whether to answer, then field by field. Ending the input gives no answer.
+fn form(dialogue: &Dialogue, schema: &Value) -> ElicitReply {
+    match dialogue.line("Answer it? [y]es, [n]o: ").as_deref() {
         Some("y" | "yes") => {}
         Some(_) => return ElicitReply::Decline,
         None => return ElicitReply::Cancel,
     }
     let fields = Field::all(schema);
     if !fields.is_empty() {
-        eprintln!("(an empty line takes the default, or leaves a field out; Ctrl-D gives no answer)");
+        dialogue.say("(an empty line takes the default, or leaves a field out; Ctrl-D gives no answer)");
     }
     let mut content = Map::new();
     for field in &fields {
-        let Some(value) = one_field(field) else { return ElicitReply::Cancel };
+        let Some(value) = one_field(dialogue, field) else { return ElicitReply::Cancel };
         content.extend(value.map(|value| (field.name.clone(), value)));
     }
     ElicitReply::Accept(content)
 }
 
 /// Asks for one field until the answer fits; `None` when nobody answers.
-fn one_field(field: &Field) -> Option<Option<Value>> {
+fn one_field(dialogue: &Dialogue, field: &Field) -> Option<Option<Value>> {
     let label = format!("{}{}: ", field.title(), field.about());
     loop {
-        match field.read(&line(&label)?) {
+        match field.read(&dialogue.line(&label)?) {
             Ok(value) => return Some(value),
-            Err(problem) => eprintln!("{problem}"),
+            Err(problem) => dialogue.say(problem),
         }
     }
-}
-
-/// Asks for a line; `None` when there is nobody any more. Nothing is held meanwhile: others may still write.
-fn line(question: &str) -> Option<String> {
-    let mut terminal = std::io::stderr();
-    write!(terminal, "{question}").and_then(|()| terminal.flush()).ok()?;
-    keyboard::line()
 }
 
 /// What a model wrote cannot move the cursor or hide itself.
@@ -256,13 +225,14 @@ pub fn coloured(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::Output;
 
-    #[test]
-    fn nobody_is_asked_once_a_chat_reads_what_is_typed() {
-        assert!(turn().is_some());
-        keyboard::take();
-        assert!(turn().is_none());
-        assert!(yes_or_no("Shown?", "").is_none());
+    #[tokio::test]
+    async fn nothing_is_asked_in_lines_once_a_chat_reads_all_keys() {
+        let console = Console::new(Output::Text);
+        assert_eq!(console.ask(|_| Some(1)).await, Some(1));
+        console.give_keys_to_chat();
+        assert_eq!(console.ask(|_| Some(1)).await, None);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Errors for the person at the terminal, or as JSON for a program.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +9,7 @@ use toolwright::expr;
 use toolwright::lang::{Diagnostic, FAILED_AT, Severity};
 use toolwright::{CallNote, ErrorInfo, ErrorKind, EventKind, RunEnd, ToolError, ToolResult, nearest, text};
 
+use crate::console::Console;
 use crate::prompt::printable;
 
 /// A wrong command line, file or environment: exit 2.
@@ -162,14 +162,9 @@ impl std::fmt::Display for OfInput {
     }
 }
 
-/// Prints one line of the answer. A reader that has gone away is an error here, not a panic.
-pub fn line(text: impl std::fmt::Display) -> std::io::Result<()> {
-    writeln!(std::io::stdout().lock(), "{text}")
-}
-
 /// Prints where something can be reached from now on.
-pub fn address(address: &str, json: bool) -> std::io::Result<()> {
-    if json { line(json!({"address": address})) } else { line(address) }
+pub fn address(console: &Console, address: &str) -> std::io::Result<()> {
+    if console.is_json() { console.line(json!({"address": address})) } else { console.line(address) }
 }
 
 /// How a command ends whose run ended so.
@@ -218,7 +213,7 @@ pub fn reader_left(error: &anyhow::Error) -> bool {
 const LONGEST: usize = 2000;
 
 /// Prints what is wrong with a command line, or the help that was asked for; gives the exit code.
-pub fn misused(mut error: clap::Error) -> ExitCode {
+pub fn misused(console: &Console, mut error: clap::Error) -> ExitCode {
     let code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     if !error.use_stderr() {
         // A reader that went away has what it wanted.
@@ -237,9 +232,9 @@ pub fn misused(mut error: clap::Error) -> ExitCode {
         let message = said.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let hint = said.lines().find_map(|line| line.trim_start().strip_prefix("tip: ")).map(str::to_owned);
         let message = text::clip(message, LONGEST);
-        eprintln!("{}", ErrorInfo { kind: ErrorKind::Parsing, message, hint }.to_json());
+        console.say(ErrorInfo { kind: ErrorKind::Parsing, message, hint }.to_json());
     } else if said.lines().any(|line| line.len() > LONGEST) {
-        said.lines().for_each(|line| eprintln!("{}", printable(&text::clip(line, LONGEST))));
+        said.lines().for_each(|line| console.say(printable(&text::clip(line, LONGEST))));
     } else {
         let _ = error.print();
     }
@@ -247,9 +242,9 @@ pub fn misused(mut error: clap::Error) -> ExitCode {
 }
 
 /// Prints an error: what, the causes, the way out.
-pub fn print(error: &anyhow::Error, json: bool) {
+pub fn print(console: &Console, error: &anyhow::Error) {
     let problems = error.downcast_ref::<Usage>().map_or(&[][..], |usage| &usage.problems);
-    if json {
+    if console.is_json() {
         let mut told = info(error).to_json();
         if let Some(told) = told.pointer_mut("/error").and_then(Value::as_object_mut) {
             if !problems.is_empty() {
@@ -267,14 +262,14 @@ pub fn print(error: &anyhow::Error, json: bool) {
         if let (Some(OfInput(input)), Some(told)) = (error.downcast_ref(), told.as_object_mut()) {
             told.insert("input".to_owned(), input.clone());
         }
-        eprintln!("{told}");
+        console.say(told);
         return;
     }
-    problems.iter().for_each(|problem| eprintln!("{}\n", printable(&problem.render())));
+    problems.iter().for_each(|problem| console.say(format_args!("{}\n", printable(&problem.render()))));
     // What a tool or a server says is among it.
     let say = |words: String| {
         let lines: Vec<String> = words.split('\n').map(|line| text::clip(line, LONGEST)).collect();
-        eprintln!("{}", printable(&lines.join("\n")));
+        console.say(printable(&lines.join("\n")));
     };
     say(format!("error: {error}"));
     for cause in error.chain().skip(1) {
@@ -321,9 +316,9 @@ pub fn way_out_of(error: Option<&ErrorInfo>, result: Option<&ToolResult>) -> Opt
 }
 
 /// Says how to let tools write, when what one gave tells that it wanted to.
-pub fn hint_to_write(output: &str) {
+pub fn hint_to_write(console: &Console, output: &str) {
     if output.contains(READ_ONLY) {
-        eprintln!("\nhint: {WRITE}");
+        console.say(format_args!("\nhint: {WRITE}"));
     }
 }
 

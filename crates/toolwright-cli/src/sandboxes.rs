@@ -7,6 +7,7 @@ use toolwright::lang::Loaded;
 use toolwright::{ExecRequest, RunBuilder, Sandbox, ToolError};
 
 use crate::args::SandboxArgs;
+use crate::console::Console;
 use crate::report::Usage;
 use crate::trust;
 
@@ -41,11 +42,11 @@ impl Opened {
 
 /// Opens what the command line and the file ask for, with the files and the setup script of the file. The default sandbox
 /// must be had; a tool that works in another is refused when that cannot.
-pub async fn open(args: &SandboxArgs) -> anyhow::Result<Opened> {
+pub async fn open(console: &Console, args: &SandboxArgs) -> anyhow::Result<Opened> {
     check_named(args)?;
-    trust::sandboxes(&args.section, &args.named).map_err(refused)?;
+    trust::sandboxes(console, &args.section, &args.named).map_err(refused)?;
     let default = args.all().open().await.map_err(refused)?;
-    Ok(Opened { default, named: open_named(args).await? })
+    Ok(Opened { default, named: open_named(console, args).await? })
 }
 
 /// Like [`open`], with what this program needs shown beside what the command line names. `None` when it asks for none.
@@ -58,36 +59,40 @@ pub async fn open_for(
 
 /// Gives a run the sandboxes the command line and the file ask for.
 pub async fn lend(
+    console: &Console,
     args: &SandboxArgs,
     loaded: Option<&Loaded>,
     builder: RunBuilder,
 ) -> anyhow::Result<RunBuilder> {
-    Ok(try_open(&of(args, loaded)?).await?.give(builder))
+    Ok(try_open(console, &of(args, loaded)?).await?.give(builder))
 }
 
 /// Opens what is asked for. On a machine that has no sandbox, tools that need one are refused call by call, and the others
 /// work; what the command line or the file gets wrong is an error.
-pub async fn try_open(args: &SandboxArgs) -> anyhow::Result<Opened> {
+pub async fn try_open(console: &Console, args: &SandboxArgs) -> anyhow::Result<Opened> {
     check(args)?;
     check_named(args)?;
-    trust::sandboxes(&args.section, &args.named).map_err(refused)?;
+    trust::sandboxes(console, &args.section, &args.named).map_err(refused)?;
     let all = args.all();
     let default = all.open_bare().await.unwrap_or_else(|error| {
-        eprintln!("no sandbox: {error:#}");
+        console.say(format_args!("no sandbox: {error:#}"));
         None
     });
     if let Some(sandbox) = &default {
         all.prepare(sandbox).await.map_err(refused)?;
     }
-    Ok(Opened { default, named: open_named(args).await? })
+    Ok(Opened { default, named: open_named(console, args).await? })
 }
 
 /// Opens the sandboxes with names, as far as they can be had.
-async fn open_named(args: &SandboxArgs) -> anyhow::Result<Vec<(String, Arc<dyn Sandbox>)>> {
+async fn open_named(
+    console: &Console,
+    args: &SandboxArgs,
+) -> anyhow::Result<Vec<(String, Arc<dyn Sandbox>)>> {
     let mut named = Vec::new();
     for (name, section) in &args.named {
         let opened = section.open_bare().await.unwrap_or_else(|error| {
-            eprintln!("no sandbox `{name}`: {error:#}");
+            console.say(format_args!("no sandbox `{name}`: {error:#}"));
             None
         });
         if let Some(sandbox) = opened {

@@ -1,33 +1,35 @@
 //! How the program comes by the tokens of MCP servers that want one (OAuth).
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use toolwright::mcp::{LoopbackBrowser, OAuthOptions, TokenStore};
 
-use crate::lines;
+use crate::console::Console;
 use crate::prompt::printable;
 
 /// Tokens are kept in the user's data folder. A person who is there is sent to a page in the browser; without one, only
 /// tokens that were got before are used and renewed.
-pub fn options(person: bool) -> OAuthOptions {
-    let show = |page: &str| {
-        lines::tell(&format!(
+pub fn options(console: &Console) -> OAuthOptions {
+    let console_of_page = console.clone();
+    let show = move |page: &str| {
+        console_of_page.notice(&format!(
             "The server wants you to allow this. Open this page in your browser:\n\n    {}\n",
             printable(page)
         ));
     };
-    with(person.then(|| LoopbackBrowser::new(show)))
+    with(console, console.stderr().is_terminal().then(|| LoopbackBrowser::new(show)))
 }
 
 /// The options with this browser. One that cannot be had takes nothing else away.
-fn with(browser: Option<std::io::Result<LoopbackBrowser>>) -> OAuthOptions {
+fn with(console: &Console, browser: Option<std::io::Result<LoopbackBrowser>>) -> OAuthOptions {
     let mut oauth = OAuthOptions::default();
     if let Some(folder) = crate::runs::data() {
         oauth.store = TokenStore::in_file(folder.join("mcp-tokens.json"));
     }
     match browser {
         Some(Ok(browser)) => oauth.browser = Some(Arc::new(browser)),
-        Some(Err(error)) => eprintln!("no server can send you to a page: {error}"),
+        Some(Err(error)) => console.say(format_args!("no server can send you to a page: {error}")),
         None => {}
     }
     oauth
@@ -36,11 +38,13 @@ fn with(browser: Option<std::io::Result<LoopbackBrowser>>) -> OAuthOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::Output;
 
     #[test]
     fn tokens_that_are_there_are_used_when_no_page_can_be_opened() {
-        let stored = |browser| format!("{:?}", with(browser).store);
-        let failed = with(Some(Err(std::io::Error::other("no port"))));
+        let console = Console::new(Output::Text);
+        let stored = |browser| format!("{:?}", with(&console, browser).store);
+        let failed = with(&console, Some(Err(std::io::Error::other("no port"))));
         assert!(failed.browser.is_none());
         assert_eq!(format!("{:?}", failed.store), stored(None));
     }

@@ -3,7 +3,6 @@
 //! A `toolwright.yaml` that happens to lie in a folder may be a stranger's. So the person sees exactly what it wants and is
 //! asked, once for each wish and folder. Whoever names the file has said that they trust it.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -14,23 +13,28 @@ use toolwright::sandbox::{Layer, Network};
 use toolwright::text::visible;
 use toolwright::{ErrorKind, ModelConfig, ToolError, is_secret_name};
 
-use crate::prompt::{self, Terminal};
+use crate::console::Console;
+use crate::prompt;
 use crate::saved::{self, Readers};
-use crate::{commands, files, keyboard, runs};
+use crate::{commands, files, runs};
 
 /// What was allowed, in the user's data folder.
 const KEPT: &str = "allowed.json";
 
 /// An error unless the person allows the server, now or earlier.
-pub fn server(file: &Path, name: &str, server: &Server) -> Result<(), ToolError> {
+pub fn server(console: &Console, file: &Path, name: &str, server: &Server) -> Result<(), ToolError> {
     let verb =
         if matches!(server, Server::Stdio { .. }) { "start this program" } else { "talk to this server" };
     let wish = format!("{verb} for its MCP server `{}`", visible(name));
-    Wish { wish, shown: shown(server), whole: whole(server) }.granted(file)
+    Wish { wish, shown: shown(server), whole: whole(server) }.granted(console, file)
 }
 
 /// The same for what the sandboxes of a found file open.
-pub fn sandboxes(section: &SandboxSection, named: &[(String, SandboxSection)]) -> Result<(), ToolError> {
+pub fn sandboxes(
+    console: &Console,
+    section: &SandboxSection,
+    named: &[(String, SandboxSection)],
+) -> Result<(), ToolError> {
     let Some(file) = files::only_found() else { return Ok(()) };
     let named = named.iter().map(|(name, section)| (format!(" of the sandbox `{}`", visible(name)), section));
     for (which, section) in std::iter::once((String::new(), section)).chain(named) {
@@ -38,14 +42,14 @@ pub fn sandboxes(section: &SandboxSection, named: &[(String, SandboxSection)]) -
         if !opens.is_empty() {
             let wish = format!("open more to the commands{which}");
             Wish { wish, shown: opens.join("\n"), whole: json!(["sandbox", format!("{section:?}")]) }
-                .granted(file)?;
+                .granted(console, file)?;
         }
     }
     Ok(())
 }
 
 /// The same for a model of a found file that is not where its vendor is: it is sent the person's words, and a key.
-pub fn model(name: &str, config: &ModelConfig) -> Result<(), ToolError> {
+pub fn model(console: &Console, name: &str, config: &ModelConfig) -> Result<(), ToolError> {
     let Some(file) = files::only_found() else { return Ok(()) };
     let ModelConfig { base_url, key_env, proxy, .. } = config;
     let elsewhere = [("", base_url), ("through the proxy ", proxy)];
@@ -58,7 +62,8 @@ pub fn model(name: &str, config: &ModelConfig) -> Result<(), ToolError> {
     }
     lines.extend(key_env.as_ref().map(|name| format!("with the key in {}", quoted(name))));
     let wish = format!("send what you say to the model `{}` here", visible(name));
-    Wish { wish, shown: lines.join("\n"), whole: json!(["model", base_url, key_env, proxy]) }.granted(file)
+    Wish { wish, shown: lines.join("\n"), whole: json!(["model", base_url, key_env, proxy]) }
+        .granted(console, file)
 }
 
 /// What a file wants to do.
@@ -72,7 +77,7 @@ struct Wish {
 }
 
 impl Wish {
-    fn granted(self, file: &Path) -> Result<(), ToolError> {
+    fn granted(self, console: &Console, file: &Path) -> Result<(), ToolError> {
         let refused = |why: String| ToolError::of(ErrorKind::Approval, why);
         let folder = std::env::current_dir().map_err(|error| refused(error.to_string()))?;
         let (folder, file) = (folder.display().to_string(), visible(&file.display().to_string()));
@@ -84,20 +89,22 @@ impl Wish {
             return Ok(());
         }
         let shown = shown.replace('\n', "\n    ");
-        let nobody = match Terminal::if_there() {
-            None => Some("nobody is here to allow that it may"),
-            Some(_) if keyboard::is_taken() => Some("in the middle of a chat nobody is asked whether it may"),
-            Some(_) => None,
+        let nobody = match console.has_person() {
+            false => Some("nobody is here to allow that it may"),
+            true if console.chat_reads_keys() => {
+                Some("in the middle of a chat nobody is asked whether it may")
+            }
+            true => None,
         };
         if let Some(nobody) = nobody {
             let why = format!("{file} was found and not named, and {nobody} {wish}:\n    {shown}");
             return Err(refused(why).hint(format!("-f {file} says that you trust the file")));
         }
         let question = format!("\n{file}, which was found here, wants to {wish}:\n\n    {shown}\n\n");
-        match ask(question) {
+        match ask(console, question) {
             Some(true) => {
                 kept.insert(key, json!({"folder": folder, "wish": wish, "what": shown}));
-                keep(kept);
+                keep(console, kept);
                 Ok(())
             }
             Some(false) => Err(refused(format!("you did not allow {file} to {wish}"))),
@@ -194,10 +201,10 @@ pub fn quoted(word: &str) -> String {
 }
 
 /// Asks until the answer is one; `None` when nobody answers, or Ctrl-C does.
-fn ask(question: String) -> Option<bool> {
+fn ask(console: &Console, question: String) -> Option<bool> {
     let asking = async {
         tokio::select! {
-            answer = keyboard::ask(move || prompt::yes_or_no(&question, "Allow it, here and from now on? [y]es, [n]o: ")) => answer.ok().flatten(),
+            answer = console.ask(move |dialogue| prompt::yes_or_no(dialogue, &question, "Allow it, here and from now on? [y]es, [n]o: ")) => answer,
             _ = commands::told_to_stop() => None,
         }
     };
@@ -214,7 +221,7 @@ fn kept() -> Map<String, Value> {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-fn keep(kept: Map<String, Value>) {
+fn keep(console: &Console, kept: Map<String, Value>) {
     let Some(path) = place() else { return };
     let text = format!("{:#}\n", Value::Object(kept));
     let folder = path.parent().unwrap_or(&path);
@@ -223,7 +230,7 @@ fn keep(kept: Map<String, Value>) {
         .and_then(|()| saved::replace(&path, text.as_bytes(), Readers::Owner));
     if let Err(error) = kept {
         // It is asked again the next time.
-        let _ = writeln!(std::io::stderr(), "the answer is not kept: {error:#}");
+        console.say(format_args!("the answer is not kept: {error:#}"));
     }
 }
 

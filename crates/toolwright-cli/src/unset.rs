@@ -7,23 +7,24 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, rea
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use toolwright::lang::{Host, Variable, declared_env, find_dotenv};
 
+use crate::console::Console;
 use crate::files::dotenv_of_llm_workers;
-use crate::prompt::{Terminal, printable};
+use crate::prompt::printable;
 use crate::saved::{self, Readers};
 
 /// Asks the person at the terminal, if there is one, for what is missing. Variables without an answer stay unset, which
 /// loading the file then tells.
-pub fn ask(file: &Path, mut host: Host) -> anyhow::Result<Host> {
-    if Terminal::if_there().is_none() {
+pub fn ask(console: &Console, file: &Path, mut host: Host) -> anyhow::Result<Host> {
+    if !console.has_person() {
         return Ok(host);
     }
     // A file with problems is told about by whoever loads it.
     let declared = declared_env(file, &host).unwrap_or_default();
     for variable in declared.iter().filter(|variable| !variable.is_set) {
         let kept = if variable.persistent { dotenv().map(Some) } else { Ok(None) };
-        let Some(value) = answer(variable, &kept)? else { continue };
+        let Some(value) = answer(console, variable, &kept)? else { continue };
         if let Ok(Some(file)) = kept {
-            keep(&file, &variable.name, &value);
+            keep(console, &file, &variable.name, &value);
         }
         host = host.environment([(variable.name.clone(), value)]);
     }
@@ -50,46 +51,53 @@ fn dotenv() -> Result<PathBuf, String> {
     }
 }
 
-fn answer(variable: &Variable, kept: &Result<Option<PathBuf>, String>) -> anyhow::Result<Option<String>> {
+fn answer(
+    console: &Console,
+    variable: &Variable,
+    kept: &Result<Option<PathBuf>, String>,
+) -> anyhow::Result<Option<String>> {
     let name = printable(&variable.name);
     let about = variable.description.as_deref().map(|text| format!(": {}", printable(text.trim())));
-    eprintln!("\n`{name}` is not set{}", about.unwrap_or_default());
+    console.say(format_args!("\n`{name}` is not set{}", about.unwrap_or_default()));
     match kept {
-        Ok(Some(file)) => eprintln!("(the answer is kept in {})", printable(&file.display().to_string())),
-        Ok(None) => eprintln!("(the answer is not kept)"),
-        Err(reason) => eprintln!("(the answer is not kept: {reason})"),
+        Ok(Some(file)) => {
+            console.say(format_args!("(the answer is kept in {})", printable(&file.display().to_string())))
+        }
+        Ok(None) => console.say("(the answer is not kept)"),
+        Err(reason) => console.say(format_args!("(the answer is not kept: {reason})")),
     }
-    let value = if variable.secret { hidden("Value (not shown): ")? } else { shown("Value: ")? };
+    let value =
+        if variable.secret { hidden(console, "Value (not shown): ")? } else { shown(console, "Value: ")? };
     Ok(Some(value).filter(|value| !value.is_empty()))
 }
 
-fn shown(question: &str) -> anyhow::Result<String> {
-    write!(std::io::stderr(), "{question}")?;
+fn shown(console: &Console, question: &str) -> anyhow::Result<String> {
+    write!(console.stderr(), "{question}")?;
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
+    console.stdin().read_line(&mut line)?;
     Ok(line.trim().to_owned())
 }
 
 /// The terminal reads keys for as long as this lives; however the question ends, it is as before.
-struct Raw;
+struct Raw(Console);
 
 impl Raw {
-    fn new() -> std::io::Result<Raw> {
-        enable_raw_mode().map(|()| Raw)
+    fn new(console: &Console) -> std::io::Result<Raw> {
+        enable_raw_mode().map(|()| Raw(console.clone()))
     }
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
         let _ = disable_raw_mode();
-        let _ = writeln!(std::io::stderr());
+        let _ = writeln!(self.0.stderr());
     }
 }
 
 /// A line that nobody sees.
-fn hidden(question: &str) -> anyhow::Result<String> {
-    let _raw = Raw::new()?;
-    write!(std::io::stderr(), "{question}")?;
+fn hidden(console: &Console, question: &str) -> anyhow::Result<String> {
+    let _raw = Raw::new(console)?;
+    write!(console.stderr(), "{question}")?;
     let mut line = String::new();
     loop {
         let Event::Key(KeyEvent { code, modifiers, kind, .. }) = read()? else { continue };
@@ -110,15 +118,17 @@ fn hidden(question: &str) -> anyhow::Result<String> {
 }
 
 /// Adds a variable to the file, which only its owner may read then. The answer counts either way.
-fn keep(file: &Path, name: &str, value: &str) {
+fn keep(console: &Console, file: &Path, name: &str, value: &str) {
     let shown = printable(&file.display().to_string());
     let outcome = match written(value) {
         Some(value) => add(file, &format!("{name}={value}\n")),
         None => Err(anyhow::anyhow!("`${{` in a value cannot be written there")),
     };
     match outcome {
-        Ok(()) => eprintln!("{} is kept in {shown}", printable(name)),
-        Err(error) => eprintln!("{} could not be kept in {shown}: {error:#}", printable(name)),
+        Ok(()) => console.say(format_args!("{} is kept in {shown}", printable(name))),
+        Err(error) => {
+            console.say(format_args!("{} could not be kept in {shown}: {error:#}", printable(name)))
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod definition;
 mod dispatch;
 mod error;
 mod glob;
+mod idle;
 mod message;
 mod misfit;
 mod model;
@@ -47,7 +48,6 @@ pub mod time;
 mod tool;
 mod tool_policy;
 mod toolset;
-mod waits;
 mod wrap;
 
 pub use approval::{ApprovalRequest, Approver, Choice, Decision, Validator};
@@ -56,6 +56,7 @@ pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
 pub use dispatch::{Asker, CallNote, Dispatch, Manner, Origin, Watch};
 pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
+pub use idle::{wait, with_idle_listener};
 pub use message::{AssistantMessage, CONFIDENTIAL, Message, ToolCall, ToolResult, Truncation};
 pub use misfit::{Misfit, Step, read_data};
 pub use model::{
@@ -82,7 +83,6 @@ pub use tool::{
 };
 pub use tool_policy::ToolPolicy;
 pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
-pub use waits::{hear_waits, wait};
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};
 
 #[cfg(feature = "macros")]

@@ -117,7 +117,7 @@ mod tests {
         let bucket = Bucket::new(Pace::per_second(500.0));
         // Taken at a later time, so that nothing grows back, however slow this machine is.
         bucket.wait(Instant::now() + Duration::from_secs(3600));
-        toolwright_core::hear_waits(move |time| ear.lock().unwrap().push(time), bucket.take()).await;
+        toolwright_core::with_idle_listener(move |time| ear.lock().unwrap().push(time), bucket.take()).await;
         assert_eq!(*heard.lock().unwrap(), [Duration::from_millis(2)]);
     }
 

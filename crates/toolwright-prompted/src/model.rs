@@ -30,7 +30,7 @@ pub enum PromptFormat {
 /// use toolwright_core::{Message, ToolDef, ToolSpec, Toolset};
 /// use toolwright_models::{Reply, ScriptedModel};
 /// use toolwright_prompted::{PromptFormat, Prompted};
-/// use toolwright_runtime::{Loop, Run};
+/// use toolwright_runtime::{LoopOptions, Run};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let ping = ToolDef::dynamic(ToolSpec::new("ping", "Answers."), |_, _| async { "pong" });
@@ -38,7 +38,7 @@ pub enum PromptFormat {
 /// let call = r#"<tool_call>{"name": "ping", "arguments": {}}</tool_call>"#;
 /// let model = ScriptedModel::new([Reply::text(call), Reply::text("It says pong.").expecting("pong")]);
 /// let model = Prompted::new(model).format(PromptFormat::Json);
-/// let outcome = run.generate_loop(&model, vec![Message::user("Ping!")], &Loop::default()).await?;
+/// let outcome = run.generate_loop(&model, vec![Message::user("Ping!")], &LoopOptions::default()).await?;
 /// assert_eq!(outcome.completion(), "It says pong.");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();

@@ -1,31 +1,164 @@
-//! Models that tools and servers ask: their answers are paid for by the run like those of its own loop.
+//! The one way to ask a model: admit, set the deadline, mask, generate, record, charge.
+//!
+//! The loop, tools and servers ask through it, so that every answer is paid for by the run and is on record.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 use toolwright_core::{
-    CancelToken, ErrorKind, Message, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest,
+    CancelToken, ErrorKind, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply, ModelRequest,
     ToolContext, ToolError, Toolset, Usage,
 };
 
 use crate::conversation::Conversation;
-use crate::events::EventKind;
-use crate::limits::{LimitScope, Limits};
+use crate::events::{DeltaListener, EventKind};
+use crate::limits::{LimitReached, Limits};
 use crate::run::{Part, Run, RunEnd, RunInner};
 use crate::turn::RunError;
-use crate::{direct, guard};
+use crate::{guard, history};
+
+/// What a request counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// A turn of a conversation of so many messages.
+    Turn {
+        /// The messages there are.
+        messages: usize,
+    },
+    /// No turn of its own: the request of a tool, or the last one again without its middle.
+    NoTurn,
+}
+
+/// A model that the limits of the run allow to be asked once.
+pub(crate) struct Admitted<'a> {
+    run: &'a RunInner,
+    model: &'a dyn Model,
+}
+
+/// What a model is asked, and how long it has.
+pub(crate) struct Question<'a> {
+    pub(crate) request: ModelRequest<'a>,
+    /// The tools that may rewrite their results for the model.
+    pub(crate) rewriters: &'a Toolset,
+    /// The messages that no longer fit the model.
+    pub(crate) left_out: Range<usize>,
+    pub(crate) cancel: &'a CancelToken,
+    /// When whoever asks stops waiting, whatever the run's limits say.
+    pub(crate) own_end: Option<Instant>,
+    /// Who receives the answer while it comes.
+    pub(crate) listeners: &'a [DeltaListener],
+}
+
+/// The answer of a model, on record and charged.
+pub(crate) struct Answer {
+    pub(crate) reply: ModelReply,
+    /// The limit that its price went over.
+    pub(crate) over: Option<LimitReached>,
+}
+
+/// Why there is no answer.
+pub(crate) enum AskError {
+    /// A limit does not allow the request; the run does not know of it yet.
+    Limit(LimitReached),
+    /// The wait was cancelled, or a limit ended the run meanwhile. `received` is the text that had come by then.
+    Stopped { error: ToolError, received: String },
+    /// The model could not answer.
+    Model(ModelError),
+    /// The runtime broke, or a sink did not take the event.
+    Broken(ToolError),
+}
+
+impl From<LimitReached> for AskError {
+    fn from(limit: LimitReached) -> Self {
+        AskError::Limit(limit)
+    }
+}
+
+impl From<ToolError> for AskError {
+    fn from(error: ToolError) -> Self {
+        AskError::Broken(error)
+    }
+}
+
+impl<'a> Admitted<'a> {
+    /// Admits a request to a model.
+    pub(crate) fn new(
+        run: &'a RunInner,
+        model: &'a dyn Model,
+        admission: Admission,
+    ) -> Result<Self, AskError> {
+        match admission {
+            Admission::Turn { messages } => run.limits.admit_turn(messages)?,
+            Admission::NoTurn => run.limits.check()?,
+        }
+        // A limit on the cost that cannot be kept is an error, not a limit that never holds.
+        if run.limits.limits_cost() && model.cost(&Usage::default()).is_none() {
+            let name = model.name();
+            let message = format!("the price of `{name}` is not known, so its cost cannot be limited");
+            return Err(AskError::Model(ModelError::new(ModelErrorKind::Request, message)));
+        }
+        Ok(Admitted { run, model })
+    }
+
+    /// Asks the model.
+    pub(crate) async fn ask(self, question: Question<'_>) -> Result<Answer, AskError> {
+        let Admitted { run, model } = self;
+        let Question { request, rewriters, left_out, cancel, own_end, listeners } = question;
+        let sent = history::for_model(request.messages, rewriters, left_out)?;
+        let request = ModelRequest { messages: &sent, ..request };
+        let deadline = run.limits.deadline(own_end)?;
+        let asked = Instant::now();
+        let mut received = String::new();
+        let mut receive = |delta: ModelDelta<'_>| {
+            if let ModelDelta::Text(text) = delta {
+                received.push_str(text);
+            }
+            listeners.iter().for_each(|listener| listener(delta));
+        };
+        let work = contained(model, async {
+            match listeners.is_empty() {
+                true => model.generate(request).await,
+                false => model.generate_streaming(request, &mut receive).await,
+            }
+        });
+        let reply = match guard::unless_stopped(run, cancel, deadline, work).await {
+            Ok(reply) => reply.map_err(AskError::Model)?,
+            Err(error) => return Err(AskError::Stopped { error, received }),
+        };
+        let cost = model.cost(&reply.usage);
+        run.events.emit(EventKind::ModelReplied {
+            model: model.name().to_owned(),
+            usage: reply.usage,
+            cost,
+            duration: asked.elapsed(),
+            stop: reply.stop,
+        })?;
+        let over = run.limits.spend(reply.usage, cost.unwrap_or(0.0)).err();
+        Ok(Answer { reply, over })
+    }
+}
+
+/// The answer of a model. A panic in the model, or in a listener, is an error of the model.
+async fn contained(
+    model: &dyn Model,
+    answer: impl Future<Output = Result<ModelReply, ModelError>>,
+) -> Result<ModelReply, ModelError> {
+    let whose = format!("the model `{}`, or whoever hears its answer,", model.name());
+    let answered = guard::caught(&whose, answer).await;
+    answered.unwrap_or_else(|panic| Err(ModelError::new(ModelErrorKind::Reply, panic.message())))
+}
 
 /// Asks a model for the call of `context`. Tokens, money and time count against the run's limits; turns and messages
 /// are those of its own loop.
-pub(crate) async fn ask(
+pub(crate) async fn for_tool(
     run: &RunInner,
     context: &ToolContext,
     model: &dyn Model,
     request: ModelRequest<'_>,
 ) -> Result<ModelReply, ToolError> {
-    run.limits.check().map_err(|limit| run.refuse(limit))?;
-    check_price(&run.limits, model).map_err(|error| failed(model, error))?;
-    let reply = charged(run, context.cancel_token(), context.deadline(), model, request).await?;
+    let (cancel, own_end) = (context.cancel_token(), context.deadline());
+    let reply = once(run, model, Admission::NoTurn, request, cancel, own_end).await?;
     reply.map_err(|error| failed(model, error))
 }
 
@@ -41,41 +174,29 @@ pub(crate) async fn turn(
             "the calls of this run are a person's: no model can have its conversation",
         ));
     }
-    run.limits.admit_turn(messages).map_err(|limit| run.refuse(limit))?;
-    if let Err(error) = check_price(&run.limits, model) {
-        return Ok(Err(error));
-    }
-    charged(run, &run.cancel, None, model, request).await
+    once(run, model, Admission::Turn { messages }, request, &run.cancel, None).await
 }
 
-/// The answer of a model, paid for by the run and on record.
-async fn charged(
+/// Asks once, outside the run's own loop: the outer error is the run's, the inner one the model's.
+async fn once(
     run: &RunInner,
+    model: &dyn Model,
+    admission: Admission,
+    request: ModelRequest<'_>,
     cancel: &CancelToken,
     own_end: Option<Instant>,
-    model: &dyn Model,
-    request: ModelRequest<'_>,
 ) -> Result<Result<ModelReply, ModelError>, ToolError> {
-    let deadline = run.limits.deadline(own_end).map_err(|limit| run.refuse(limit))?;
-    let asked = Instant::now();
-    let masked = direct::masked(request.messages);
-    let messages = masked.as_deref().unwrap_or(request.messages);
-    let request = ModelRequest { messages, ..request };
-    let work = unbroken(model, async { model.generate(request).await });
-    let reply = match run.unless_stopped(cancel, deadline, work).await? {
-        Ok(reply) => reply,
-        Err(error) => return Ok(Err(error)),
+    let answer = async {
+        let (rewriters, left_out) = (&Toolset::new(), 0..0);
+        let question = Question { request, rewriters, left_out, cancel, own_end, listeners: &[] };
+        Admitted::new(run, model, admission)?.ask(question).await
     };
-    let cost = model.cost(&reply.usage);
-    run.events.emit(EventKind::ModelReplied {
-        model: model.name().to_owned(),
-        usage: reply.usage,
-        cost,
-        duration: asked.elapsed(),
-        stop: reply.stop,
-    })?;
-    run.limits.spend(reply.usage, cost.unwrap_or(0.0)).map_err(|limit| run.refuse(limit))?;
-    Ok(Ok(reply))
+    match answer.await {
+        Ok(Answer { over: Some(limit), .. }) | Err(AskError::Limit(limit)) => Err(run.refuse(limit)),
+        Ok(Answer { reply, over: None }) => Ok(Ok(reply)),
+        Err(AskError::Model(error)) => Ok(Err(error)),
+        Err(AskError::Stopped { error, .. } | AskError::Broken(error)) => Err(error),
+    }
 }
 
 /// Lets a model work with tools for the call of `context`, in the loop of all models, and gives what it added to the
@@ -110,26 +231,6 @@ pub(crate) async fn converse(
         Some(RunEnd::Terminated { reason }) => Err(ToolError::fatal(reason)),
         Some(RunEnd::Failed { message }) => Err(ToolError::fatal(message)),
     }
-}
-
-/// The answer of a model. A panic in the model, or in those who hear its answer while it comes, is an error of it.
-pub(crate) async fn unbroken(
-    model: &dyn Model,
-    answer: impl Future<Output = Result<ModelReply, ModelError>>,
-) -> Result<ModelReply, ModelError> {
-    let whose = format!("the model `{}`, or whoever hears its answer,", model.name());
-    let answered = guard::caught(&whose, answer).await;
-    answered.unwrap_or_else(|panic| Err(ModelError::new(ModelErrorKind::Reply, panic.message())))
-}
-
-/// A limit on the cost that cannot be kept is an error, not a limit that never holds.
-pub(crate) fn check_price(limits: &LimitScope, model: &dyn Model) -> Result<(), ModelError> {
-    if !limits.limits_cost() || model.cost(&Usage::default()).is_some() {
-        return Ok(());
-    }
-    let name = model.name();
-    let message = format!("the price of `{name}` is not known, so its cost cannot be limited");
-    Err(ModelError::new(ModelErrorKind::Request, message))
 }
 
 fn failed(model: &dyn Model, error: ModelError) -> ToolError {

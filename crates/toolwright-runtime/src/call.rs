@@ -3,17 +3,18 @@
 //! A failure here is news for the model, not the end of the run; only fatal errors leave this file as errors.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 use toolwright_core::{
-    Asker, CallNote, CancelToken, Entry, ErrorInfo, ErrorKind, Manner, Prepared, ToolCall, ToolContext,
-    ToolError, ToolOutput, ToolResult, Toolset, Watch,
+    Asker, CallNote, CancelToken, Entry, ErrorKind, Manner, Prepared, ToolCall, ToolContext, ToolError,
+    ToolOutput, ToolResult, Toolset, Watch,
 };
 
 use crate::events::EventKind;
 use crate::executor::Envelope;
 use crate::limits::LimitReached;
+use crate::record::{CallFrame, CallRecord};
 use crate::run::{RunEnd, RunInner};
 use crate::{guard, parse, render};
 
@@ -47,15 +48,15 @@ pub(crate) async fn run_call_from(
     if let Some(parent) = run.outer.as_ref().and_then(|outer| outer.call_id.as_ref()) {
         call.id = format!("{parent}.{id}").into();
     }
-    let mut record = Record::open(run, &call, outer_span)?;
+    let record = CallRecord::open(run, &call, outer_span)?;
     let tools = (&tools, found);
-    let outcome = attempt(run, tools, &mut call, &mut record, Caller::Outside(from)).await;
+    let outcome = attempt(run, tools, &mut call, &record, Caller::Outside(from)).await;
     let outcome = match outcome {
         Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
         outcome => outcome,
     };
     let mut result = render::result(&call, outcome, limit);
-    record.close(Some(&result), result.error.as_ref())?;
+    record.close(Some(&result))?;
     // Whoever asked knows the call by the id that they gave it.
     result.call_id = id;
     Ok(result)
@@ -73,7 +74,7 @@ pub(crate) async fn run_nested(
     let tools = own.cloned().unwrap_or_else(|| run.current_tools());
     let found = tools.find(&call.name);
     let limit = output_limit(run, &found);
-    let mut record = Record::open(run, &call, Some(parent.span()))?;
+    let record = CallRecord::open(run, &call, Some(parent.span()))?;
     if let Some(text) = &manner.hint
         && run.events.wanted()
     {
@@ -81,7 +82,7 @@ pub(crate) async fn run_nested(
         run.events.emit(EventKind::CallNoted { span: record.span, note })?;
     }
     let tools = (&tools, found);
-    let outcome = attempt(run, tools, &mut call, &mut record, Caller::Tool(parent, manner)).await;
+    let outcome = attempt(run, tools, &mut call, &record, Caller::Tool(parent, manner)).await;
     let outcome = match outcome {
         Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
         outcome => outcome,
@@ -93,9 +94,9 @@ pub(crate) async fn run_nested(
             Err(error) => Err(ToolError::from(error.info())),
         };
         let result = render::result(&call, copy, limit);
-        record.close(Some(&result), result.error.as_ref())?;
+        record.close(Some(&result))?;
     } else {
-        record.close(None, None)?;
+        record.close(None)?;
     }
     outcome
 }
@@ -106,14 +107,6 @@ pub(crate) struct Outside<'a> {
     pub(crate) cancel: &'a CancelToken,
     pub(crate) asker: Asker,
     pub(crate) watch: Option<Watch>,
-}
-
-/// Where a call stands, for those who decide about it.
-pub(crate) struct Standing<'a> {
-    pub(crate) span: u64,
-    pub(crate) depth: u32,
-    pub(crate) cancel: &'a CancelToken,
-    pub(crate) asker: Asker,
 }
 
 /// Who makes a call.
@@ -129,22 +122,22 @@ async fn attempt(
     run: &Arc<RunInner>,
     tools: (&Toolset, Result<&Entry, ToolError>),
     call: &mut ToolCall,
-    record: &mut Record<'_>,
+    record: &CallRecord<'_>,
     caller: Caller<'_>,
 ) -> Result<ToolOutput, ToolError> {
-    let span = record.span;
-    let (standing, manner, watch, parents_end) = match caller {
+    let (span, clock) = (record.span, record.clock.as_ref());
+    let (frame, manner, watch, parents_end) = match caller {
         Caller::Outside(Outside { cancel, asker, watch }) => {
             let depth = run.outer.as_ref().map_or(0, |outer| outer.depth);
-            (Standing { span, depth, cancel, asker }, Manner::default(), watch, None)
+            (CallFrame { span, depth, cancel, asker, clock }, Manner::default(), watch, None)
         }
         Caller::Tool(parent, manner) => {
             let (depth, cancel, asker) = (parent.depth() + 1, parent.cancel_token(), parent.asker().clone());
             let watch = parent.watch().cloned();
-            (Standing { span, depth, cancel, asker }, manner, watch, parent.deadline())
+            (CallFrame { span, depth, cancel, asker, clock }, manner, watch, parent.deadline())
         }
     };
-    may_begin(run, &standing)?;
+    may_begin(run, &frame)?;
     let (tools, found) = tools;
     let arguments =
         parse::arguments(call.arguments.take(), found.as_ref().ok().map(|entry| entry.tool.spec()));
@@ -153,9 +146,7 @@ async fn attempt(
     let entry = found?;
     to_real_name(entry, call);
     let prepared = entry.prepare(arguments, run.strictness)?;
-    record.pause();
-    let prepared = run.approvals.review(run, entry, call, prepared, &standing).await?;
-    record.go_on();
+    let prepared = run.approvals.review(run, entry, call, prepared, &frame).await?;
     let Prepared { arguments, description, .. } = prepared;
     let policy = entry.tool.policy();
     if manner.hint.is_none()
@@ -178,12 +169,12 @@ async fn attempt(
             call.id.clone(),
             entry.tool.spec().name.clone(),
             span,
-            standing.depth,
+            frame.depth,
             deadline,
-            standing.cancel.clone(),
+            frame.cancel.clone(),
         )
         .in_manner(manner)
-        .asked_by(standing.asker, watch);
+        .asked_by(frame.asker, watch);
         let envelope = Envelope {
             call_id: call.id.clone(),
             span,
@@ -195,7 +186,7 @@ async fn attempt(
             idempotency_key: run.executor.is_remote().then(|| format!("{}/{span}", run.scope.run_id).into()),
             trace: run.trace.clone(),
         };
-        _active = Active::enter(run, span, &context);
+        _active = run.active.enter(&context, clock);
         guard::run(run, tools, envelope, &context, permit, policy.timeout)
     };
     let outcome = work.await;
@@ -209,8 +200,8 @@ async fn attempt(
 }
 
 /// Whether the run goes on, and how deep a call of it may be.
-fn may_begin(run: &RunInner, standing: &Standing<'_>) -> Result<(), ToolError> {
-    if run.cancel.is_cancelled() || standing.cancel.is_cancelled() {
+fn may_begin(run: &RunInner, frame: &CallFrame<'_>) -> Result<(), ToolError> {
+    if run.cancel.is_cancelled() || frame.cancel.is_cancelled() {
         return Err(guard::cancelled());
     }
     // Somebody may go on asking: a flow that catches everything, a client that does not know.
@@ -223,7 +214,7 @@ fn may_begin(run: &RunInner, standing: &Standing<'_>) -> Result<(), ToolError> {
     }
     let handoffs = run.outer.as_ref().map_or(0, |outer| outer.handoffs);
     let most = run.max_depth;
-    if standing.depth.saturating_add(handoffs) <= most {
+    if frame.depth.saturating_add(handoffs) <= most {
         return Ok(());
     }
     let may = if handoffs == 0 {
@@ -268,159 +259,4 @@ fn epoch_ms(deadline: Instant) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let at = now.saturating_add(deadline.saturating_duration_since(Instant::now()));
     u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Keeps a call in the list of calls under way, where it can be cancelled.
-pub(crate) struct Active<'a> {
-    run: &'a RunInner,
-    span: u64,
-}
-
-impl<'a> Active<'a> {
-    pub(crate) fn enter(run: &'a RunInner, span: u64, context: &ToolContext) -> Self {
-        run.active().insert(span, context.clone());
-        Active { run, span }
-    }
-}
-
-impl Drop for Active<'_> {
-    fn drop(&mut self) {
-        self.run.active().remove(&self.span);
-        self.run.give_up_waits(self.span);
-    }
-}
-
-/// The record of one call: opened once, closed once, whatever happens in between.
-struct Record<'a> {
-    run: &'a RunInner,
-    span: u64,
-    /// The call that made this one.
-    parent: Option<u64>,
-    /// When it began; nobody who listens, nobody who asks.
-    started: Option<Instant>,
-    /// Since when somebody thinks about it, and when somebody did: a person who is away is no work of the tool's.
-    paused: Option<Instant>,
-    asked: Option<Asked>,
-    open: bool,
-}
-
-impl<'a> Record<'a> {
-    fn open(run: &'a RunInner, call: &ToolCall, parent: Option<u64>) -> Result<Self, ToolError> {
-        let span = run.events.new_span();
-        let wanted = run.events.wanted();
-        if wanted {
-            run.events.emit(EventKind::CallStarted {
-                span,
-                parent,
-                call_id: call.id.clone(),
-                tool: call.name.clone(),
-                arguments: call.arguments.clone(),
-            })?;
-        }
-        let started = wanted.then(Instant::now);
-        Ok(Record { run, span, parent, started, paused: None, asked: None, open: true })
-    }
-
-    /// The time until [`go_on`](Self::go_on) does not count.
-    fn pause(&mut self) {
-        self.paused = self.started.map(|_| Instant::now());
-    }
-
-    fn go_on(&mut self) {
-        self.asked = self.paused.take().map(|since| (since, Instant::now())).or(self.asked);
-    }
-
-    fn close(&mut self, result: Option<&ToolResult>, error: Option<&ErrorInfo>) -> Result<(), ToolError> {
-        match self.started {
-            Some(_) => self.finish(result.cloned(), error.cloned(), false),
-            None => self.finish(None, None, false),
-        }
-    }
-
-    fn close_fatal(mut self, error: ToolError) -> ToolError {
-        self.run.end(RunEnd::Failed { message: error.message().to_owned() });
-        match self.finish(None, Some(error.info()), false) {
-            Ok(()) => error,
-            Err(unrecorded) => unrecorded,
-        }
-    }
-
-    fn finish(
-        &mut self,
-        result: Option<ToolResult>,
-        error: Option<ErrorInfo>,
-        interrupted: bool,
-    ) -> Result<(), ToolError> {
-        self.open = false;
-        let Some(started) = self.started else { return Ok(()) };
-        self.go_on();
-        let duration = started.elapsed().saturating_sub(self.waited());
-        self.run.events.emit(EventKind::CallFinished {
-            span: self.span,
-            result,
-            error,
-            duration,
-            interrupted,
-        })
-    }
-}
-
-impl Record<'_> {
-    /// How long somebody thought about the call, and about those inside it; questions that were open at the same time count
-    /// once. The calls around it are taken to wait meanwhile: one that makes several at the same time can come out shorter than
-    /// a call inside it that worked on.
-    fn waited(&self) -> Duration {
-        let own = self.asked.map(|(from, to)| to.duration_since(from)).unwrap_or_default();
-        let mut all = self.run.events.asked_inside(self.span);
-        let waited = if all.is_empty() {
-            own
-        } else {
-            all.extend(self.asked);
-            together(&mut all)
-        };
-        if let Some(parent) = self.parent.filter(|_| waited >= NOTICED) {
-            if all.is_empty() {
-                all.extend(self.asked);
-            }
-            // One that is over has been told of.
-            if self.run.active().contains_key(&parent) {
-                self.run.events.note_asked(parent, all);
-            }
-        }
-        waited
-    }
-}
-
-/// From when until when somebody was asked.
-pub(crate) type Asked = (Instant, Instant);
-
-/// The shortest time that a person thinks; rules take less.
-const NOTICED: Duration = Duration::from_millis(1);
-
-/// How long at least one of them was going on.
-fn together(times: &mut [Asked]) -> Duration {
-    times.sort_unstable();
-    let (mut sum, mut end) = (Duration::ZERO, None);
-    for (from, to) in times.iter().copied() {
-        sum += to.saturating_duration_since(end.map_or(from, |end: Instant| end.max(from)));
-        end = end.max(Some(to));
-    }
-    sum
-}
-
-impl Drop for Record<'_> {
-    /// The caller went away, or a panic passed through: the record is closed all the same.
-    fn drop(&mut self) {
-        if self.open {
-            let error = ErrorInfo {
-                kind: ErrorKind::Cancelled,
-                message: "the caller stopped waiting for the call".to_owned(),
-                hint: None,
-            };
-            let recorded = self.finish(None, Some(error), true);
-            if let Err(error) = recorded {
-                self.run.end(RunEnd::Failed { message: error.message().to_owned() });
-            }
-        }
-    }
 }

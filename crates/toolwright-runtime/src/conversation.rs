@@ -7,7 +7,7 @@ use toolwright_core::{CancelToken, Message, Model, StopReason, ToolCall, ToolErr
 use crate::events::EventKind;
 use crate::run::{Run, RunEnd};
 use crate::state::RunState;
-use crate::turn::{self, Loop, RunError};
+use crate::turn::{self, LoopOptions, RunError};
 
 /// A conversation with a model that uses the tools of a run: what a chat program holds.
 ///
@@ -38,8 +38,8 @@ use crate::turn::{self, Loop, RunError};
 #[derive(Debug)]
 pub struct Conversation {
     run: Run,
-    how: Loop,
-    said: Said,
+    options: LoopOptions,
+    log: MessageLog,
     stopper: Stopper,
 }
 
@@ -48,8 +48,8 @@ impl Conversation {
     pub fn new(run: &Run) -> Self {
         Conversation {
             run: run.clone(),
-            how: Loop::default(),
-            said: Said::default(),
+            options: LoopOptions::default(),
+            log: MessageLog::default(),
             stopper: Stopper::default(),
         }
     }
@@ -57,20 +57,20 @@ impl Conversation {
     /// Takes up a conversation where another process left it. The run is one that [resumes](crate::RunBuilder::resume)
     /// the same state.
     pub fn resume(run: &Run, state: &RunState) -> Self {
-        let said = Said { recorded: state.messages.len(), messages: state.messages.clone(), stop: None };
-        Conversation { said, ..Conversation::new(run) }
+        let log = MessageLog { recorded: state.messages.len(), messages: state.messages.clone(), stop: None };
+        Conversation { log, ..Conversation::new(run) }
     }
 
-    /// The conversation, going on in this way.
+    /// The conversation with these options.
     #[must_use]
-    pub fn going(mut self, how: Loop) -> Self {
-        self.how = how;
+    pub fn with_loop(mut self, options: LoopOptions) -> Self {
+        self.options = options;
         self
     }
 
-    /// How it goes; what is changed here holds from the next answer on.
-    pub fn how_mut(&mut self) -> &mut Loop {
-        &mut self.how
+    /// Its options; what is changed here holds from the next answer on.
+    pub fn options_mut(&mut self) -> &mut LoopOptions {
+        &mut self.options
     }
 
     /// The run.
@@ -80,36 +80,36 @@ impl Conversation {
 
     /// What was said.
     pub fn messages(&self) -> &[Message] {
-        &self.said.messages
+        &self.log.messages
     }
 
     /// What was said, for good.
     pub fn into_messages(self) -> Vec<Message> {
-        self.said.messages
+        self.log.messages
     }
 
     /// Why the model's last answer ended; `None` before there is one. See [`StopReason::warning`].
     pub fn last_stop(&self) -> Option<StopReason> {
-        self.said.stop
+        self.log.stop
     }
 
     /// Adds a message: what the user says, or the result of a pending call.
     pub fn push(&mut self, message: Message) {
-        self.said.messages.push(message);
+        self.log.messages.push(message);
     }
 
     /// Forgets all but the first `count` messages.
     pub fn rewind(&mut self, count: usize) {
-        self.said.messages.truncate(count);
-        if self.said.recorded > count {
-            self.said.recorded = count;
+        self.log.messages.truncate(count);
+        if self.log.recorded > count {
+            self.log.recorded = count;
             // A record that cannot be written says so when the next message is.
-            let _ = self.tell(EventKind::Rewound { messages: count });
+            let _ = self.note(EventKind::Rewound { messages: count });
         }
     }
 
     /// Puts on record what happened to the conversation as a whole. What happens to an agent's is told with its call.
-    fn tell(&self, kind: EventKind) -> Result<(), ToolError> {
+    fn note(&self, kind: EventKind) -> Result<(), ToolError> {
         match self.run.inner.outer {
             Some(_) => Ok(()),
             None => self.run.inner.events.emit(kind),
@@ -118,18 +118,18 @@ impl Conversation {
 
     /// Calls that the model asked for and that have no result yet.
     pub fn pending(&self) -> Vec<ToolCall> {
-        turn::unanswered(&self.said.messages)
+        turn::unanswered(&self.log.messages)
     }
 
     /// Makes the calls that wait for a result, as [`answer`](Self::answer) does in automatic mode: a result may be the
     /// answer itself (`return_direct`), and an agent may take over. Says how that ended; `None` when it is the model's turn.
     /// Those calls that were made have their results here even when an error ends the rest, so that nothing is done twice.
     pub async fn make_pending(&mut self) -> Result<Option<RunEnd>, RunError> {
-        self.said.catch_up(&self.run)?;
+        self.log.catch_up(&self.run)?;
         let stop = self.stopper.arm(&self.run.inner.cancel);
         let calls = self.pending();
-        let goes_on = turn::make(&self.run, &mut self.said, None, calls, &stop.token).await?;
-        Ok(turn::end(&self.run, &stop.token, goes_on))
+        let left = turn::make_calls(&self.run, &mut self.log, None, calls, &stop.token).await?;
+        Ok(turn::end(&self.run, &stop.token, left))
     }
 
     /// What stops an answer under way, from another task or a signal handler.
@@ -140,7 +140,7 @@ impl Conversation {
     /// The conversation as one value, for another process to take up. An error when what a tool keeps in the store is no
     /// JSON.
     pub fn state(&self) -> Result<RunState, ToolError> {
-        self.run.state(self.said.messages.clone(), self.pending())
+        self.run.state(self.log.messages.clone(), self.pending())
     }
 
     /// Says something to the model and lets it [answer](Self::answer).
@@ -156,18 +156,18 @@ impl Conversation {
     /// Lets the model work until it has answered. Pending calls are made first. Says how that ended; `None` when
     /// calls are left to the caller. Only a limit, an approver and a cancelled run end the run with it.
     pub async fn answer(&mut self, model: &dyn Model) -> Result<Option<RunEnd>, RunError> {
-        self.said.catch_up(&self.run)?;
+        self.log.catch_up(&self.run)?;
         let stop = self.stopper.arm(&self.run.inner.cancel);
-        let outcome = turn::go(&self.run, model, &mut self.said, &self.how, &stop.token).await;
+        let outcome = turn::run_loop(&self.run, model, &mut self.log, &self.options, &stop.token).await;
         match &outcome {
             Err(RunError::Model(error)) => {
-                self.tell(EventKind::ModelFailed {
+                self.note(EventKind::ModelFailed {
                     model: model.name().to_owned(),
                     message: error.to_string(),
                 })?;
             }
             Ok(Some(RunEnd::Cancelled)) if self.run.ended().is_none() => {
-                self.tell(EventKind::AnswerStopped)?
+                self.note(EventKind::AnswerStopped)?
             }
             _ => {}
         }
@@ -177,14 +177,14 @@ impl Conversation {
 
 /// The messages of a conversation, and how many of them are on record.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct MessageLog {
     pub(crate) messages: Vec<Message>,
     recorded: usize,
     /// Why the model's last answer ended.
     pub(crate) stop: Option<StopReason>,
 }
 
-impl Said {
+impl MessageLog {
     /// Adds a message and puts it on record.
     pub(crate) fn add(&mut self, run: &Run, message: Message) -> Result<(), ToolError> {
         self.messages.push(message);

@@ -4,45 +4,15 @@
 //! only told that there was one. So does any result that is `confidential`; that one no model is shown afterwards either:
 //! every request to a model goes through [`masked`].
 
-use toolwright_core::{
-    AssistantMessage, CONFIDENTIAL, Content, ErrorInfo, ErrorKind, Message, ToolCall, ToolResult, Toolset,
-};
+use toolwright_core::{AssistantMessage, CONFIDENTIAL, Content, Message, ToolResult, Toolset};
 
 /// What a model reads in place of a result that went to the user.
 const SHOWN: &str = "The user was shown the result. Nothing more is to be done about it.";
 
-fn is_direct(tools: &Toolset, name: &str) -> bool {
+/// True when the results of that tool go to the user.
+pub(crate) fn is_direct(tools: &Toolset, name: &str) -> bool {
     let policy = tools.find(name).map(|entry| entry.tool.policy());
     policy.is_ok_and(|policy| policy.return_direct || policy.confidential)
-}
-
-/// Takes out the calls that would have to stand alone and do not; each gets the result that says so, with its position.
-pub(crate) fn refuse_mixed(tools: &Toolset, calls: &mut Vec<ToolCall>) -> Vec<(usize, ToolResult)> {
-    let direct = calls.iter().filter(|call| is_direct(tools, &call.name)).count();
-    if direct == 0 || direct == calls.len() {
-        return Vec::new();
-    }
-    let mut refusals = Vec::new();
-    for (at, call) in std::mem::take(calls).into_iter().enumerate() {
-        if is_direct(tools, &call.name) {
-            refusals.push((at, refused(&call)));
-        } else {
-            calls.push(call);
-        }
-    }
-    refusals
-}
-
-fn refused(call: &ToolCall) -> ToolResult {
-    let error = ErrorInfo {
-        kind: ErrorKind::Parsing,
-        message: format!(
-            "the result of `{}` goes to the user, so it cannot be called beside others",
-            call.name
-        ),
-        hint: Some("call it alone, in a message of its own".to_owned()),
-    };
-    ToolResult::failed(call, error)
 }
 
 /// The answer made of results that go to the user, which are then taken out of what the model reads; `None` when there
@@ -100,7 +70,7 @@ pub(crate) fn masked(messages: &[Message]) -> Option<Vec<Message>> {
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolwright_core::{ToolDef, ToolSpec};
+    use toolwright_core::{ErrorInfo, ErrorKind, ToolCall, ToolDef, ToolSpec};
 
     fn tools() -> Toolset {
         let tool = |name: &str| ToolDef::dynamic(ToolSpec::new(name, "d"), |_, _| async { "ok" });
@@ -110,16 +80,6 @@ mod tests {
 
     fn call(name: &str) -> ToolCall {
         ToolCall::new(name, name, json!({}))
-    }
-
-    #[test]
-    fn a_direct_call_stands_alone_or_is_refused_in_its_place() {
-        let mut calls = vec![call("plain"), call("direct"), call("nosuch")];
-        let refused = refuse_mixed(&tools(), &mut calls);
-        assert_eq!(calls, [call("plain"), call("nosuch")]);
-        assert!(matches!(refused.as_slice(), [(1, result)] if result.is_error()));
-        let mut alone = vec![call("direct"), call("direct")];
-        assert!(refuse_mixed(&tools(), &mut alone).is_empty() && alone.len() == 2);
     }
 
     #[test]

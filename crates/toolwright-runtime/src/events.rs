@@ -3,7 +3,7 @@
 //! Calls are told apart by their span, a number no other call of the run has, because models reuse call ids. Every
 //! span that is opened by [`EventKind::CallStarted`] is closed by exactly one [`EventKind::CallFinished`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -15,7 +15,6 @@ use toolwright_core::{
     CallNote, ErrorInfo, Fingerprint, Message, ModelDelta, StopReason, ToolError, ToolResult, Usage,
 };
 
-use crate::call::Asked;
 use crate::limits::LimitReached;
 use crate::time;
 
@@ -208,8 +207,6 @@ pub(crate) struct Events {
     /// The thread whose event the sinks are taking.
     telling: Mutex<Option<ThreadId>>,
     spans: AtomicU64,
-    /// When somebody decided about calls inside of calls that are under way, by the spans of these.
-    asked: Mutex<HashMap<u64, Vec<Asked>>>,
 }
 
 impl Events {
@@ -220,23 +217,12 @@ impl Events {
         first_span: u64,
     ) -> Self {
         let (order, spans) = (Mutex::new(first_seq), AtomicU64::new(first_span));
-        Events { sinks, deltas, order, telling: Mutex::default(), spans, asked: Mutex::default() }
+        Events { sinks, deltas, order, telling: Mutex::default(), spans }
     }
 
     /// A number for a new call.
     pub(crate) fn new_span(&self) -> u64 {
         self.spans.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Notes that somebody decided about calls inside this one.
-    pub(crate) fn note_asked(&self, span: u64, times: Vec<Asked>) {
-        lock(&self.asked).entry(span).or_default().extend(times);
-    }
-
-    /// When somebody decided about calls inside this one, which is over.
-    pub(crate) fn asked_inside(&self, span: u64) -> Vec<Asked> {
-        let mut all = lock(&self.asked);
-        if all.is_empty() { Vec::new() } else { all.remove(&span).unwrap_or_default() }
     }
 
     /// True when somebody listens; lets callers skip making events nobody takes.

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use toolwright_core::{
-    BoxFuture, ErrorKind, ToolContext, ToolError, ToolOutput, Toolset, panic_error, panic_of,
+    BoxFuture, CancelToken, ErrorKind, ToolContext, ToolError, ToolOutput, Toolset, panic_error, panic_of,
 };
 
 use crate::executor::Envelope;
-use crate::limits::{LimitReached, Permit};
+use crate::limits::{Deadline, LimitReached, Permit};
 use crate::run::RunInner;
 
 /// How long stopped work may take to hand over its partial output: a command has to be killed and drained first.
@@ -108,17 +108,46 @@ fn in_task(
 }
 
 /// Waits until then, or for ever.
-pub(crate) async fn at(end: Option<Instant>) {
+async fn at(end: Option<Instant>) {
     match end {
         Some(end) => tokio::time::sleep_until(end).await,
         None => std::future::pending().await,
     }
 }
 
+/// Waits for work that is not a call, such as a person or a model, unless it is cancelled or its time is up first. What
+/// the work reports as idle is not working time.
+pub(crate) async fn unless_stopped<T>(
+    run: &RunInner,
+    cancel: &CancelToken,
+    mut deadline: Option<Deadline>,
+    work: impl Future<Output = T>,
+) -> Result<T, ToolError> {
+    let mut work = std::pin::pin!(run.limits.clock().follow(work));
+    let limit = loop {
+        let end = deadline.as_ref().map(|(end, _)| *end);
+        tokio::select! {
+            biased;
+            done = &mut work => return Ok(done),
+            () = cancel.cancelled() => return Err(cancelled()),
+            () = at(end) => {}
+        }
+        let Some((_, Some(limit))) = deadline else { break None };
+        // The end may have moved in the meantime.
+        match run.limits.deadline(None) {
+            Ok(Some(later)) if later.0 > Instant::now() => deadline = Some(later),
+            _ => break Some(limit),
+        }
+    };
+    Err(match limit {
+        Some(limit) => run.refuse(limit),
+        None => cancelled(),
+    })
+}
+
 /// How long a call that was told to stop has: longer when calls inside it, which were told with it, are still under way.
 fn grace(run: &RunInner, context: &ToolContext) -> Duration {
-    let told = |inside: &&ToolContext| inside.depth() > context.depth() && inside.is_cancelled();
-    let deepest = run.active().values().filter(told).map(ToolContext::depth).max();
+    let deepest = run.active.deepest_stopped(context.depth());
     let levels = deepest.map_or(0, |deepest| deepest - context.depth());
     GRACE + GRACE_INSIDE * levels.min(MAX_LEVELS)
 }

@@ -25,11 +25,13 @@
 //! anything that goes on); `turn.rs` is that loop. An [`Agent`] is a model with instructions and tools of its own, that works
 //! inside a run: by itself, as a tool of another, or by taking a conversation over.
 
+mod active;
 mod agent;
 mod approval;
 mod ask;
 mod batch;
 mod call;
+mod clock;
 mod conversation;
 mod direct;
 mod events;
@@ -38,9 +40,9 @@ mod guard;
 mod history;
 mod limits;
 mod parse;
+mod record;
 mod redact;
 mod render;
-mod repeats;
 mod run;
 mod state;
 mod time;
@@ -60,4 +62,4 @@ pub use run::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Run, RunBuilder, RunEnd};
 pub use state::{RunState, STATE_VERSION};
 pub use time::{format_time, parse_time, utc_date};
 pub use transcript::{Durability, Transcript, TranscriptError, TranscriptWriter};
-pub use turn::{Loop, LoopOutcome, Overflow, RunError, StopWhen, ToolCalls, completion};
+pub use turn::{LoopOptions, LoopOutcome, Overflow, RunError, StopWhen, ToolCalls, completion};

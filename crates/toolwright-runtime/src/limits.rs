@@ -3,7 +3,6 @@
 //! Limits are scoped: a nested scope (a sub-agent, say) spends from its own limits and from all those around it. A
 //! [`Permit`] says that a call was admitted and until when it may run; reaching a limit is an error that names it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,6 +10,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use toolwright_core::{ErrorKind, ToolError, Usage};
+
+use crate::clock::{Clock, FOREVER};
 
 /// What a run may spend; `None` means no limit.
 ///
@@ -145,15 +146,12 @@ pub struct LimitScope {
 #[derive(Debug)]
 struct Scope {
     limits: Limits,
-    started: Instant,
-    /// Time spent before this process took the run up.
-    earlier: Duration,
+    clock: Clock,
     turns: AtomicU64,
     tool_calls: AtomicU64,
     usage: std::sync::Mutex<Usage>,
     /// Millionths of a dollar.
     cost: AtomicU64,
-    waits: std::sync::Mutex<Waits>,
     parent: Option<LimitScope>,
 }
 
@@ -177,15 +175,14 @@ impl LimitScope {
 
     /// An account that goes on from what was spent earlier, inside `parent`.
     pub fn resumed(limits: Limits, spent: &Spent, parent: Option<LimitScope>) -> Self {
+        let around = parent.as_ref().map(|parent| parent.inner.clock.clone());
         let inner = Scope {
             limits,
-            started: Instant::now(),
-            earlier: seconds(spent.wall_time),
+            clock: Clock::resume(seconds(spent.wall_time), seconds(spent.waited), around),
             turns: AtomicU64::new(spent.turns),
             tool_calls: AtomicU64::new(spent.tool_calls),
             usage: std::sync::Mutex::new(spent.usage),
             cost: AtomicU64::new(micros(spent.cost)),
-            waits: std::sync::Mutex::new(Waits::after(seconds(spent.waited))),
             parent,
         };
         LimitScope { inner: Arc::new(inner) }
@@ -207,8 +204,8 @@ impl LimitScope {
             tool_calls: scope.tool_calls.load(Ordering::Relaxed),
             usage: *scope.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
             cost: units(scope.cost.load(Ordering::Relaxed)),
-            wall_time: self.elapsed().as_secs_f64(),
-            waited: scope.waited().as_secs_f64(),
+            wall_time: scope.clock.elapsed().as_secs_f64(),
+            waited: scope.clock.idle().as_secs_f64(),
         }
     }
 
@@ -292,26 +289,9 @@ impl LimitScope {
         self.visit(&mut Scope::check_spent)
     }
 
-    /// Waits from now until the value is dropped, but no longer than `time`. That is not working time; what waits at
-    /// the same time waits only once.
-    pub(crate) fn wait(&self, time: Option<Duration>) -> Waiting {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let (id, now) = (COUNT.fetch_add(1, Ordering::Relaxed), Instant::now());
-        let until = time.map(|time| now + time.min(FOREVER));
-        self.each(|scope| scope.waits().begin(id, now, until));
-        Waiting { scope: self.clone(), id, until }
-    }
-
-    fn each(&self, mut look: impl FnMut(&Scope)) {
-        let visited = self.visit(&mut |scope| {
-            look(scope);
-            Ok(())
-        });
-        debug_assert!(visited.is_ok());
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.inner.started.elapsed() + self.inner.earlier
+    /// The clock of this account; what is booked there is booked in those of the accounts around it too.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.inner.clock
     }
 
     /// This account and those around it, the outermost last.
@@ -355,86 +335,14 @@ impl LimitScope {
     }
 }
 
-/// Somebody waits for as long as this lives, or until the wait is over.
-pub(crate) struct Waiting {
-    scope: LimitScope,
-    id: u64,
-    until: Option<Instant>,
-}
-
-impl Waiting {
-    pub(crate) fn is_over(&self) -> bool {
-        self.until.is_some_and(|until| until <= Instant::now())
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.scope.each(|scope| scope.waits().end(self.id, Instant::now()));
-    }
-}
-
-/// Time in which nothing was done but waiting.
-#[derive(Debug)]
-struct Waits {
-    /// What is over.
-    booked: Duration,
-    /// Since when at least one waits.
-    since: Option<Instant>,
-    /// Who waits, and until when at most.
-    open: BTreeMap<u64, Option<Instant>>,
-}
-
-impl Waits {
-    fn after(booked: Duration) -> Self {
-        Waits { booked, since: None, open: BTreeMap::new() }
-    }
-
-    fn begin(&mut self, id: u64, now: Instant, until: Option<Instant>) {
-        self.settle(now);
-        self.since.get_or_insert(now);
-        self.open.insert(id, until);
-    }
-
-    fn end(&mut self, id: u64, now: Instant) {
-        self.settle(now);
-        if self.open.remove(&id).is_some() && self.open.is_empty() {
-            self.booked = self.total(now);
-            self.since = None;
-        }
-    }
-
-    /// Books what is over by itself.
-    fn settle(&mut self, now: Instant) {
-        let booked = self.total(now);
-        self.open.retain(|_, until| until.is_none_or(|until| until > now));
-        if self.open.is_empty() {
-            (self.booked, self.since) = (booked, None);
-        }
-    }
-
-    fn total(&self, now: Instant) -> Duration {
-        let last = self.open.values().map(|until| until.unwrap_or(now).min(now)).max().unwrap_or(now);
-        self.booked + self.since.map_or(Duration::ZERO, |since| last.saturating_duration_since(since))
-    }
-}
-
 impl Scope {
-    fn waits(&self) -> std::sync::MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn waited(&self) -> Duration {
-        self.waits().total(Instant::now())
-    }
-
     /// When the first of the time limits ends the run, if there is one; an error when it has already.
     fn time_deadline(&self, kinds: &[LimitKind]) -> Result<Option<(Instant, LimitReached)>, LimitReached> {
         if self.limits.wall_time.is_none() && self.limits.working_time.is_none() {
             return Ok(None);
         }
-        let elapsed = self.started.elapsed() + self.earlier;
-        let working = elapsed.saturating_sub(self.waited());
+        let elapsed = self.clock.elapsed();
+        let working = elapsed.saturating_sub(self.clock.idle());
         let mut first: Option<(Instant, LimitReached)> = None;
         for (kind, max, used) in [
             (LimitKind::WallTime, self.limits.wall_time, elapsed),
@@ -475,9 +383,6 @@ impl Scope {
 pub(crate) fn reached(limit: LimitKind, max: f64, value: f64) -> LimitReached {
     LimitReached { limit, max, value }
 }
-
-/// Longer than anything lasts, and still a time that can be added to a clock.
-const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(FOREVER).min(FOREVER)
@@ -528,36 +433,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn waits_at_the_same_time_count_once() {
-        let pass = |seconds| tokio::time::advance(Duration::from_secs(seconds));
-        let limits = scope(Limits::default());
-        let (one, two) = (limits.wait(None), limits.wait(None));
-        pass(3).await;
-        drop(one);
-        pass(1).await;
-        assert_eq!(limits.spent().waited, 4.0);
-        drop(two);
-        pass(10).await;
-        assert_eq!(limits.spent().waited, 4.0);
-        // Announced waits beside each other, and beside an open question.
-        let announced = [5, 6].map(|seconds| limits.wait(Some(Duration::from_secs(seconds))));
-        let asking = limits.wait(None);
-        pass(2).await;
-        drop(asking);
-        pass(10).await;
-        assert_eq!(limits.spent().waited, 10.0);
-        assert!(announced.iter().all(Waiting::is_over));
-        let later = limits.wait(Some(Duration::from_secs(1)));
-        pass(5).await;
-        assert_eq!(limits.spent().waited, 11.0, "the time between two waits is no wait");
-        drop((announced, later));
-        assert_eq!(limits.spent().waited, 11.0);
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn a_wait_that_is_given_up_is_not_booked() {
         let limits = scope(Limits { working_time: Some(10.0), ..Limits::default() });
-        let announced = limits.wait(Some(Duration::from_secs(3600)));
+        let announced = limits.clock().idle_guard();
+        announced.announce(Duration::from_secs(3600));
         tokio::time::advance(Duration::from_secs(2)).await;
         drop(announced);
         assert_eq!(limits.spent().waited, 2.0);
@@ -568,7 +447,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn waiting_is_not_working() {
         let limits = scope(Limits { working_time: Some(10.0), ..Limits::default() });
-        let waiting = limits.wait(Some(Duration::from_secs(8)));
+        let waiting = limits.clock().idle_guard();
+        waiting.announce(Duration::from_secs(8));
         tokio::time::advance(Duration::from_secs(15)).await;
         drop(waiting);
         let permit = limits.admit_call(None).unwrap();

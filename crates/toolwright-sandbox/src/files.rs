@@ -32,9 +32,9 @@ pub(crate) fn serve(work: &Work) -> io::Result<()> {
             let mut output = File::from(output.as_fd().try_clone_to_owned()?);
             read(path, *limit, &mut output)
         }
-        Work::Write { path } => {
+        Work::Write { path, size } => {
             let mut input = File::from(input.as_fd().try_clone_to_owned()?);
-            write(path, &mut input)
+            write(path, &mut input, *size)
         }
         Work::Exec { .. } => Err(io::Error::from_raw_os_error(libc::EINVAL)),
     }
@@ -70,7 +70,10 @@ pub(crate) fn read(path: &Path, limit: u64, output: &mut dyn Write) -> io::Resul
 /// Replaces a file, making its folders. Readers see the old contents or the new, never a mix, and the new file has the
 /// owner, group, mode, access list and `user.` attributes of the old. Where those cannot be given to a new file, the old
 /// one is written in place, so that nobody gains or loses a file by an edit.
-pub(crate) fn write(path: &Path, input: &mut dyn Read) -> io::Result<()> {
+///
+/// The input must hold exactly `size` bytes. A caller that cancels closes the pipe before anything can kill this process,
+/// and without the size a cut input would look like a complete one.
+pub(crate) fn write(path: &Path, input: &mut dyn Read, size: u64) -> io::Result<()> {
     let target = resolve(path)?;
     let folder = target.parent().map_or(Path::new("/"), |folder| folder);
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -91,12 +94,17 @@ pub(crate) fn write(path: &Path, input: &mut dyn Read) -> io::Result<()> {
     let made = match (nameless(folder), &traits) {
         (Ok(file), _) => Ok((file, false)),
         // A single writable file in a folder that is not: it can only be written in place.
-        (Err(error), Some(old)) if refused(&error) => return old.write_in_place(input),
+        (Err(error), Some(old)) if refused(&error) => {
+            let mut complete = Vec::new();
+            complete.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX))?;
+            copy_all(input, &mut complete, size)?;
+            return old.write_in_place(&mut complete.as_slice());
+        }
         (Err(error), None) if refused(&error) => return Err(error),
         (Err(_), _) => named(&temporary).map(|file| (file, true)),
     };
     let replaced = made.and_then(|(mut file, has_name)| {
-        io::copy(input, &mut file)?;
+        copy_all(input, &mut file, size)?;
         if let Some(old) = &traits
             && !old.give_to(&file)
         {
@@ -117,6 +125,12 @@ pub(crate) fn write(path: &Path, input: &mut dyn Read) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     replaced
+}
+
+/// Copies an input of exactly `size` bytes.
+fn copy_all(input: &mut dyn Read, output: &mut impl Write, size: u64) -> io::Result<()> {
+    let copied = io::copy(&mut input.take(size.saturating_add(1)), output)?;
+    if copied == size { Ok(()) } else { Err(own(libc::ECANCELED)) }
 }
 
 /// A file that is there, and what a new file in its place must have in common with it.
@@ -157,7 +171,7 @@ impl Traits {
     }
 
     /// Writes over the old contents. What is given up: readers can see a mix while it is written, and a full disk or the
-    /// end of the system in the middle leaves one. `input` is complete by then unless the folder takes no new file.
+    /// end of the system in the middle leaves one. `input` is complete by then.
     fn write_in_place(&self, input: &mut dyn Read) -> io::Result<()> {
         // Its other names may be outside the sandbox, where nothing may change.
         if self.about.nlink() > 1 {
@@ -234,4 +248,23 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
 
 fn own(errno: i32) -> io::Error {
     io::Error::from_raw_os_error(errno)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_that_was_cut_off_replaces_nothing() {
+        let folder = std::env::temp_dir().join(format!("toolwright-{:016x}", sys::random_u64()));
+        let path = folder.join("file");
+        write(&path, &mut &b"whole"[..], 5).unwrap();
+        for (input, size) in [(&b""[..], 1), (&b"hal"[..], 4), (&b"too long"[..], 4)] {
+            let error = write(&path, &mut &*input, size).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
+            assert_eq!(fs::read(&path).unwrap(), b"whole");
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

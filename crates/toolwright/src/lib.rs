@@ -33,7 +33,7 @@
 //! | fail well | [`ToolError`], [`ErrorKind`], [`ResultExt`] |
 //! | put tools together | [`Toolset`], [`ToolSource`]; wrappers in [`ToolExt`]: [`Cache`], [`RateLimit`], [`Retry`] |
 //! | run calls | [`Run`], [`RunBuilder`], [`ToolCall`], [`ToolResult`] |
-//! | let a model work | [`connect`], [`Loop`], [`Conversation`], [`Agent`], [`React`]; without a network [`ScriptedModel`] |
+//! | let a model work | [`connect`], [`LoopOptions`], [`Conversation`], [`Agent`], [`React`]; without a network [`ScriptedModel`] |
 //! | decide about calls | [`Policy`], [`Rule`], [`Approver`], [`Decision`] |
 //! | bound what a run spends | [`Limits`], [`LimitKind`], [`Price`] |
 //! | see and keep what happened | [`Event`], [`EventSink`], [`Transcript`], [`RunState`] |
@@ -89,7 +89,7 @@ pub use toolwright_core::{
 #[doc(inline)]
 pub use toolwright_core::{
     DeltaSink, Model, ModelDelta, ModelError, ModelErrorKind, ModelOptions, ModelReply, ModelRequest,
-    StopReason, ToolChoice, Usage, hear_waits, wait,
+    StopReason, ToolChoice, Usage, wait, with_idle_listener,
 };
 // Sandboxes, as tools see them.
 #[doc(inline)]
@@ -120,8 +120,8 @@ pub use toolwright_models::{aws, dialect, price, retry, tokens, vendor, wire};
 #[doc(inline)]
 pub use toolwright_runtime::{
     Agent, AgentOutcome, Conversation, DEFAULT_MAX_DEPTH, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_PARALLEL, Envelope,
-    Executor, LocalExecutor, Loop, LoopOutcome, Overflow, React, Run, RunBuilder, RunEnd, RunError, RunState,
-    STATE_VERSION, StopWhen, Stopper, ToolCalls, completion,
+    Executor, LocalExecutor, LoopOptions, LoopOutcome, Overflow, React, Run, RunBuilder, RunEnd, RunError,
+    RunState, STATE_VERSION, StopWhen, Stopper, ToolCalls, completion,
 };
 // Who decides, and what a run may spend.
 #[cfg(feature = "runtime")]

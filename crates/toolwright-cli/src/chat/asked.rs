@@ -10,6 +10,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use regex::bytes::Regex;
 
 use super::picture::{self, Protocol};
+use crate::console::Console;
 
 /// A picture of one pixel that is only asked about, then the attributes.
 const QUESTION: &str = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[c";
@@ -18,14 +19,14 @@ const QUESTION: &str = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[c";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How pictures are shown here, and the keys that came before the answer. The terminal is in raw mode.
-pub fn pictures() -> (Option<Protocol>, Vec<KeyEvent>) {
+pub fn pictures(console: &Console) -> (Option<Protocol>, Vec<KeyEvent>) {
     let known = picture::protocol(|name| std::env::var(name).ok());
     let term = std::env::var("TERM").unwrap_or_default();
     // These print what they do not know.
     if known.is_some() || matches!(term.as_str(), "" | "dumb" | "linux" | "cons25" | "emacs") {
         return (known, Vec::new());
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     if out.write_all(QUESTION.as_bytes()).and_then(|()| out.flush()).is_err() {
         return (None, Vec::new());
     }
@@ -33,7 +34,7 @@ pub fn pictures() -> (Option<Protocol>, Vec<KeyEvent>) {
     let start = Instant::now();
     while !Answer::read(&answer).whole {
         let left = PATIENCE.saturating_sub(start.elapsed());
-        if left.is_zero() || answer.len() > 1 << 16 || !more(&mut answer, left) {
+        if left.is_zero() || answer.len() > 1 << 16 || !more(console, &mut answer, left) {
             break;
         }
     }
@@ -43,11 +44,11 @@ pub fn pictures() -> (Option<Protocol>, Vec<KeyEvent>) {
 
 /// Reads what is there, or comes in time. False when nothing does.
 #[cfg(unix)]
-fn more(answer: &mut Vec<u8>, time: Duration) -> bool {
+fn more(console: &Console, answer: &mut Vec<u8>, time: Duration) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let stdin = std::io::stdin();
+    let stdin = console.stdin();
     let Ok(time) = Timespec::try_from(time) else { return false };
-    let mut waited = [PollFd::new(&stdin, PollFlags::IN)];
+    let mut waited = [PollFd::new(stdin, PollFlags::IN)];
     // An interrupted wait is begun again by the caller.
     match poll(&mut waited, Some(&time)) {
         Ok(0) => return false,
@@ -55,13 +56,13 @@ fn more(answer: &mut Vec<u8>, time: Duration) -> bool {
         Err(error) => return error == rustix::io::Errno::INTR,
     }
     let mut buffer = [0; 1024];
-    let read = rustix::io::read(&stdin, &mut buffer).unwrap_or(0);
+    let read = rustix::io::read(stdin, &mut buffer).unwrap_or(0);
     answer.extend(buffer.iter().take(read));
     read > 0
 }
 
 #[cfg(not(unix))]
-fn more(_: &mut Vec<u8>, _: Duration) -> bool {
+fn more(_: &Console, _: &mut Vec<u8>, _: Duration) -> bool {
     false
 }
 

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 
 use super::asked;
 use super::picture::Protocol;
-use crate::{keyboard, lines};
+use crate::console::Console;
+use crate::lines;
 
 /// One thing that came.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub enum Input {
 
 /// Where input comes from. A terminal is in raw mode for as long as this lives.
 pub struct Inputs {
+    console: Console,
     pub interactive: bool,
     /// A person types lines, at a terminal that can do nothing else.
     pub plain: bool,
@@ -38,29 +40,38 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    pub fn open() -> anyhow::Result<Self> {
-        let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    pub fn open(console: &Console) -> anyhow::Result<Self> {
+        let terminal = console.stdin().is_terminal() && console.stdout().is_terminal();
         let (interactive, plain) = (terminal && !lines::is_dumb(), terminal && lines::is_dumb());
         // Also what is typed at a terminal while the answers go to a file is for the chat alone.
-        keyboard::take();
+        console.give_keys_to_chat();
         let (sender, receiver) = mpsc::channel(256);
         let mut pictures = None;
         if interactive {
-            take_over()?;
-            let before = std::panic::take_hook();
+            take_over(console)?;
+            let (before, of_panic) = (std::panic::take_hook(), console.clone());
             std::panic::set_hook(Box::new(move |panic| {
-                restore();
+                restore(&of_panic);
                 before(panic);
             }));
-            let (protocol, typed) = asked::pictures();
+            let (protocol, typed) = asked::pictures(console);
             pictures = protocol;
-            tokio::spawn(dismissed(sender.clone()));
+            tokio::spawn(dismissed(console.clone(), sender.clone()));
             // Reading keys blocks, so it has a thread of its own, which ends with the program.
             std::thread::spawn(move || keys(&sender, typed));
         } else {
-            std::thread::spawn(move || typed_lines(&sender));
+            let console = console.clone();
+            std::thread::spawn(move || typed_lines(&console, &sender));
         }
-        Ok(Inputs { interactive, plain, pictures, receiver, raw: interactive, ended: false })
+        Ok(Inputs {
+            console: console.clone(),
+            interactive,
+            plain,
+            pictures,
+            receiver,
+            raw: interactive,
+            ended: false,
+        })
     }
 
     pub async fn next(&mut self) -> Input {
@@ -94,17 +105,17 @@ impl Inputs {
     /// Leaves the terminal to the shell until the program is continued.
     pub async fn suspend(&mut self) -> anyhow::Result<()> {
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-        restore();
+        restore(&self.console);
         rustix::process::kill_current_process_group(Signal::TSTP)?;
         // Without a shell to come back from there is no stop, and nothing to wait for.
         let _ = tokio::time::timeout(Duration::from_millis(200), continued.recv()).await;
-        take_over()
+        take_over(&self.console)
     }
 
     /// Gives the terminal back.
     pub fn close(&mut self) {
         if std::mem::take(&mut self.raw) {
-            restore();
+            restore(&self.console);
         }
     }
 }
@@ -115,20 +126,20 @@ impl Drop for Inputs {
     }
 }
 
-fn take_over() -> anyhow::Result<()> {
+fn take_over(console: &Console) -> anyhow::Result<()> {
     crossterm::terminal::enable_raw_mode()?;
-    Ok(crossterm::execute!(std::io::stdout(), event::EnableBracketedPaste)?)
+    Ok(crossterm::execute!(console.stdout(), event::EnableBracketedPaste)?)
 }
 
-fn restore() {
+fn restore(console: &Console) {
     // A terminal that is gone needs no restoring.
-    let _ = crossterm::execute!(std::io::stdout(), event::DisableBracketedPaste, crossterm::cursor::Show);
+    let _ = crossterm::execute!(console.stdout(), event::DisableBracketedPaste, crossterm::cursor::Show);
     let _ = crossterm::terminal::disable_raw_mode();
 }
 
 /// Ends the conversation when the terminal is closed or the program is told to end, so that the session is kept and the
 /// terminal is as it was.
-async fn dismissed(sender: mpsc::Sender<Input>) {
+async fn dismissed(console: Console, sender: mpsc::Sender<Input>) {
     let (Ok(mut closed), Ok(mut told)) = (signal(SignalKind::hangup()), signal(SignalKind::terminate()))
     else {
         return;
@@ -140,7 +151,7 @@ async fn dismissed(sender: mpsc::Sender<Input>) {
     let _ = sender.send(Input::End).await;
     // Whoever says it again does not want to wait.
     told.recv().await;
-    restore();
+    restore(&console);
     std::process::exit(143);
 }
 
@@ -163,8 +174,8 @@ fn keys(sender: &mpsc::Sender<Input>, typed: Vec<KeyEvent>) {
 }
 
 /// The lines of stdin. What is no UTF-8 in them is replaced, as a line that is left out would not be answered.
-fn typed_lines(sender: &mpsc::Sender<Input>) {
-    let mut stdin = std::io::stdin().lock();
+fn typed_lines(console: &Console, sender: &mpsc::Sender<Input>) {
+    let mut stdin = console.stdin().lock();
     let mut line = Vec::new();
     while let Ok(1..) = stdin.read_until(b'\n', &mut line) {
         let text = String::from_utf8_lossy(&line);

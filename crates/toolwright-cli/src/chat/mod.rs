@@ -38,11 +38,12 @@ use toolwright::{
 };
 
 use crate::args::Chat;
+use crate::console::{Console, Delivery};
 use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
-use crate::{answers, commands, demo, files, lines, models, runs, sandboxes, trust};
+use crate::{answers, commands, demo, files, models, runs, sandboxes, trust};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
 use approval::Asker;
@@ -58,6 +59,7 @@ const MOST_TOLD: usize = 64;
 
 /// A conversation and everything around it.
 struct Talk {
+    console: Console,
     conversation: Conversation,
     run: Run,
     model: Arc<dyn Model>,
@@ -85,22 +87,22 @@ struct Talk {
     unanswered: Option<String>,
 }
 
-pub async fn run(mut what: Chat) -> anyhow::Result<()> {
+pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let folder = std::env::current_dir().unwrap_or_default();
     what.file = what.file.or(what.also_file.take());
-    let (session, mut file) = sources(&mut what)?;
-    let demo = file.is_none() && models::demo_answers(what.model.as_deref());
+    let (session, mut file) = sources(console, &mut what)?;
+    let demo = file.is_none() && models::demo_answers(console, what.model.as_deref());
     if demo {
-        file = Some(demo::stage(&mut what.record, &mut what.policy, &mut what.sandbox)?);
+        file = Some(demo::stage(console, &mut what.record, &mut what.policy, &mut what.sandbox)?);
         what.model = Some(demo::NAME.to_owned());
         what.sandbox.write.push(".".into());
     }
-    let loaded = file.as_deref().map(files::open).transpose()?;
+    let loaded = file.as_deref().map(|file| files::open(console, file)).transpose()?;
     let chat = loaded.as_ref().and_then(|loaded| loaded.chat());
     let names = models::named(loaded.as_ref())?;
     let model: Arc<dyn Model> = Arc::from(match (&what.model, chat) {
-        (None, Some(chat)) => models::choose_for(&chat.model_ref, &names)?,
-        (wanted, _) => models::choose(wanted.as_deref(), &names)?,
+        (None, Some(chat)) => models::choose_for(console, &chat.model_ref, &names)?,
+        (wanted, _) => models::choose(console, wanted.as_deref(), &names)?,
     });
     let builder = match (chat, &loaded) {
         (Some(chat), Some(loaded)) => {
@@ -109,12 +111,12 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
         }
         _ => files::run_with(loaded.as_ref(), &what.tools)?.0,
     };
-    loaded.iter().for_each(files::tell_of_left_out);
+    loaded.iter().for_each(|loaded| files::tell_of_left_out(console, loaded));
     let builder = builder.model(model.clone());
     let mut builder = files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?;
-    builder = sandboxes::lend(&what.sandbox, loaded.as_ref(), builder).await?;
+    builder = sandboxes::lend(console, &what.sandbox, loaded.as_ref(), builder).await?;
     let (sender, news) = mpsc::unbounded_channel();
-    let inputs = Inputs::open()?;
+    let inputs = Inputs::open(console)?;
     if inputs.interactive || inputs.plain {
         builder = builder.approver(Asker(sender.clone()));
         answers::ask_in_chat(Asker(sender.clone()), AtChat(sender.clone()));
@@ -123,19 +125,21 @@ pub async fn run(mut what: Chat) -> anyhow::Result<()> {
     let (teller, told) = mpsc::channel(MOST_TOLD);
     if inputs.interactive {
         // What does not fit is left out: a server that never stops is not to fill the memory.
-        let tell =
-            move |text: &str| !matches!(teller.try_send(text.to_owned()), Err(TrySendError::Closed(_)));
-        lines::tell_through(tell);
+        console.send_notices_to(move |text| match teller.try_send(text.to_owned()) {
+            Err(TrySendError::Closed(_)) => Delivery::ChatEnded,
+            Ok(()) | Err(TrySendError::Full(_)) => Delivery::Taken,
+        });
     }
     let secrets: Vec<Secret> = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let about = About { command: "chat", file: file.as_deref() };
-    let (builder, recorded) = record(builder, &what.record, &about, secrets)?;
+    let (builder, recorded) = record(console, builder, &what.record, &about, secrets)?;
     let run = telling(builder, sender).build()?;
-    let ui = Ui::new(inputs.interactive, inputs.pictures);
+    let ui = Ui::new(console, inputs.interactive, inputs.pictures);
     let conversation = Conversation::new(&run);
     let system = chat.and_then(|chat| chat.system_message.clone());
     let script_name = file.as_ref().map(|file| file.display().to_string());
     let mut talk = Talk {
+        console: console.clone(),
         conversation,
         run,
         model,
@@ -187,9 +191,9 @@ fn telling(builder: RunBuilder, sender: mpsc::UnboundedSender<News>) -> RunBuild
 }
 
 /// The session to go on with, and the file of tools.
-fn sources(what: &mut Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
+fn sources(console: &Console, what: &mut Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)> {
     if !what.resume {
-        return Ok((None, models::file_for(what.model.as_deref(), what.file.clone())?));
+        return Ok((None, models::file_for(console, what.model.as_deref(), what.file.clone())?));
     }
     let is_session = |path: &Path| path.to_string_lossy().ends_with(session::ENDING);
     // A session may be named as `/save` was told it.
@@ -209,7 +213,7 @@ fn sources(what: &mut Chat) -> anyhow::Result<(Option<Session>, Option<PathBuf>)
     let file = match (own, &session.script_name) {
         (Some(file), _) => Some(file),
         (None, Some(name)) => Some(files::found(script(path, name)?)),
-        (None, None) => models::file_for(what.model.as_deref(), None)?,
+        (None, None) => models::file_for(console, what.model.as_deref(), None)?,
     };
     Ok((Some(session), file))
 }
@@ -504,7 +508,7 @@ impl Talk {
             }
             return Ok(());
         }
-        self.model = Arc::from(models::open(name, &self.names)?);
+        self.model = Arc::from(models::open(&self.console, name, &self.names)?);
         let now = self.model.name().to_owned();
         self.ui.say(DIM, format!("{now} answers from now on"));
         Ok(())
@@ -536,18 +540,20 @@ impl Talk {
         if !self.demo && self.conversation.messages().iter().any(said) {
             saved = self.session().save(Path::new(session::LAST)).context("the session is not saved");
             if saved.is_ok() {
-                eprintln!("saved {}; `toolwright chat --resume` goes on", session::LAST);
+                self.console.say(format_args!("saved {}; `toolwright chat --resume` goes on", session::LAST));
             }
         }
         if !self.ui.spending.is_empty() {
-            eprintln!("{}", self.ui.spending.account());
+            self.console.say(self.ui.spending.account());
         }
         self.run.finish(match self.unanswered.take() {
             Some(message) => RunEnd::Failed { message },
             None => RunEnd::Done,
         })?;
         match &self.recorded {
-            Some(id) if self.asked => eprintln!("recorded as {id}: `toolwright view` shows it"),
+            Some(id) if self.asked => {
+                self.console.say(format_args!("recorded as {id}: `toolwright view` shows it"))
+            }
             // Nobody looks for a conversation in which nothing was said.
             Some(id) => runs::remove(&runs::file(id)?)?,
             None => {}

@@ -2,10 +2,12 @@
 
 use std::io::Write as _;
 
+use crate::console::Console;
 use crate::lines::{Line, Style, wrapped};
 
 /// Where a conversation is shown.
 pub struct Screen {
+    pub console: Console,
     pub width: usize,
     pub height: usize,
     colours: bool,
@@ -19,12 +21,20 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub fn new(terminal: bool) -> Self {
+    pub fn new(console: &Console, terminal: bool) -> Self {
         let (width, height) =
             if terminal { crossterm::terminal::size().unwrap_or((80, 24)) } else { (80, 24) };
-        let colours = crate::lines::has_colours(&std::io::stdout());
-        let mut screen =
-            Screen { width: 80, height: 24, colours, terminal, drawn: Vec::new(), row: 0, column: 0 };
+        let colours = crate::lines::has_colours(&console.stdout());
+        let mut screen = Screen {
+            console: console.clone(),
+            width: 80,
+            height: 24,
+            colours,
+            terminal,
+            drawn: Vec::new(),
+            row: 0,
+            column: 0,
+        };
         screen.resize(width, height);
         screen
     }
@@ -157,7 +167,7 @@ impl Screen {
     }
 
     fn write(&self, text: &str) {
-        let mut out = std::io::stdout().lock();
+        let mut out = self.console.stdout();
         // A terminal that went away is noticed when the next input is read.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }

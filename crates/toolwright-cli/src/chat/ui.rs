@@ -23,6 +23,7 @@ use super::markdown::Markdown;
 use super::picture::{self, Protocol};
 use super::screen::Screen;
 use super::words;
+use crate::console::Console;
 use crate::lines::{BOLD, DIM, Line, PLAIN, Style, YELLOW, cut, width};
 use crate::prompt::printable;
 use crate::report::counted;
@@ -82,7 +83,7 @@ pub struct Ui {
 }
 
 impl Ui {
-    pub fn new(interactive: bool, pictures: Option<Protocol>) -> Self {
+    pub fn new(console: &Console, interactive: bool, pictures: Option<Protocol>) -> Self {
         let mut editor = Editor::default();
         if interactive {
             history::read().iter().for_each(|input| editor.remember(input));
@@ -90,7 +91,7 @@ impl Ui {
         Ui {
             display: Display::default(),
             spending: Spending::default(),
-            screen: Screen::new(interactive),
+            screen: Screen::new(console, interactive),
             interactive,
             pictures,
             editor,
@@ -121,7 +122,7 @@ impl Ui {
 
     /// Something beside the conversation: with a pipe it goes to stderr.
     pub fn line(&mut self, line: Line) {
-        if self.interactive { self.screen.commit(&[line]) } else { eprintln!("{}", line.text()) }
+        if self.interactive { self.screen.commit(&[line]) } else { self.screen.console.say(line.text()) }
     }
 
     pub fn say(&mut self, style: Style, text: impl Into<String>) {
@@ -359,7 +360,7 @@ impl Ui {
                 if self.interactive {
                     self.screen.commit(&lines);
                 } else {
-                    lines.iter().for_each(|line| eprintln!("{}", line.text().trim_end()));
+                    lines.iter().for_each(|line| self.screen.console.say(line.text().trim_end()));
                 }
                 if let EventKind::CallFinished { result: Some(result), .. } = event {
                     self.pictures(result);

@@ -9,13 +9,14 @@ use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
 use toolwright::tools::AtHand;
 use toolwright::{
-    CallNote, Content, Conversation, ErrorInfo, Event, EventKind, Limits, Loop, Message, Model, ModelDelta,
-    Policy, RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, ToolResult, Toolset,
-    call_text, completion, text,
+    CallNote, Content, Conversation, ErrorInfo, Event, EventKind, Limits, LoopOptions, Message, Model,
+    ModelDelta, Policy, RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, ToolResult,
+    Toolset, call_text, completion, text,
 };
 
 use crate::args::{Ask, PromptWay, UsingArgs};
 use crate::commands::told_to_stop;
+use crate::console::Console;
 use crate::lines::{self, DIM, Flow, Line};
 use crate::prompt::{Terminal, printable};
 use crate::report::Usage;
@@ -26,16 +27,18 @@ use crate::{demo, files, models, report, sandboxes};
 /// How many answers a model may give when nobody says otherwise.
 const MAX_TURNS: u64 = 20;
 
-pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
+pub async fn run(mut what: Ask, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let using = &mut what.using;
-    using.file = models::file_for(what.model.as_deref(), using.file.take())?;
-    if using.file.is_none() && using.tools.is_empty() && models::demo_answers(what.model.as_deref()) {
+    using.file = models::file_for(console, what.model.as_deref(), using.file.take())?;
+    if using.file.is_none() && using.tools.is_empty() && models::demo_answers(console, what.model.as_deref())
+    {
         what.model = Some(demo::NAME.to_owned());
-        using.file = Some(demo::stage(&mut what.record, &mut using.policy, &mut using.sandbox)?);
+        using.file = Some(demo::stage(console, &mut what.record, &mut using.policy, &mut using.sandbox)?);
         using.sandbox.write.push(".".into());
     }
-    let Prepared { builder, named, secrets, limits } = prepare(&what.using).await?;
-    let model = models::choose(what.model.as_deref(), &named)?;
+    let Prepared { builder, named, secrets, limits } = prepare(console, &what.using).await?;
+    let model = models::choose(console, what.model.as_deref(), &named)?;
     let model: Arc<dyn Model> = Arc::from(prompted(model, what.prompted));
     let turns = what.max_turns.or(limits.turns).unwrap_or(MAX_TURNS);
     let mut builder = builder.limits(Limits { turns: Some(turns), ..limits }).model(model.clone());
@@ -43,10 +46,10 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
         builder = builder.max_output(bytes);
     }
     let about = About { command: "ask", file: what.using.file.as_deref() };
-    let (mut builder, recorded) = record(builder, &what.record, &about, secrets)?;
-    let screen = Arc::new(Screen::new(json));
+    let (mut builder, recorded) = record(console, builder, &what.record, &about, secrets)?;
+    let screen = Arc::new(Screen::new(console));
     if !json {
-        eprintln!("model: {}", model.name());
+        console.say(format_args!("model: {}", model.name()));
         let shown = screen.clone();
         builder = builder.on_event(move |event: &Event| shown.event(&event.kind));
     }
@@ -56,7 +59,7 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     }
     let run = builder.build()?;
     let how = going(&what.tool_choice, &run.tools().await.map_err(|error| Usage::from(error.info()))?)?;
-    let mut conversation = Conversation::new(&run).going(how);
+    let mut conversation = Conversation::new(&run).with_loop(how);
     let stopper = conversation.stopper();
     // A person who has seen enough keeps what there is.
     let interrupt = async {
@@ -97,7 +100,7 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
         }
     };
     let messages = conversation.into_messages();
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     if json {
         let mut answer = serde_json::json!({
             "answer": completion(&messages), "end": end, "spent": run.spent(), "messages": messages
@@ -111,16 +114,18 @@ pub async fn run(mut what: Ask, json: bool) -> anyhow::Result<()> {
     }
     if let Some(id) = recorded.filter(|_| !json) {
         let gap = if told { "" } else { "\n" };
-        eprintln!("{gap}recorded as {id}: `toolwright view` shows it, `toolwright runs show` prints it");
+        console.say(format_args!(
+            "{gap}recorded as {id}: `toolwright view` shows it, `toolwright runs show` prints it"
+        ));
     }
     if let Some(warning) = warning.filter(|_| end == RunEnd::Done) {
-        eprintln!("warning: {warning}");
+        console.say(format_args!("warning: {warning}"));
     }
     report::outcome(end)
 }
 
 /// How the model works: which tools it must call before it is free.
-pub fn going(choice: &str, tools: &Toolset) -> anyhow::Result<Loop> {
+pub fn going(choice: &str, tools: &Toolset) -> anyhow::Result<LoopOptions> {
     let tool_choice = match choice {
         "auto" => ToolChoice::Auto,
         "any" => ToolChoice::Any,
@@ -131,7 +136,7 @@ pub fn going(choice: &str, tools: &Toolset) -> anyhow::Result<Loop> {
         }
     };
     let choice_after = matches!(tool_choice, ToolChoice::Any).then_some(ToolChoice::Auto);
-    Ok(Loop { tool_choice, choice_after, ..Loop::default() })
+    Ok(LoopOptions { tool_choice, choice_after, ..LoopOptions::default() })
 }
 
 /// The error of a run, with what the model or the tool said.
@@ -152,14 +157,14 @@ pub struct Prepared {
 }
 
 /// Makes a run as it was asked for.
-pub async fn prepare(using: &UsingArgs) -> anyhow::Result<Prepared> {
-    let loaded = using.file.as_deref().map(files::open).transpose()?;
-    loaded.iter().for_each(files::tell_of_chat);
+pub async fn prepare(console: &Console, using: &UsingArgs) -> anyhow::Result<Prepared> {
+    let loaded = using.file.as_deref().map(|file| files::open(console, file)).transpose()?;
+    loaded.iter().for_each(|loaded| files::tell_of_chat(console, loaded));
     let (builder, _) = files::run_with(loaded.as_ref(), &using.tools)?;
     let mut builder = files::govern(loaded.as_ref(), using.policy.as_deref(), builder)?;
-    builder = sandboxes::lend(&using.sandbox, loaded.as_ref(), builder).await?;
-    if let Some(terminal) = Terminal::if_there() {
-        builder = builder.approver(terminal).state(AtHand::new(Terminal));
+    builder = sandboxes::lend(console, &using.sandbox, loaded.as_ref(), builder).await?;
+    if let Some(terminal) = Terminal::of(console) {
+        builder = builder.approver(terminal.clone()).state(AtHand::new(terminal));
     }
     let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let limits = loaded.as_ref().map(files::limits).transpose()?.unwrap_or_default();
@@ -184,6 +189,7 @@ pub fn policy(path: Option<&Path>) -> anyhow::Result<Policy> {
 
 /// The run as it happens: the model's words on stdout while they come, when that is a terminal; all else on stderr.
 struct Screen {
+    console: Console,
     /// The model's words on their way to a terminal.
     words: Option<Mutex<Flow>>,
     calls: Mutex<Calls>,
@@ -191,10 +197,10 @@ struct Screen {
 }
 
 impl Screen {
-    fn new(json: bool) -> Self {
-        let columns = if json { None } else { lines::columns(&std::io::stdout()) };
+    fn new(console: &Console) -> Self {
+        let columns = if console.is_json() { None } else { lines::columns(&console.stdout()) };
         let words = columns.map(|columns| Mutex::new(Flow::new(columns)));
-        Screen { words, calls: Mutex::default(), spending: Mutex::default() }
+        Screen { console: console.clone(), words, calls: Mutex::default(), spending: Mutex::default() }
     }
 
     fn streams(&self) -> bool {
@@ -204,7 +210,7 @@ impl Screen {
     fn piece(&self, delta: ModelDelta<'_>) {
         let Some(Ok(mut words)) = self.words.as_ref().map(Mutex::lock) else { return };
         if let ModelDelta::Text(text) = delta {
-            let (mut shown, mut out) = (String::new(), std::io::stdout().lock());
+            let (mut shown, mut out) = (String::new(), self.console.stdout());
             words.push(&printable(text), &mut shown);
             // A terminal that went away is noticed when the run writes its end.
             let _ = write!(out, "{shown}").and_then(|()| out.flush());
@@ -214,7 +220,7 @@ impl Screen {
     /// Ends the line of the model's words, if there is one.
     fn end_line(&self) {
         let Some(Ok(mut words)) = self.words.as_ref().map(Mutex::lock) else { return };
-        let (mut rest, mut out) = (String::new(), std::io::stdout().lock());
+        let (mut rest, mut out) = (String::new(), self.console.stdout());
         if words.end(&mut rest) {
             let _ = writeln!(out, "{rest}").and_then(|()| out.flush());
         }
@@ -226,8 +232,10 @@ impl Screen {
         if spending.is_empty() {
             return false;
         }
-        let stderr = std::io::stderr();
-        eprintln!("\n{}", Line::new(DIM, spending.line()).ansi(lines::has_colours(&stderr)));
+        self.console.say(format_args!(
+            "\n{}",
+            Line::new(DIM, spending.line()).ansi(lines::has_colours(self.console.stderr()))
+        ));
         true
     }
 
@@ -241,7 +249,7 @@ impl Screen {
             self.end_line();
         }
         if let Ok(mut calls) = self.calls.lock() {
-            calls.show(event, self.streams());
+            calls.show(&self.console, event, self.streams());
         }
     }
 }
@@ -267,12 +275,12 @@ struct Calls {
 
 impl Calls {
     /// Shows what happens; the words of the model are `heard` on their way.
-    fn show(&mut self, event: &EventKind, heard: bool) {
+    fn show(&mut self, console: &Console, event: &EventKind, heard: bool) {
         match event {
             EventKind::MessageAdded { message: Message::Assistant(message) } => {
                 let said = message.text();
                 if !(said.is_empty() || message.tool_calls.is_empty() || heard) {
-                    eprintln!("\n{}", printable(&said));
+                    console.say(format_args!("\n{}", printable(&said)));
                 }
                 self.asked.clone_from(&message.tool_calls);
             }
@@ -280,8 +288,8 @@ impl Calls {
             EventKind::MessageAdded { message: Message::Tool(result) } => {
                 let asked = self.asked.iter().position(|call| call.id == result.call_id);
                 if let Some(call) = asked.map(|at| self.asked.remove(at)) {
-                    tell(1, "⏺", &call_text(&call));
-                    self.outcome(1, &call.name, result.error.as_ref(), Some(result));
+                    tell(console, 1, "⏺", &call_text(&call));
+                    self.outcome(console, 1, &call.name, result.error.as_ref(), Some(result));
                 }
             }
             EventKind::CallStarted { span, call_id, tool, arguments, parent } => {
@@ -292,16 +300,17 @@ impl Calls {
                     parent.and_then(|parent| self.open.get(&parent)).map_or(1, |(depth, _)| depth + 1);
                 self.open.insert(*span, (depth, tool.clone()));
                 let call = ToolCall::new(call_id.clone(), tool.clone(), arguments.clone());
-                tell(depth, "⏺", &call_text(&call));
+                tell(console, depth, "⏺", &call_text(&call));
             }
             EventKind::CallNoted { span, note: CallNote::Hint { text } } if !text.is_empty() => {
                 if let Some((depth, _)) = self.open.get(span) {
-                    tell(depth + 1, "", text);
+                    tell(console, depth + 1, "", text);
                 }
             }
             EventKind::CallDecided { span, decision, reason, .. } if decision != "approve" => {
                 let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
                 tell(
+                    console,
                     self.open.get(span).map_or(2, |(depth, _)| depth + 1),
                     "",
                     &format!("{decision}{reason}"),
@@ -309,15 +318,22 @@ impl Calls {
             }
             EventKind::CallFinished { span, result, error, .. } => {
                 let (depth, tool) = self.open.remove(span).unwrap_or((1, "".into()));
-                self.outcome(depth, &tool, error.as_ref(), result.as_ref());
+                self.outcome(console, depth, &tool, error.as_ref(), result.as_ref());
             }
-            EventKind::LimitHit { limit } => eprintln!("{limit}"),
+            EventKind::LimitHit { limit } => console.say(limit),
             _ => {}
         }
     }
 
     /// Says how a call went. Of several at a time it is said which one this is.
-    fn outcome(&self, depth: usize, tool: &str, error: Option<&ErrorInfo>, result: Option<&ToolResult>) {
+    fn outcome(
+        &self,
+        console: &Console,
+        depth: usize,
+        tool: &str,
+        error: Option<&ErrorInfo>,
+        result: Option<&ToolResult>,
+    ) {
         let line = match (error, result) {
             (Some(error), _) => format!("{}: {}", error.kind, error.message),
             (None, Some(result)) => result.to_text(),
@@ -325,19 +341,19 @@ impl Calls {
         };
         let among = self.open.values().any(|(other, _)| *other == depth);
         let whose = if among { format!("{tool}: ") } else { String::new() };
-        tell(depth + 1, "└", &format!("{whose}{line}"));
+        tell(console, depth + 1, "└", &format!("{whose}{line}"));
         if let Some(hint) = report::way_out_of(error, result) {
-            tell(depth + 1, "", &format!("hint: {hint}"));
+            tell(console, depth + 1, "", &format!("hint: {hint}"));
         }
     }
 }
 
 /// Says something about a call on one line, which a terminal gets cut to its width.
-fn tell(depth: usize, mark: &str, words: &str) {
+fn tell(console: &Console, depth: usize, mark: &str, words: &str) {
     let words = printable(&text::clip(&words.replace('\n', " "), 200));
     let line = format!("{}{mark}{}{words}", "  ".repeat(depth), if mark.is_empty() { "" } else { " " });
-    match lines::columns(&std::io::stderr()) {
-        Some(columns) => eprintln!("{}", lines::cut(&line, columns)),
-        None => eprintln!("{line}"),
+    match lines::columns(console.stderr()) {
+        Some(columns) => console.say(lines::cut(&line, columns)),
+        None => console.say(line),
     }
 }

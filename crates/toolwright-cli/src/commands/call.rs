@@ -14,22 +14,24 @@ use toolwright::{
 
 use crate::args::Call;
 use crate::commands::until_stopped;
+use crate::console::Console;
 use crate::prompt::Terminal;
 use crate::report::{self, Failed, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
 use crate::{files, prompt, sandboxes, toolbox};
 
-pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let mut what = what;
     let (built_in, own_name) = toolbox::for_call(&what.tool)?;
     let known = built_in.get(&own_name).is_some();
     // A tool that is not built in may be one of the default file's.
     if what.file.is_none() && !known {
-        what.file = files::default();
+        what.file = files::default(console);
     }
     // A server that this tool does not need may be missing.
-    let open = |path: &Path| files::open_with(path, Host::spare_servers);
+    let open = |path: &Path| files::open_with(console, path, Host::spare_servers);
     let loaded = what.file.as_deref().map(open).transpose()?;
     if let Some(loaded) = &loaded {
         files::not_of_a_section(loaded, &what.tool, known)?;
@@ -41,7 +43,7 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
             false => problem.into(),
         });
     }
-    let around = if loaded.is_none() { files::around()? } else { None };
+    let around = if loaded.is_none() { files::around(console)? } else { None };
     let (tools, name) = match &loaded {
         Some(loaded) if !known || loaded.tools().get(&what.tool).is_some() => {
             (loaded.tools().clone(), what.tool.clone())
@@ -49,36 +51,37 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
         _ => (built_in, own_name),
     };
     if tools.get(&name).is_none() {
-        loaded.iter().for_each(files::tell_of_chat);
+        loaded.iter().for_each(|loaded| files::tell_of_chat(console, loaded));
     }
     let what = Call { tool: name, ..what };
     let tools = with_timeout(tools, &what)?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
-    let arguments = arguments(what.args.as_deref(), &what.arguments)?;
+    let arguments = arguments(console, what.args.as_deref(), &what.arguments)?;
     let sandboxed = toolbox::needs_sandbox(&tools, &what.tool);
     let governing = loaded.as_ref().or(around.as_ref());
-    let mut builder = files::started_by_a_person(governing, Run::builder(tools))?.max_output(what.max_output);
-    if let Some(terminal) = Terminal::if_there() {
+    let mut builder =
+        files::started_by_a_person(console, governing, Run::builder(tools))?.max_output(what.max_output);
+    if let Some(terminal) = Terminal::of(console) {
         builder = builder.state(AtHand::new(terminal));
     }
     let asked = sandboxes::of(&what.sandbox, governing)?;
     if sandboxed {
-        builder = sandboxes::open(&asked).await?.give(builder);
+        builder = sandboxes::open(console, &asked).await?.give(builder);
     } else if loaded.is_some() {
-        builder = sandboxes::lend(&asked, loaded.as_ref(), builder).await?;
+        builder = sandboxes::lend(console, &asked, loaded.as_ref(), builder).await?;
     }
     // The sandbox may pass on what the file calls a secret, whoever named the file.
     let secrets = governing.map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let trail = Trail::default();
-    let heard = trail.clone();
+    let (heard, console_of_run) = (trail.clone(), console.clone());
     builder = builder.on_event(move |event: &Event| {
         heard.follow(&event.kind);
         if !json {
-            show(&event.kind);
+            show(&console_of_run, &event.kind);
         }
     });
     let about = About { command: "call", file: what.file.as_deref() };
-    let (builder, _) = record(builder, &what.record, &about, secrets)?;
+    let (builder, _) = record(console, builder, &what.record, &about, secrets)?;
     let run = builder.build()?;
     let call = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments));
     let result = until_stopped(&run, call).await?;
@@ -89,11 +92,11 @@ pub async fn run(what: Call, json: bool) -> anyhow::Result<()> {
     run.finish(failure.map_or(RunEnd::Done, |message| RunEnd::Failed { message }))?;
     let result = result?;
     if json {
-        report::line(serde_json::to_string(&result)?)?;
+        console.line(serde_json::to_string(&result)?)?;
     } else {
-        print(&result, &what.save_to)?;
+        print(console, &result, &what.save_to)?;
         if result.error.is_none() {
-            report::hint_to_write(&result.to_text());
+            report::hint_to_write(console, &result.to_text());
         }
     }
     match result.error {
@@ -123,14 +126,18 @@ fn all_digits(json: &str) -> anyhow::Result<()> {
 }
 
 /// The arguments of a call: one JSON object, and what single arguments add to it.
-pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> {
+pub fn arguments(console: &Console, args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> {
     let mut arguments = match args {
         None => Map::new(),
         Some(text) => {
             let mut text = text.to_owned();
             if text == "-" {
                 text.clear();
-                std::io::stdin().read_to_string(&mut text).context("cannot read the arguments from stdin")?;
+                console
+                    .stdin()
+                    .lock()
+                    .read_to_string(&mut text)
+                    .context("cannot read the arguments from stdin")?;
             }
             all_digits(&text)?;
             match serde_json::from_str(&text) {
@@ -171,25 +178,27 @@ pub fn arguments(args: Option<&str>, pairs: &[String]) -> anyhow::Result<Value> 
 }
 
 /// What happens inside the call, on stderr.
-pub fn show(event: &EventKind) {
+pub fn show(console: &Console, event: &EventKind) {
     if let EventKind::CallNoted { note, .. } = event {
         match note {
             CallNote::Progress { message: Some(message), .. } | CallNote::Hint { text: message }
                 if !message.is_empty() =>
             {
-                eprintln!("{}", prompt::printable(message));
+                console.say(prompt::printable(message));
             }
-            CallNote::RateLimited { wait } => eprintln!("waiting {wait:.1?} for the rate limit"),
+            CallNote::RateLimited { wait } => {
+                console.say(format_args!("waiting {wait:.1?} for the rate limit"))
+            }
             CallNote::Retry { attempt, error, .. } => {
-                eprintln!("attempt {attempt} failed: {}", prompt::printable(error))
+                console.say(format_args!("attempt {attempt} failed: {}", prompt::printable(error)))
             }
             _ => {}
         }
     }
 }
 
-pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+pub fn print(console: &Console, result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
+    let mut out = console.stdout();
     let to_people = out.is_terminal();
     let mut not_saved = None;
     for (index, block) in result.content.iter().enumerate() {
@@ -209,7 +218,7 @@ pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
                 let path = folder.join(file_name(result, index, media));
                 // The rest of the result is shown all the same: the call was made.
                 match media.bytes().map_err(Into::into).and_then(|bytes| save(&path, &bytes)) {
-                    Ok(()) => eprintln!("saved {}", path.display()),
+                    Ok(()) => console.say(format_args!("saved {}", path.display())),
                     Err(error) => not_saved = Some(error),
                 }
             }
@@ -220,7 +229,7 @@ pub fn print(result: &ToolResult, folder: &Path) -> anyhow::Result<()> {
         }
     }
     for (key, value) in &result.metadata {
-        eprintln!("{}", prompt::printable(&format!("{key}: {value}")));
+        console.say(prompt::printable(&format!("{key}: {value}")));
     }
     not_saved.map_or(Ok(()), Err)
 }

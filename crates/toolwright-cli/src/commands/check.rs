@@ -9,39 +9,41 @@ use toolwright::{Misfit, Policy, ToolError, Toolset};
 
 use crate::answers::Later;
 use crate::args::Check;
+use crate::console::Console;
 use crate::prompt::printable;
 use crate::report::{self, Usage, counted};
 use crate::{demo, files, toolbox};
 
-pub fn run(what: &Check, json: bool) -> anyhow::Result<()> {
+pub fn run(what: &Check, console: &Console) -> anyhow::Result<()> {
     let named = what.file.clone().or_else(|| what.also_file.clone());
     let here = || Path::new(files::DEFAULT).exists().then(|| files::found(files::DEFAULT.into()));
     match named.or_else(here) {
-        Some(file) => check_file(&file, what.policy.as_deref(), what.start_servers, json),
-        None => check_built_in(what.policy.as_deref(), json),
+        Some(file) => check_file(console, &file, what.policy.as_deref(), what.start_servers),
+        None => check_built_in(console, what.policy.as_deref()),
     }
 }
 
 /// All problems of the built-in tools, and of a policy for them.
-fn check_built_in(policy: Option<&Path>, json: bool) -> anyhow::Result<()> {
+fn check_built_in(console: &Console, policy: Option<&Path>) -> anyhow::Result<()> {
+    let json = console.is_json();
     let tools = toolbox::all()?;
     let Rules { count, problems: in_rules, warnings } = Rules::read(policy, &tools)?;
     let mut problems: Vec<String> =
         toolbox::definitions(&tools).flat_map(|tool| demo::problems(&tool)).collect();
     problems.extend(in_rules);
     if json {
-        report::line(serde_json::json!({
+        console.line(serde_json::json!({
             "tools": tools.len(), "rules": count, "problems": problems, "warnings": warnings
         }))?;
     } else {
-        tell(&problems, &warnings);
+        tell(console, &problems, &warnings);
     }
     if !problems.is_empty() {
         return Err(report::found(problems.len()).into());
     }
     if !json {
         let tools = counted(tools.len() as u64, "tool");
-        report::line(format_args!("{tools}{}: {}", and_rules(count), outcome(warnings.len())))?;
+        console.line(format_args!("{tools}{}: {}", and_rules(count), outcome(warnings.len())))?;
     }
     Ok(())
 }
@@ -76,9 +78,9 @@ impl Rules {
 }
 
 /// What is wrong with a policy, for a person.
-fn tell(problems: &[String], warnings: &[String]) {
-    warnings.iter().for_each(|warning| eprintln!("warning: {}", printable(warning)));
-    problems.iter().for_each(|problem| eprintln!("error: {}", printable(problem)));
+fn tell(console: &Console, problems: &[String], warnings: &[String]) {
+    warnings.iter().for_each(|warning| console.say(format_args!("warning: {}", printable(warning))));
+    problems.iter().for_each(|problem| console.say(format_args!("error: {}", printable(problem))));
 }
 
 fn and_rules(count: Option<usize>) -> String {
@@ -90,9 +92,15 @@ fn outcome(warnings: usize) -> String {
 }
 
 /// All problems of a file of tools, its policy, limits and sandbox included.
-fn check_file(path: &Path, policy: Option<&Path>, start_servers: bool, json: bool) -> anyhow::Result<()> {
+fn check_file(
+    console: &Console,
+    path: &Path,
+    policy: Option<&Path>,
+    start_servers: bool,
+) -> anyhow::Result<()> {
+    let json = console.is_json();
     files::exists(path)?;
-    let host = files::host(path, MissingEnv::Empty, Later::default())?;
+    let host = files::host(console, path, MissingEnv::Empty, Later::new(console))?;
     let host = host.arguments(&super::run::arguments(path, &[]));
     let host = if start_servers { host } else { host.offline() };
     let loaded = toolwright::lang::load_all(path, &host);
@@ -114,23 +122,23 @@ fn check_file(path: &Path, policy: Option<&Path>, start_servers: bool, json: boo
         let mut shown: Vec<_> = problems.iter().map(report::problem).collect();
         shown.extend(of("error", &beside.problems));
         shown.extend(of("warning", &beside.warnings));
-        report::line(serde_json::json!({
+        console.line(serde_json::json!({
             "tools": loaded.tools().len(), "rules": beside.count, "problems": shown
         }))?;
     } else {
-        tell(&beside.problems, &beside.warnings);
+        tell(console, &beside.problems, &beside.warnings);
     }
     if errors > 0 {
         let found = report::found(errors);
         return Err(if json { found } else { found.showing(&problems) }.into());
     }
     if !json {
-        problems.iter().for_each(|warning| eprintln!("{}\n", printable(&warning.render())));
-        files::tell_of_chat(&loaded);
-        files::tell_of_left_out(&loaded);
+        problems.iter().for_each(|warning| console.say(format_args!("{}\n", printable(&warning.render()))));
+        files::tell_of_chat(console, &loaded);
+        files::tell_of_left_out(console, &loaded);
         let tools = counted(loaded.tools().len() as u64, "tool");
         let rules = and_rules(beside.count);
-        report::line(format_args!("{}: {tools}{rules}: {}", path.display(), outcome(warnings)))?;
+        console.line(format_args!("{}: {tools}{rules}: {}", path.display(), outcome(warnings)))?;
     }
     Ok(())
 }

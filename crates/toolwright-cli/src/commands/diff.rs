@@ -6,8 +6,9 @@ use serde_json::json;
 
 use crate::args::DiffRuns;
 use crate::commands::runs::{summary, took};
+use crate::console::Console;
 use crate::prompt::printable;
-use crate::report::{self, counted};
+use crate::report::counted;
 use crate::runs;
 use crate::runs::source::Source;
 use crate::runs::story::{self, Story};
@@ -25,14 +26,15 @@ impl std::fmt::Display for Differ {
 
 impl std::error::Error for Differ {}
 
-pub fn run(what: &DiffRuns, json: bool) -> anyhow::Result<()> {
+pub fn run(what: &DiffRuns, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let (a, b) = (Source::open(&runs::find(&what.a)?)?, Source::open(&runs::find(&what.b)?)?);
     let changes = story::compare(&Story::of(&a), &Story::of(&b));
     let told = |source: &Source| summary(&source.path, &source.index);
     if json {
-        report::line(json!({"a": told(&a), "b": told(&b), "changes": changes}))?;
+        console.line(json!({"a": told(&a), "b": told(&b), "changes": changes}))?;
     } else {
-        let mut out = std::io::stdout().lock();
+        let mut out = console.stdout();
         for (mark, Source { path, index }) in [("-", &a), ("+", &b)] {
             let took = took(index.duration_us());
             writeln!(
@@ -46,13 +48,13 @@ pub fn run(what: &DiffRuns, json: bool) -> anyhow::Result<()> {
             )?;
         }
         drop(out);
-        print(&changes)?;
+        print(console, &changes)?;
     }
     outcome(&changes)
 }
 
-pub fn print(changes: &[String]) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+pub fn print(console: &Console, changes: &[String]) -> std::io::Result<()> {
+    let mut out = console.stdout();
     if changes.is_empty() {
         return writeln!(out, "no difference");
     }

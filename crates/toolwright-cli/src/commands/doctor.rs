@@ -1,9 +1,10 @@
 //! `toolwright doctor`: what works here, and how to get the rest.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 
 use toolwright::vendor::VENDORS;
 
+use crate::console::Console;
 use crate::{lines, models, runs, toolbox};
 
 /// One thing that was looked at.
@@ -16,11 +17,12 @@ struct Finding {
     fix: Option<String>,
 }
 
-pub async fn run(json: bool) -> anyhow::Result<()> {
-    let mut findings = vec![tools()?, sandbox().await, terminal(), transcripts(), keys()];
+pub async fn run(console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
+    let mut findings = vec![tools()?, sandbox().await, terminal(console), transcripts(), keys()];
     findings.extend(models::locals().iter().map(server));
     findings.push(answers());
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&findings)?)?;
         return Ok(());
@@ -82,8 +84,8 @@ async fn sandbox() -> Finding {
     Finding { what: "sandbox", works: fix.is_none(), found, fix }
 }
 
-fn terminal() -> Finding {
-    let works = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+fn terminal(console: &Console) -> Finding {
+    let works = console.has_person();
     let found = if works {
         "somebody can be asked for approval"
     } else {

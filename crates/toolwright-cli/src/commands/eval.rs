@@ -3,9 +3,11 @@
 use toolwright::expr::{Error, Limits, Program, Template, Value, Variables};
 
 use crate::args::Eval;
-use crate::report::{self, Unevaluated, Usage};
+use crate::console::Console;
+use crate::report::{Unevaluated, Usage};
 
-pub fn run(what: &Eval, json: bool) -> anyhow::Result<()> {
+pub fn run(what: &Eval, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let limits = Limits::default();
     let scope = variables(&what.vars, &limits)?;
     let refused = |error: Error| Unevaluated::new(&error, Some(&what.template));
@@ -18,7 +20,7 @@ pub fn run(what: &Eval, json: bool) -> anyhow::Result<()> {
         (_, Err(_)) if !json => python_text(value, &limits)?,
         (_, Err(error)) => return Err(Unevaluated::new(&error, None).into()),
     };
-    Ok(report::line(text)?)
+    Ok(console.line(text)?)
 }
 
 /// The variables of `--vars`. Numbers keep all their digits.

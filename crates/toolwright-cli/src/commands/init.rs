@@ -1,44 +1,47 @@
 //! `toolwright init`: a commented starter file, with what a few questions bring.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, Write as _};
 
 use serde_json::json;
 use toolwright::lang::{Host, Source, load};
 
 use crate::args::Init;
+use crate::console::Console;
 use crate::models::named;
 use crate::prompt::printable;
-use crate::report;
 use crate::saved::{self, Readers};
 
 const STARTER: &str = include_str!("starter.yaml");
 
-pub fn run(what: &Init, json: bool) -> anyhow::Result<()> {
+pub fn run(what: &Init, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let path = what.file.display();
-    let asks = !what.yes && !json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let asks = !what.yes && !json && console.has_person();
     if what.file.exists() {
         anyhow::bail!(
             "cannot write `{path}`: it is there already; `toolwright init OTHER.yaml` writes another"
         );
     }
-    let text = if asks { asked()? } else { STARTER.to_owned() };
+    let text = if asks { asked(console)? } else { STARTER.to_owned() };
     saved::create(&what.file, text.as_bytes(), Readers::AsUsual)?;
     if json {
-        return Ok(report::line(json!({"file": path.to_string()}))?);
+        return Ok(console.line(json!({"file": path.to_string()}))?);
     }
-    eprintln!("wrote {path}; try:\n  toolwright check {path}\n  toolwright call greet name=Ada -f {path}");
+    console.say(format_args!(
+        "wrote {path}; try:\n  toolwright check {path}\n  toolwright call greet name=Ada -f {path}"
+    ));
     Ok(())
 }
 
 /// The starter file with the answers to a few questions. An empty answer leaves things as they are.
-fn asked() -> anyhow::Result<String> {
+fn asked(console: &Console) -> anyhow::Result<String> {
     let mut text = STARTER.to_owned();
     let mut tools = "greet, longest_lines, read_file".to_owned();
     let commands = loop {
-        match question("May tools run commands, in a sandbox? [y/N]")?.to_lowercase().as_str() {
+        match question(console, "May tools run commands, in a sandbox? [y/N]")?.to_lowercase().as_str() {
             "y" | "yes" => break true,
             "" | "n" | "no" => break false,
-            _ => eprintln!("write y or n"),
+            _ => console.say("write y or n"),
         }
     };
     if commands {
@@ -50,7 +53,8 @@ fn asked() -> anyhow::Result<String> {
         );
     }
     let model = loop {
-        let model = question("Which model should answer, as vendor/model? (Enter: whatever there is)")?;
+        let model =
+            question(console, "Which model should answer, as vendor/model? (Enter: whatever there is)")?;
         if model.is_empty() {
             break model;
         }
@@ -59,9 +63,9 @@ fn asked() -> anyhow::Result<String> {
         if loaded.is_ok_and(|loaded| named(Some(&loaded)).is_ok()) {
             break model;
         }
-        eprintln!("{}", printable(&format!("`{model}` names no model; write it as vendor/model")));
+        console.say(printable(&format!("`{model}` names no model; write it as vendor/model")));
     };
-    let purpose = question("What should it help with? (Enter: anything)")?;
+    let purpose = question(console, "What should it help with? (Enter: anything)")?;
     // JSON text is YAML text too, whatever was typed.
     let quoted = |text: &str| serde_json::to_string(text);
     if !model.is_empty() {
@@ -85,10 +89,10 @@ fn asked() -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn question(text: &str) -> anyhow::Result<String> {
-    eprint!("{text} ");
-    std::io::stderr().flush()?;
+fn question(console: &Console, text: &str) -> anyhow::Result<String> {
+    write!(console.stderr(), "{text} ")?;
+    console.stderr().flush()?;
     let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line)?;
+    console.stdin().lock().read_line(&mut line)?;
     Ok(line.trim().to_owned())
 }

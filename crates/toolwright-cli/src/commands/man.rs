@@ -4,9 +4,10 @@ use anyhow::Context as _;
 use clap::CommandFactory as _;
 
 use crate::args::{Args, Man};
+use crate::console::Console;
 use crate::report::Usage;
 
-pub fn run(what: &Man) -> anyhow::Result<()> {
+pub fn run(what: &Man, console: &Console) -> anyhow::Result<()> {
     let mut command = Args::command().disable_help_subcommand(true);
     if let Some(folder) = &what.to {
         std::fs::create_dir_all(folder)
@@ -27,5 +28,5 @@ pub fn run(what: &Man) -> anyhow::Result<()> {
             })?
         }
     };
-    Ok(clap_mangen::Man::new(page).render(&mut std::io::stdout().lock())?)
+    Ok(clap_mangen::Man::new(page).render(&mut console.stdout())?)
 }

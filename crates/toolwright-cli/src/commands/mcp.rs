@@ -1,7 +1,7 @@
 //! `toolwright mcp`: look at, call and lock the tools of an MCP server.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -12,24 +12,26 @@ use toolwright::{ErrorInfo, ErrorKind, Event, ExecRequest, Run, Secret, ToolCall
 
 use crate::args::{Mcp, McpCall, McpList, McpLock, McpTarget, SandboxArgs};
 use crate::commands::{call, mcp_install};
+use crate::console::Console;
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Failed, Usage};
 use crate::{sandboxes, toolbox};
 
-pub async fn run(what: Mcp, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: Mcp, console: &Console) -> anyhow::Result<()> {
     match what {
-        Mcp::List(what) => list(what, json).await,
-        Mcp::Call(what) => call_tool(what, json).await,
-        Mcp::Lock(what) => lock(what, json).await,
-        Mcp::Install(what) => mcp_install::run(what, json),
+        Mcp::List(what) => list(console, what).await,
+        Mcp::Call(what) => call_tool(console, what).await,
+        Mcp::Lock(what) => lock(console, what).await,
+        Mcp::Install(what) => mcp_install::run(what, console),
     }
 }
 
-async fn list(what: McpList, json: bool) -> anyhow::Result<()> {
-    let server = server(&what.target).await?;
+async fn list(console: &Console, what: McpList) -> anyhow::Result<()> {
+    let json = console.is_json();
+    let server = server(console, &what.target).await?;
     let server = server.build();
     let tools = started(&server, &what.target).await?;
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     if json {
         writeln!(out, "{}", serde_json::to_string(&tools.specs())?)?;
     } else {
@@ -39,29 +41,31 @@ async fn list(what: McpList, json: bool) -> anyhow::Result<()> {
         }
     }
     for (name, why) in server.state().left_out {
-        eprintln!("left out `{name}`: {}", printable(&why));
+        console.say(format_args!("left out `{name}`: {}", printable(&why)));
     }
     server.stop().await;
     Ok(())
 }
 
-async fn call_tool(what: McpCall, json: bool) -> anyhow::Result<()> {
-    let arguments = call::arguments(what.args.as_deref(), &what.arguments)?;
-    let server = server(&what.target).await?;
+async fn call_tool(console: &Console, what: McpCall) -> anyhow::Result<()> {
+    let json = console.is_json();
+    let arguments = call::arguments(console, what.args.as_deref(), &what.arguments)?;
+    let server = server(console, &what.target).await?;
     let server = server.timeout(what.timeout).build();
     let tools = started(&server, &what.target).await?;
     tools.find(&what.tool).map_err(|error| Usage::from(error.info()))?;
     let mut builder = Run::builder(Toolset::new()).source(server.clone()).max_output(0);
     if !json {
-        builder = builder.on_event(|event: &Event| call::show(&event.kind));
+        let console = console.clone();
+        builder = builder.on_event(move |event: &Event| call::show(&console, &event.kind));
     }
     let run = builder.build()?;
     let result = run.call(ToolCall::new("call_1", what.tool.as_str(), arguments)).await?;
     server.stop().await;
     if json {
-        report::line(serde_json::to_string(&result)?)?;
+        console.line(serde_json::to_string(&result)?)?;
     } else {
-        call::print(&result, &what.save_to)?;
+        call::print(console, &result, &what.save_to)?;
     }
     match result.error {
         None => Ok(()),
@@ -69,7 +73,8 @@ async fn call_tool(what: McpCall, json: bool) -> anyhow::Result<()> {
     }
 }
 
-async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
+async fn lock(console: &Console, what: McpLock) -> anyhow::Result<()> {
+    let json = console.is_json();
     let exists = what.file.exists();
     if what.check && !exists {
         let problem = Usage::new(format!("there is no lock `{}`", what.file.display()));
@@ -79,7 +84,7 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
         true => LockFile::load(&what.file).map_err(report::unusable)?,
         false => LockFile::default(),
     };
-    let server = server(&what.target).await?;
+    let server = server(console, &what.target).await?;
     let server = server.build();
     started(&server, &what.target).await?;
     let now = server.lock().await.map_err(|error| anyhow::anyhow!("{error}"))?;
@@ -108,17 +113,17 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
     if json {
         let changed: Vec<Value> =
             changes.iter().map(|(tool, changes)| json!({"tool": tool, "changes": changes})).collect();
-        report::line(json!({"server": what.name, "tools": now.tools.len(), "changes": changed}))?;
+        console.line(json!({"server": what.name, "tools": now.tools.len(), "changes": changed}))?;
     } else {
         for (tool, lines) in &changes {
-            report::line(tool)?;
-            lines.iter().try_for_each(|line| report::line(format_args!("    {line}")))?;
+            console.line(tool)?;
+            lines.iter().try_for_each(|line| console.line(format_args!("    {line}")))?;
         }
     }
     if what.check {
         return match changes.len() {
             0 => {
-                eprintln!("{} tools are as they were approved", now.tools.len());
+                console.say(format_args!("{} tools are as they were approved", now.tools.len()));
                 Ok(())
             }
             _ if another => anyhow::bail!("the server is not the one of the lock"),
@@ -128,17 +133,17 @@ async fn lock(what: McpLock, json: bool) -> anyhow::Result<()> {
     let count = now.tools.len();
     file.servers.insert(what.name, now);
     file.save(&what.file).map_err(report::unusable)?;
-    eprintln!("approved {count} tools in `{}`", what.file.display());
+    console.say(format_args!("approved {count} tools in `{}`", what.file.display()));
     Ok(())
 }
 
-async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
+async fn server(console: &Console, target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
     nothing_in_vain(target)?;
     let builder = match &target.url {
-        Some(url) => McpServer::builder(url.as_str(), address(url, target)?),
+        Some(url) => McpServer::builder(url.as_str(), address(console, url, target)?),
         None => process(target).await?,
     };
-    let builder = match Terminal::if_there() {
+    let builder = match Terminal::of(console) {
         Some(terminal) => {
             let mut answers = Answers::default();
             answers.elicitor = Some(Arc::new(terminal));
@@ -147,7 +152,10 @@ async fn server(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {
         None => builder,
     };
     Ok(match target.verbose {
-        true => builder.on_log(|line| eprintln!("{}", printable(line))),
+        true => {
+            let console = console.clone();
+            builder.on_log(move |line| console.say(printable(line)))
+        }
         false => builder,
     })
 }
@@ -186,7 +194,7 @@ fn nothing_in_vain(target: &McpTarget) -> Result<(), Usage> {
 }
 
 /// A server with an address.
-fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
+fn address(console: &Console, url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
     if !(url.starts_with("https://") || url.starts_with("http://")) {
         let problem = Usage::new(format!("`{url}` is not the address of a server"));
         return Err(problem
@@ -209,7 +217,7 @@ fn address(url: &str, target: &McpTarget) -> anyhow::Result<HttpTarget> {
         address = address.legacy_sse();
     }
     // Where nobody can be sent to a page, the tokens there are have to do.
-    Ok(address.oauth(crate::tokens::options(std::io::stderr().is_terminal())))
+    Ok(address.oauth(crate::tokens::options(console)))
 }
 
 async fn process(target: &McpTarget) -> anyhow::Result<McpServerBuilder> {

@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
 use crate::args::{McpClient, McpInstall};
+use crate::console::Console;
 use crate::json_text;
-use crate::report::{self, Usage};
+use crate::report::Usage;
 use crate::saved::{self, Readers};
 
 /// How a client keeps its servers.
@@ -22,29 +23,28 @@ struct Form {
     url: &'static str,
 }
 
-pub fn run(what: McpInstall, json: bool) -> anyhow::Result<()> {
+pub fn run(what: McpInstall, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let form = form(what.client, what.project)?;
     let entry = entry(&form, &what)?;
     if what.client == McpClient::ClaudeDesktop && what.url.is_some() {
-        eprintln!(
-            "the file of Claude Desktop takes programs only: `mcp-remote` (npm, needs Node) passes on to the address. For one on the internet, Settings > Connectors does without it"
-        );
+        console.say("the file of Claude Desktop takes programs only: `mcp-remote` (npm, needs Node) passes on to the address. For one on the internet, Settings > Connectors does without it");
     }
     let mut servers = Map::new();
     servers.insert(what.name.clone(), entry.clone());
     let told = |settings: Value| json!({"file": form.path.to_string_lossy(), "settings": settings, "written": what.write});
     if what.client == McpClient::Codex {
         if json && !what.write {
-            return Ok(report::line(told(json!({"mcp_servers": servers})))?);
+            return Ok(console.line(told(json!({"mcp_servers": servers})))?);
         }
-        return codex(&what, &entry, &form.path);
+        return codex(console, &what, &entry, &form.path);
     }
     if json && !what.write {
-        return Ok(report::line(told(json!({form.key: servers})))?);
+        return Ok(console.line(told(json!({form.key: servers})))?);
     }
     if !what.write {
-        report::line(serde_json::to_string_pretty(&json!({form.key: servers}))?)?;
-        eprintln!("put this into {}, or say --write", form.path.display());
+        console.line(serde_json::to_string_pretty(&json!({form.key: servers}))?)?;
+        console.say(format_args!("put this into {}, or say --write", form.path.display()));
         return Ok(());
     }
     let place = settled(&form.path)?;
@@ -54,10 +54,10 @@ pub fn run(what: McpInstall, json: bool) -> anyhow::Result<()> {
     };
     write(&place, &text)?;
     if json {
-        return Ok(report::line(told(json!({form.key: servers})))?);
+        return Ok(console.line(told(json!({form.key: servers})))?);
     }
     let word = if known { "replaced" } else { "added" };
-    eprintln!("{word} `{}` in {}; start the client again", what.name, form.path.display());
+    console.say(format_args!("{word} `{}` in {}; start the client again", what.name, form.path.display()));
     Ok(())
 }
 
@@ -130,7 +130,7 @@ fn entry(form: &Form, what: &McpInstall) -> anyhow::Result<Value> {
 }
 
 /// Codex keeps its servers in TOML, which is only printed.
-fn codex(what: &McpInstall, entry: &Value, path: &Path) -> anyhow::Result<()> {
+fn codex(console: &Console, what: &McpInstall, entry: &Value, path: &Path) -> anyhow::Result<()> {
     if what.write {
         let problem = Usage::new("the file of this client is not written by us");
         return Err(problem
@@ -138,11 +138,11 @@ fn codex(what: &McpInstall, entry: &Value, path: &Path) -> anyhow::Result<()> {
             .into());
     }
     // Strings and lists of strings look the same in TOML and in JSON.
-    report::line(format_args!("[mcp_servers.{}]", serde_json::to_string(&what.name)?))?;
+    console.line(format_args!("[mcp_servers.{}]", serde_json::to_string(&what.name)?))?;
     for (key, value) in entry.as_object().into_iter().flatten() {
-        report::line(format_args!("{key} = {value}"))?;
+        console.line(format_args!("{key} = {value}"))?;
     }
-    eprintln!("put this into {}", path.display());
+    console.say(format_args!("put this into {}", path.display()));
     Ok(())
 }
 

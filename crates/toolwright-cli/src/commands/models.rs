@@ -5,6 +5,7 @@ use std::io::Write as _;
 use serde::Serialize;
 
 use crate::args::Models;
+use crate::console::Console;
 use crate::prompt::printable;
 use crate::{files, models};
 
@@ -18,13 +19,14 @@ struct Found {
     problem: Option<String>,
 }
 
-pub fn run(what: Models, json: bool) -> anyhow::Result<()> {
-    let file = what.file.or(what.also_file).or_else(files::default);
-    let loaded = file.as_deref().map(files::open_sections).transpose()?;
+pub fn run(what: Models, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
+    let file = what.file.or(what.also_file).or_else(|| files::default(console));
+    let loaded = file.as_deref().map(|file| files::open_sections(console, file)).transpose()?;
     let named = models::named(loaded.as_ref())?;
     let mut found = Vec::new();
     for (name, config) in &named {
-        let problem = models::connect(config).err().map(|error| format!("{error:#}"));
+        let problem = models::connect(console, config).err().map(|error| format!("{error:#}"));
         let from = format!("the file: {}", config.full_name());
         found.push(Found { name: name.clone(), from, usable: problem.is_none(), problem });
     }
@@ -46,7 +48,7 @@ pub fn run(what: Models, json: bool) -> anyhow::Result<()> {
                 .map(|each| each.name.clone())
         }),
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     if json {
         let answer = serde_json::json!({"models": found, "default": answers});
         writeln!(out, "{answer:#}")?;
@@ -62,8 +64,8 @@ pub fn run(what: Models, json: bool) -> anyhow::Result<()> {
     }
     write!(out, "{text}")?;
     match answers {
-        Some(name) => eprintln!("without --model, {} answers", printable(&name)),
-        None => eprintln!("{}", models::NO_MODEL),
+        Some(name) => console.say(format_args!("without --model, {} answers", printable(&name))),
+        None => console.say(models::NO_MODEL),
     }
     Ok(())
 }

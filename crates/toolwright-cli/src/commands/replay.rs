@@ -13,12 +13,14 @@ use serde_json::{Value, json};
 use toolwright::lang::{CLI_TOOL, Host, Loaded};
 use toolwright::text::clip;
 use toolwright::{
-    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, Loop, Message, Run,
-    RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
+    AssistantMessage, Conversation, Durability, ErrorInfo, ErrorKind, Event, EventKind, LoopOptions, Message,
+    Run, RunEnd, RunError, ToolCall, ToolCalls, ToolDef, ToolError, ToolOutput, ToolResult, ToolSpec,
+    Toolset,
 };
 
 use crate::args::Replay;
 use crate::commands::{ask, diff, run};
+use crate::console::Console;
 use crate::prompt::printable;
 use crate::runs;
 use crate::runs::index::Kind;
@@ -27,10 +29,11 @@ use crate::runs::source::Source;
 use crate::runs::story::{self, Story};
 use crate::{files, report, toolbox};
 
-pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: Replay, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let path = runs::find(&what.run)?;
     let source = Source::open(&path)?;
-    let Today { tools, flows, absent, mut remarks } = today(&what, &source)?;
+    let Today { tools, flows, absent, mut remarks } = today(console, &what, &source)?;
     let record = Arc::new(Record::of(source, flows, &absent));
     let mut builder = Run::builder(tools);
     if what.policy.is_some() {
@@ -63,10 +66,10 @@ pub async fn run(what: Replay, json: bool) -> anyhow::Result<()> {
         remarks.push(format!("the replay ends where the run ended: {limit}"));
     }
     if json {
-        report::line(json!({"run": runs::id_of(&path), "remarks": remarks, "changes": changes}))?;
+        console.line(json!({"run": runs::id_of(&path), "remarks": remarks, "changes": changes}))?;
     } else {
-        remarks.iter().for_each(|remark| eprintln!("{}", printable(remark)));
-        diff::print(&changes)?;
+        remarks.iter().for_each(|remark| console.say(printable(remark)));
+        diff::print(console, &changes)?;
     }
     diff::outcome(&changes)
 }
@@ -80,7 +83,7 @@ struct Today {
     remarks: Vec<String>,
 }
 
-fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
+fn today(console: &Console, what: &Replay, source: &Source) -> anyhow::Result<Today> {
     let Some((labels, stamps)) = source.beginning().and_then(|event| match event {
         EventKind::RunStarted { labels, tools, .. } => Some((labels, tools)),
         _ => None,
@@ -96,7 +99,7 @@ fn today(what: &Replay, source: &Source) -> anyhow::Result<Today> {
         "run" => host.arguments(&arguments(source, file, labels.get("folder"))),
         _ => host,
     };
-    let open = |path: &Path| files::open_offline(path, |host| lend(host, path));
+    let open = |path: &Path| files::open_offline(console, path, |host| lend(host, path));
     let loaded = file.as_deref().map(open).transpose()?;
     let built_in = toolbox::all()?;
     let (mut tools, mut flows) = (built_in.clone(), Vec::new());
@@ -218,8 +221,8 @@ async fn play(run: &Run, record: &Arc<Record>, end: Option<RunEnd>) -> anyhow::R
     let calls = alone.by_ref().collect::<anyhow::Result<Vec<ToolCall>>>()?;
     let asked = Message::Assistant(AssistantMessage::calls(calls));
     let earlier = run.state(vec![asked], Vec::new())?;
-    let by_hand = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
-    let mut talk = Conversation::resume(run, &earlier).going(by_hand);
+    let by_hand = LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() };
+    let mut talk = Conversation::resume(run, &earlier).with_loop(by_hand);
     record.stopped_by(talk.stopper());
     let mut played = talk.make_pending().await;
     for scene in &record.scenes {

@@ -11,13 +11,16 @@ use toolwright::{CallNote, Event, EventKind, Run, RunEnd};
 
 use crate::args::RunFile;
 use crate::commands::until_stopped;
+use crate::console::Console;
 use crate::prompt::{Terminal, printable};
 use crate::report::{self, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::{files, sandboxes};
 
-pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
-    let loaded = files::open_with(&what.file, |host| host.arguments(&arguments(&what.file, &what.inputs)))?;
+pub async fn run(what: RunFile, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
+    let loaded =
+        files::open_with(console, &what.file, |host| host.arguments(&arguments(&what.file, &what.inputs)))?;
     let Some(cli) = loaded.cli() else {
         let error = Usage::new(format!("`{}` has no `cli` section", what.file.display()));
         return Err(error.hint("add one: `cli: {process_input: one_by_one, do: {eval: '${input}'}}`").into());
@@ -25,23 +28,24 @@ pub async fn run(what: RunFile, json: bool) -> anyhow::Result<()> {
     let tools = loaded.tools().clone().with(cli.tool())?;
     let trail = Trail::default();
     let heard = trail.clone();
-    let hints = Hints::default();
-    let builder =
-        files::started_by_a_person(Some(&loaded), Run::builder(tools))?.on_event(move |event: &Event| {
+    let hints = Hints { console: console.clone(), silent: Arc::default() };
+    let builder = files::started_by_a_person(console, Some(&loaded), Run::builder(tools))?.on_event(
+        move |event: &Event| {
             heard.follow(&event.kind);
             if !json {
                 hints.hear(&event.kind);
             }
-        });
-    let mut builder = sandboxes::lend(&what.sandbox, Some(&loaded), builder).await?;
-    if let Some(terminal) = Terminal::if_there() {
+        },
+    );
+    let mut builder = sandboxes::lend(console, &what.sandbox, Some(&loaded), builder).await?;
+    if let Some(terminal) = Terminal::of(console) {
         builder = builder.state(AtHand::new(terminal));
     }
     let about = About { command: "run", file: Some(&what.file) };
-    let (builder, _) = record(builder, &what.record, &about, loaded.secrets().to_vec())?;
+    let (builder, _) = record(console, builder, &what.record, &about, loaded.secrets().to_vec())?;
     let run = builder.build()?;
-    let inputs = cli.inputs(inputs(&what.inputs)?);
-    let work = one_after_another(cli, &run, inputs, what.keep_going, json, &trail);
+    let inputs = cli.inputs(inputs(console, &what.inputs)?);
+    let work = one_after_another(console, cli, &run, inputs, what.keep_going, &trail);
     let outcome = match until_stopped(&run, work).await? {
         Ok(0) => Ok(()),
         Ok(count) => Err(anyhow::anyhow!("{} failed", report::counted(count as u64, "input"))),
@@ -62,21 +66,22 @@ pub fn arguments(file: &Path, inputs: &[String]) -> serde_json::Value {
 
 /// Runs the inputs and prints each result at once; says how many failed.
 async fn one_after_another(
+    console: &Console,
     cli: &Cli,
     run: &Run,
     inputs: Vec<serde_json::Value>,
     keep_going: bool,
-    json: bool,
     trail: &Trail,
 ) -> anyhow::Result<usize> {
+    let json = console.is_json();
     let mut failed = 0;
     for input in inputs {
         if !json {
-            eprintln!("Processing input: {}", printable(&Cli::show_input(&input)));
+            console.say(format_args!("Processing input: {}", printable(&Cli::show_input(&input))));
         }
         match cli.run_input(&*run.dispatch(), input.clone()).await {
             Ok(CliResult { text, value, .. }) => {
-                let mut out = std::io::stdout().lock();
+                let mut out = console.stdout();
                 if json {
                     writeln!(out, "{}", serde_json::json!({"input": input, "output": value}))?;
                 } else {
@@ -84,7 +89,7 @@ async fn one_after_another(
                 }
                 out.flush()?;
                 if !json {
-                    report::hint_to_write(&text);
+                    report::hint_to_write(console, &text);
                 }
             }
             Err(error) => {
@@ -97,7 +102,7 @@ async fn one_after_another(
                     return Err(error);
                 }
                 failed += 1;
-                report::print(&error, json);
+                report::print(console, &error);
             }
         }
     }
@@ -105,11 +110,11 @@ async fn one_after_another(
 }
 
 /// The inputs of the command line, with the lines of stdin in place of `-`.
-fn inputs(given: &[String]) -> anyhow::Result<Vec<String>> {
+fn inputs(console: &Console, given: &[String]) -> anyhow::Result<Vec<String>> {
     let mut inputs = Vec::new();
     for input in given {
         if input == "-" {
-            for line in std::io::stdin().lock().lines() {
+            for line in console.stdin().lock().lines() {
                 inputs.push(line?.trim().to_owned());
             }
         } else {
@@ -123,8 +128,9 @@ fn inputs(given: &[String]) -> anyhow::Result<Vec<String>> {
 type Silent = Vec<(u64, Arc<str>)>;
 
 /// What a flow tells while it works, on stderr: the hint of every call in it, or its name when it has none.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Hints {
+    console: Console,
     /// Calls that began and have not said yet what they do.
     silent: Arc<Mutex<Silent>>,
 }
@@ -147,7 +153,7 @@ impl Hints {
             EventKind::CallNoted { span, note: CallNote::Hint { text } } => {
                 self.lock().retain(|(silent, _)| silent != span);
                 if !text.is_empty() {
-                    eprintln!("{}", printable(text));
+                    self.console.say(printable(text));
                 }
             }
             EventKind::CallFinished { span, .. } => self.name(*span),
@@ -160,7 +166,7 @@ impl Hints {
         let mut silent = self.lock();
         if let Some(at) = silent.iter().position(|(one, _)| *one == span) {
             let (_, tool) = silent.remove(at);
-            eprintln!("Running tool {}", printable(&tool));
+            self.console.say(format_args!("Running tool {}", printable(&tool)));
         }
     }
 

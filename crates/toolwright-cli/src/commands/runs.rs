@@ -9,23 +9,25 @@ use serde_json::{Value, json};
 use toolwright::{CallNote, EventKind, Message, ToolCall, call_text, text};
 
 use crate::args::{Runs, RunsWhat};
+use crate::console::Console;
 use crate::lines;
 use crate::prompt::printable;
-use crate::report::{self, counted};
+use crate::report::counted;
 use crate::runs::index::{Index, Item, Kind, State};
 use crate::runs::source::{Source, Whole};
 use crate::runs::{self, story};
 
-pub fn run(what: &Runs, json: bool) -> anyhow::Result<()> {
+pub fn run(what: &Runs, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     match &what.what {
-        None => list(what, json),
-        Some(RunsWhat::Show { run, full }) => show(&runs::find(run)?, *full, json),
+        None => list(console, what),
+        Some(RunsWhat::Show { run, full }) => show(console, &runs::find(run)?, *full),
         Some(RunsWhat::Path { run }) => {
             let path = runs::find(run)?;
             if json {
-                report::line(json!({"run": runs::id_of(&path), "path": path.to_string_lossy()}))?;
+                console.line(json!({"run": runs::id_of(&path), "path": path.to_string_lossy()}))?;
             } else {
-                report::line(path.display())?;
+                console.line(path.display())?;
             }
             Ok(())
         }
@@ -35,21 +37,22 @@ pub fn run(what: &Runs, json: bool) -> anyhow::Result<()> {
             for path in &paths {
                 runs::remove(path).with_context(|| format!("cannot remove `{}`", path.display()))?;
                 if !json {
-                    eprintln!("removed {}", runs::id_of(path));
+                    console.say(format_args!("removed {}", runs::id_of(path)));
                 }
             }
             if json {
                 let removed: Vec<String> = paths.iter().map(|path| runs::id_of(path)).collect();
-                report::line(json!({"removed": removed}))?;
+                console.line(json!({"removed": removed}))?;
             }
             Ok(())
         }
     }
 }
 
-fn list(what: &Runs, json: bool) -> anyhow::Result<()> {
+fn list(console: &Console, what: &Runs) -> anyhow::Result<()> {
+    let json = console.is_json();
     let most = if what.all { usize::MAX } else { what.limit };
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     let mut shown = 0;
     for path in runs::list() {
         if shown >= most {
@@ -67,7 +70,7 @@ fn list(what: &Runs, json: bool) -> anyhow::Result<()> {
         }
     }
     if shown == 0 && !json {
-        eprintln!("no run matches; `toolwright ask 'What can you do?'` makes one");
+        console.say("no run matches; `toolwright ask 'What can you do?'` makes one");
     }
     Ok(())
 }
@@ -125,8 +128,9 @@ fn line(path: &Path, index: &Index) -> String {
     printable(line.trim_end())
 }
 
-fn show(path: &Path, full: bool, json: bool) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn show(console: &Console, path: &Path, full: bool) -> anyhow::Result<()> {
+    let json = console.is_json();
+    let mut out = console.stdout();
     if json {
         let mut file =
             std::fs::File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;

@@ -7,13 +7,15 @@ use toolwright::file::SandboxKind;
 use toolwright::sandbox::{Explanation, explain};
 
 use crate::args::{SandboxArgs, SandboxCommand, SandboxWhat};
+use crate::console::Console;
 use crate::report::{Failed, Usage};
 use crate::{files, sandboxes};
 
-pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: &SandboxCommand, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let SandboxWhat::Explain { file, name, sandbox } = &what.what;
-    let file = file.clone().or_else(files::default);
-    let loaded = file.as_deref().map(files::open_sections).transpose()?;
+    let file = file.clone().or_else(|| files::default(console));
+    let loaded = file.as_deref().map(|file| files::open_sections(console, file)).transpose()?;
     let mut asked = sandboxes::of(sandbox, loaded.as_ref())?;
     if let Some(name) = name {
         let found = asked.named.iter().find(|(known, _)| known == name);
@@ -29,7 +31,7 @@ pub async fn run(what: &SandboxCommand, json: bool) -> anyhow::Result<()> {
         asked.section = section.clone();
     }
     let explanation = explanation(&asked).await?;
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&explanation)?)?;
     } else {

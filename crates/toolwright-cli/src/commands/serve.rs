@@ -18,6 +18,7 @@ use toolwright::{
 };
 
 use crate::args::{RecordArgs, Serve, ServeHttp};
+use crate::console::Console;
 use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
@@ -30,27 +31,29 @@ const LONG: Duration = Duration::from_secs(20);
 /// By then the first client has said hello and listed the tools.
 const SETTLED: Duration = Duration::from_secs(2);
 
-pub async fn run(mut what: Serve, json: bool) -> anyhow::Result<()> {
+pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     answers::ask_the_client();
     what.file = what.file.or(what.also_file.take());
-    let loaded = what.file.as_deref().map(files::open).transpose()?;
+    let loaded = what.file.as_deref().map(|file| files::open(console, file)).transpose()?;
     let (builder, tools) = files::run_with(loaded.as_ref(), &what.tools)?;
     let prompts = loaded.as_ref().map(|loaded| loaded.prompts().clone()).unwrap_or_default();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.policy().sandboxed);
     let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
-    let opened = if needs_sandbox { sandboxes::try_open(&place).await? } else { Opened::default() };
+    let opened = if needs_sandbox { sandboxes::try_open(console, &place).await? } else { Opened::default() };
     let configured = |builder: RunBuilder| -> anyhow::Result<RunBuilder> {
         let builder = builder.state(AtHand::new(AtClient));
         Ok(opened.give(files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?))
     };
     let offered = Offered::new(
+        console,
         configured(builder)?.approver(ClientApprover),
         "serve",
         &what.record,
         &what,
         loaded.as_ref(),
     )?;
-    let mut server = Server::new(offered.run.dispatch()).on_log(|text| eprintln!("{}", printable(text)));
+    let log = console.clone();
+    let mut server = Server::new(offered.run.dispatch()).on_log(move |text| log.say(printable(text)));
     files::tell_clients(server.changes());
     if what.http.state_key_env.is_none() {
         // A task lives in the instance that runs it, and another one may be asked about it.
@@ -60,7 +63,7 @@ pub async fn run(mut what: Serve, json: bool) -> anyhow::Result<()> {
     if !prompts.is_empty() {
         let builder = configured(Run::builder(prompts))?.approver(Picked);
         let record = beside(&what.record);
-        let offered = Offered::new(builder, "serve: prompts", &record, &what, loaded.as_ref())?;
+        let offered = Offered::new(console, builder, "serve: prompts", &record, &what, loaded.as_ref())?;
         server = server.prompts(ToolPrompts::new(offered.run.dispatch()));
         prompted = Some(offered);
     }
@@ -68,7 +71,7 @@ pub async fn run(mut what: Serve, json: bool) -> anyhow::Result<()> {
         server = with_resources(server, loaded, file)?;
     }
     match what.http.http {
-        Some(address) => over_http(server, address, &what.http, json).await?,
+        Some(address) => over_http(console, server, address, &what.http).await?,
         None => {
             settle();
             tokio::select! {
@@ -95,6 +98,7 @@ struct Offered {
 impl Offered {
     /// Records the calls of a client on stdio. A server on HTTP may run for months, so it is recorded only when told where.
     fn new(
+        console: &Console,
         builder: RunBuilder,
         command: &str,
         record: &RecordArgs,
@@ -107,7 +111,7 @@ impl Offered {
         }
         let about = About { command, file: what.file.as_deref() };
         let secrets = loaded.map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
-        let (builder, id) = runs::record::record(builder, record, &about, secrets)?;
+        let (builder, id) = runs::record::record(console, builder, record, &about, secrets)?;
         let calling = called.clone();
         let builder = builder.on_event(move |event: &Event| {
             if matches!(event.kind, EventKind::CallStarted { .. }) {
@@ -192,7 +196,12 @@ fn with_resources(server: Server, loaded: &Loaded, file: &Path) -> anyhow::Resul
     Ok(server.resources(resources))
 }
 
-async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp, json: bool) -> anyhow::Result<()> {
+async fn over_http(
+    console: &Console,
+    server: Server,
+    address: SocketAddr,
+    what: &ServeHttp,
+) -> anyhow::Result<()> {
     let token = what.token_env.as_deref().map(secret).transpose()?;
     if token.is_none() && what.oauth.is_none() && !what.open && !address.ip().is_loopback() {
         let problem = Usage::new(format!("other machines can reach {address}, and no token is asked for"));
@@ -232,13 +241,13 @@ async fn over_http(server: Server, address: SocketAddr, what: &ServeHttp, json: 
         ),
         _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
     })?;
-    report::address(&format!("http://{}/mcp", listening.address()), json)?;
+    report::address(console, &format!("http://{}/mcp", listening.address()))?;
     settle();
     let stop = CancelToken::new();
-    let on_signal = stop.clone();
+    let (on_signal, console) = (stop.clone(), console.clone());
     tokio::spawn(async move {
         commands::told_to_stop().await;
-        eprintln!("stopping: what is under way is finished first; Ctrl-C again stops at once");
+        console.say("stopping: what is under way is finished first; Ctrl-C again stops at once");
         on_signal.cancel();
         commands::told_to_stop().await;
         std::process::exit(1);

@@ -11,11 +11,13 @@ use toolwright::prompted::{
 };
 use toolwright::schema::{depth, flatten};
 use toolwright::{
-    Conversation, Event, EventKind, Loop, Message, Run, RunEnd, RunState, StopReason, ToolCall, ToolCalls,
+    Conversation, Event, EventKind, LoopOptions, Message, Run, RunEnd, RunState, StopReason, ToolCall,
+    ToolCalls,
 };
 
 use crate::args::{Step, StepFormat};
 use crate::commands::{ask, interruptible, until_stopped};
+use crate::console::Console;
 use crate::files;
 use crate::models;
 use crate::report::{self, Usage};
@@ -28,20 +30,21 @@ const MAX_INPUT: u64 = 256 * 1024 * 1024;
 /// How deep a state is nested in its file.
 const MAX_LEVELS: usize = 120;
 
-pub async fn run(what: Step) -> anyhow::Result<()> {
+pub async fn run(what: Step, console: &Console) -> anyhow::Result<()> {
     let mut what = what;
-    what.using.file = what.using.file.take().or_else(files::default);
-    let given = messages()?;
+    what.using.file = what.using.file.take().or_else(|| files::default(console));
+    let given = messages(console)?;
     if given.is_empty() && what.state.is_none() {
         return Err(nothing().into());
     }
     let earlier = what.state.as_deref().map(load).transpose()?.flatten();
-    let ask::Prepared { mut builder, named, secrets, .. } = interruptible(ask::prepare(&what.using)).await?;
+    let ask::Prepared { mut builder, named, secrets, .. } =
+        interruptible(ask::prepare(console, &what.using)).await?;
     if let Some(state) = &earlier {
         builder = builder.resume(state);
     }
     let about = About { command: "step", file: what.using.file.as_deref() };
-    let (mut builder, _) = record(builder, &what.record, &about, secrets)?;
+    let (mut builder, _) = record(console, builder, &what.record, &about, secrets)?;
     let stopped: Arc<Mutex<Option<StopReason>>> = Arc::default();
     let heard = stopped.clone();
     builder = builder.on_event(move |event: &Event| {
@@ -52,11 +55,11 @@ pub async fn run(what: Step) -> anyhow::Result<()> {
     let run = builder.build()?;
     let step = async {
         match what.format {
-            StepFormat::Native => native(&what, &run, &named, given, earlier).await,
+            StepFormat::Native => native(console, &what, &run, &named, given, earlier).await,
             StepFormat::AnthropicTools => {
-                let step = anthropic_tools(&what, &run, &named, given).await;
+                let step = anthropic_tools(console, &what, &run, &named, given).await;
                 // Their messages have no place for why an answer ended.
-                warn(stopped.lock().ok().and_then(|stop| *stop).filter(|_| !what.call));
+                warn(console, stopped.lock().ok().and_then(|stop| *stop).filter(|_| !what.call));
                 step
             }
         }
@@ -70,6 +73,7 @@ pub async fn run(what: Step) -> anyhow::Result<()> {
 }
 
 async fn native(
+    console: &Console,
     what: &Step,
     run: &Run,
     named: &models::Named,
@@ -77,12 +81,12 @@ async fn native(
     earlier: Option<RunState>,
 ) -> anyhow::Result<()> {
     let tools = run.tools().await.map_err(|error| Usage::from(error.info()))?;
-    let manual = Loop { tool_calls: ToolCalls::None, ..ask::going(&what.tool_choice, &tools)? };
+    let manual = LoopOptions { tool_calls: ToolCalls::None, ..ask::going(&what.tool_choice, &tools)? };
     let mut conversation = match &earlier {
         Some(state) => Conversation::resume(run, state),
         None => Conversation::new(run),
     }
-    .going(manual);
+    .with_loop(manual);
     for (index, mut message) in given.into_iter().enumerate() {
         // Plain text stands for one block of it.
         if let Some(content) = message.get_mut("content").filter(|content| content.is_string()) {
@@ -103,7 +107,7 @@ async fn native(
         (true, false) => conversation.make_pending().await,
         (false, false) => return Err(unanswered(&pending).into()),
         (false, true) => {
-            let model = ask::prompted(models::choose(what.model.as_deref(), named)?, what.prompted);
+            let model = ask::prompted(models::choose(console, what.model.as_deref(), named)?, what.prompted);
             conversation.answer(&*model).await
         }
     };
@@ -111,19 +115,19 @@ async fn native(
     if let Some(path) = &what.state {
         save(path, &conversation.state()?)?;
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     for message in conversation.messages().iter().skip(before) {
         writeln!(out, "{}", serde_json::to_string(message)?)?;
     }
     let end = step.map_err(ask::because)?.or_else(|| run.ended()).unwrap_or(RunEnd::Done);
-    warn(conversation.last_stop());
+    warn(console, conversation.last_stop());
     report::outcome(end)
 }
 
 /// Says what a person should know about an answer that ended so.
-fn warn(stop: Option<StopReason>) {
+fn warn(console: &Console, stop: Option<StopReason>) {
     if let Some(warning) = stop.and_then(StopReason::warning) {
-        eprintln!("warning: {warning}");
+        console.say(format_args!("warning: {warning}"));
     }
 }
 
@@ -139,6 +143,7 @@ fn unanswered(pending: &[ToolCall]) -> Usage {
 }
 
 async fn anthropic_tools(
+    console: &Console,
     what: &Step,
     run: &Run,
     named: &models::Named,
@@ -153,8 +158,11 @@ async fn anthropic_tools(
     }
     let messages = PromptMessage::list_from_json(&Value::Array(given)).map_err(refused)?;
     // Making calls asks no model.
-    let model =
-        if what.call { models::open("demo", named)? } else { models::choose(what.model.as_deref(), named)? };
+    let model = if what.call {
+        models::open(console, "demo", named)?
+    } else {
+        models::choose(console, what.model.as_deref(), named)?
+    };
     let model: Arc<dyn toolwright::Model> = Arc::from(model);
     let user = ToolUser::new(run.dispatch(), Arc::new(ModelCompleter::new(model))).await.map_err(refused)?;
     let next = match (what.call, messages.last()) {
@@ -172,7 +180,7 @@ async fn anthropic_tools(
         Next::Message(message) => message.to_json(),
         Next::Mistake(error) => serde_json::json!({"status": "ERROR", "error_message": error}),
     };
-    writeln!(std::io::stdout().lock(), "{line}")?;
+    writeln!(console.stdout(), "{line}")?;
     Ok(())
 }
 
@@ -185,9 +193,9 @@ fn refused(error: PromptError) -> anyhow::Error {
 }
 
 /// The messages on stdin: a JSON list, or one message after the other.
-fn messages() -> anyhow::Result<Vec<Value>> {
+fn messages(console: &Console) -> anyhow::Result<Vec<Value>> {
     let mut text = String::new();
-    let read = std::io::stdin().lock().take(MAX_INPUT + 1).read_to_string(&mut text);
+    let read = console.stdin().lock().take(MAX_INPUT + 1).read_to_string(&mut text);
     read.context("cannot read stdin")?;
     if text.len() as u64 > MAX_INPUT {
         return Err(Usage::new(format!("stdin holds more than {MAX_INPUT} bytes")).into());

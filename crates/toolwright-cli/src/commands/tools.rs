@@ -10,30 +10,32 @@ use toolwright::wire::{Definition, define};
 use toolwright::{ToolSpec, Toolset, vendor};
 
 use crate::args::{Format, Tools};
+use crate::console::Console;
 use crate::report::Usage;
 use crate::{files, prompt, toolbox};
 
-pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
+pub fn run(what: &Tools, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let is_file = |name: &&String| name.ends_with(".yaml") || name.ends_with(".yml");
     let (named, patterns): (Vec<String>, Vec<String>) =
         what.which.iter().cloned().partition(|name| is_file(&name));
     let files: Vec<&Path> =
         what.file.iter().map(PathBuf::as_path).chain(named.iter().map(Path::new)).collect();
     let file = match files.as_slice() {
-        [] => files::default(),
+        [] => files::default(console),
         [file] => Some(file.to_path_buf()),
         _ => return Err(Usage::new("one file at a time").into()),
     };
     let all = match file {
         Some(file) => {
-            let loaded = files::open_listed(&file)?;
-            files::tell_of_chat(&loaded);
+            let loaded = files::open_listed(console, &file)?;
+            files::tell_of_chat(console, &loaded);
             loaded.tools().clone()
         }
         None => toolbox::all()?,
     };
     let tools = chosen(all, &patterns)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = console.stdout();
     let format = what.format.or(json.then_some(Format::Json));
     let Some(format) = format else {
         for entry in tools.iter() {
@@ -61,7 +63,7 @@ pub fn run(what: &Tools, json: bool) -> anyhow::Result<()> {
     }
     for (spec, definition) in tools.specs().iter().zip(&definitions) {
         for change in &definition.changes {
-            eprintln!("warning: {}: {}", spec.name, prompt::printable(&change.to_string()));
+            console.say(format_args!("warning: {}: {}", spec.name, prompt::printable(&change.to_string())));
         }
     }
     let tools: Vec<&Value> = definitions.iter().map(|definition| &definition.json).collect();

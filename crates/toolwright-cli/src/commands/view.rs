@@ -7,11 +7,13 @@ use tokio::net::TcpListener;
 
 use crate::args::View;
 use crate::commands::told_to_stop;
+use crate::console::Console;
 use crate::report;
 use crate::runs;
 use crate::view::{Viewer, serve};
 
-pub async fn run(what: View, json: bool) -> anyhow::Result<()> {
+pub async fn run(what: View, console: &Console) -> anyhow::Result<()> {
+    let json = console.is_json();
     let chosen = what.run.as_deref().map(runs::find).transpose()?;
     let extra = chosen.clone().filter(|path| !runs::list().contains(path));
     let listener = TcpListener::bind(("127.0.0.1", what.port))
@@ -20,9 +22,9 @@ pub async fn run(what: View, json: bool) -> anyhow::Result<()> {
     let viewer = Arc::new(Viewer::new(listener.local_addr()?.port(), extra)?);
     let place = chosen.map(|path| format!("#{}", runs::id_of(&path))).unwrap_or_default();
     let served = async {
-        report::address(&format!("{}{place}", viewer.address()), json)?;
+        report::address(console, &format!("{}{place}", viewer.address()))?;
         if !json {
-            eprintln!("open it in a browser on this machine; Ctrl-C ends it");
+            console.say("open it in a browser on this machine; Ctrl-C ends it");
         }
         Ok(serve(listener, viewer).await?)
     };

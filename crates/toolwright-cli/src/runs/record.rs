@@ -6,6 +6,7 @@ use toolwright::vendor::VENDORS;
 use toolwright::{Durability, RunBuilder, Secret};
 
 use crate::args::RecordArgs;
+use crate::console::Console;
 use crate::report::{self, Usage};
 
 /// What is said about a run in its record.
@@ -20,6 +21,7 @@ pub struct About<'a> {
 ///
 /// A file that was named must be writable. The folder of runs need not be: then nothing is recorded, and that is said.
 pub fn record(
+    console: &Console,
     builder: RunBuilder,
     args: &RecordArgs,
     about: &About<'_>,
@@ -45,14 +47,14 @@ pub fn record(
         return Ok((builder, None));
     }
     let Some(folder) = super::folder() else {
-        eprintln!("not recorded: HOME is not set (--no-record says this is meant)");
+        console.say("not recorded: HOME is not set (--no-record says this is meant)");
         return Ok((builder, None));
     };
     if let Err(error) = make(&folder) {
-        eprintln!(
+        console.say(format_args!(
             "not recorded: cannot use `{}`: {error} (--no-record says this is meant)",
             folder.display()
-        );
+        ));
         return Ok((builder, None));
     }
     super::prune();

@@ -1,6 +1,6 @@
 //! Questions about calls at the terminal: the choices a policy offers, and how an open question ends.
 
-use crate::show_in;
+use crate::json;
 use crate::terminal::Terminal;
 
 /// The `choices` of an approvers file are the only answers; passing a call on goes to its next entry.
@@ -26,12 +26,14 @@ fn a_person_is_offered_the_choices_of_an_approvers_file() {
     let screen = terminal.screen();
     assert!(screen.contains("the policy does not allow this call"), "{screen}");
     policy("{name: human, tools: greet, choices: [frobnicate]}");
-    let shown = show_in(folder.path(), &["check", "tools.yaml", "--policy", "policy.yaml"], "");
-    assert!(shown.contains("unknown word `frobnicate`") && shown.contains("exit 2"), "{shown}");
+    let checked = json(folder.path(), &["check", "tools.yaml", "--policy", "policy.yaml"]);
+    checked.fails("parsing", 2, &[]);
+    checked.has_problems(&[("error", "`frobnicate`")]);
     // Nobody is asked about what no entry is about.
     policy("{name: auto, tools: other}");
-    let shown = show_in(folder.path(), &[&args[..], &["--no-record"]].concat(), "");
-    assert!(shown.contains("no approver of the policy decides about this call"), "{shown}");
+    let asked = json(folder.path(), &[&args[..], &["--no-record"]].concat());
+    let messages = asked.value()["messages"].clone();
+    assert_eq!(messages[2]["error"]["type"], "approval", "{asked:?}");
 }
 
 /// A person who does not answer keeps nothing waiting: Ctrl-C ends the run, and so does its time.

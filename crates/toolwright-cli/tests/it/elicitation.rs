@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::show_in;
+use crate::json;
 use crate::terminal::Terminal;
 
 /// A server in shell with one tool, `go`, that asks `question` and tells what came back. While there is a file `hold` it
@@ -39,7 +39,7 @@ const SAMPLE: &str = r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessa
 const ELICIT: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who is there?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","default":"nobody"}}}}}"#;
 
 #[test]
-fn a_server_asks_the_model_a_file_names_when_its_policy_says_so() {
+fn a_server_samples_the_model_of_the_file_if_the_policy_allows() {
     let folder = tempfile::tempdir().unwrap();
     asking(folder.path(), SAMPLE);
     std::fs::write(
@@ -52,30 +52,27 @@ fn a_server_asks_the_model_a_file_names_when_its_policy_says_so() {
             "models: {{small: scripted/replies.yaml}}\nmcp:\n  s: {{transport: stdio, command: /bin/sh, args: [asks.sh], auto_import_scope: shared{sampling}}}\n{policy}"
         );
         std::fs::write(folder.path().join("t.yaml"), text).unwrap();
-        show_in(folder.path(), &["call", "s_go", "-f", "t.yaml"], "")
+        json(folder.path(), &["call", "s_go", "-f", "t.yaml"])
     };
     let rules = "policy: [{tools: [mcp_sampling], decision: approve}]\n";
-    let asked = go(", sampling: small", rules);
-    assert!(asked.contains("the model said hello, sampling"), "{asked}");
+    let reply = |sampling: &str, policy: &str| go(sampling, policy).value()["content"][0]["text"].clone();
+    assert_eq!(reply(", sampling: small", rules), "the model said hello, sampling");
     // What it asks is paid for by the run that makes the call.
-    let poor = go(", sampling: small", &format!("{rules}limits: {{tokens: 9}}\n"));
-    assert!(poor.contains("something else, sampling"), "{poor}");
-    let rich = go(", sampling: small", &format!("{rules}limits: {{cost: 1.0, tokens: 100}}\n"));
-    assert!(rich.contains("the model said hello, sampling"), "{rich}");
-    // Nobody said it may, and nobody is there to ask.
-    let unasked = go(", sampling: small", "");
-    assert!(unasked.contains("rejected, sampling"), "{unasked}");
-    let refused = go(", sampling: small", "policy: [{tools: [mcp_sampling], decision: reject}]\n");
-    assert!(refused.contains("rejected, sampling"), "{refused}");
+    let poor = reply(", sampling: small", &format!("{rules}limits: {{tokens: 9}}\n"));
+    assert_eq!(poor, "something else, sampling");
+    let rich = reply(", sampling: small", &format!("{rules}limits: {{cost: 1.0, tokens: 100}}\n"));
+    assert_eq!(rich, "the model said hello, sampling");
+    // No rule allows it, and no user is available to answer.
+    assert_eq!(reply(", sampling: small", ""), "rejected, sampling");
+    let refused = reply(", sampling: small", "policy: [{tools: [mcp_sampling], decision: reject}]\n");
+    assert_eq!(refused, "rejected, sampling");
     // The rules are not enough: the server must have been given a model.
-    let none = go("", rules);
-    assert!(none.contains("not offered, none"), "{none}");
-    let wrong = go(", sampling: [small]", rules);
-    assert!(wrong.contains("`sampling`") && wrong.ends_with("--- exit 2\n"), "{wrong}");
+    assert_eq!(reply("", rules), "not offered, none");
+    go(", sampling: [small]", rules).fails("parsing", 2, &["`sampling`"]);
 }
 
 #[test]
-fn the_servers_of_a_file_ask_the_person_at_the_terminal() {
+fn the_servers_of_a_file_ask_at_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     asking(folder.path(), ELICIT);
     let text =
@@ -90,9 +87,8 @@ fn the_servers_of_a_file_ask_the_person_at_the_terminal() {
     terminal.send("Ada\r");
     terminal.wait("hello Ada");
     assert_eq!(terminal.end(), 0);
-    // Where there is no terminal there is nobody.
-    let shown = show_in(folder.path(), &args, "");
-    assert!(shown.contains("not offered, none"), "{shown}");
+    // Without a terminal the client does not offer it.
+    assert_eq!(json(folder.path(), &args).value()["content"][0]["text"], "not offered, none");
 }
 
 /// What was typed before a question was there is no answer to it, whoever asks.

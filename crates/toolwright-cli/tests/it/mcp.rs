@@ -1,6 +1,7 @@
 //! The program as MCP server and as MCP client, each against the other.
 
-use crate::{show, show_in};
+use crate::support::wait_until;
+use crate::{json, show, show_in};
 
 const US: &str = env!("CARGO_BIN_EXE_toolwright");
 
@@ -11,10 +12,13 @@ fn mcp(args: &[&str]) -> String {
 
 #[test]
 fn our_tools_are_served_and_listed() {
-    let shown = mcp(&["list"]);
-    assert!(shown.contains("\nadd                      Adds two numbers.\n"), "{shown}");
-    assert!(shown.contains("\nbash  ") && shown.contains("\nread_file  "), "{shown}");
-    assert!(shown.ends_with("--- exit 0\n"), "{shown}");
+    let folder = tempfile::tempdir().unwrap();
+    let names = json(folder.path(), &["mcp", "list", "--", US, "serve"]).names();
+    for name in ["add", "bash", "read_file"] {
+        assert!(names.iter().any(|one| one == name), "{names:?}");
+    }
+    // For a person: a name and what the tool does, in columns.
+    assert!(mcp(&["list"]).contains("\nadd                      Adds two numbers.\n"));
 }
 
 #[test]
@@ -45,7 +49,7 @@ fn a_policy_lets_a_client_do_more() {
 }
 
 #[test]
-fn wrong_servers_and_tools_are_told_apart() {
+fn unknown_programs_tools_and_commands_have_errors_of_their_own() {
     insta::assert_snapshot!("program_missing", show(&["mcp", "list", "--", "/no/such/program"]));
     insta::assert_snapshot!("unknown_tool", mcp(&["call", "ad"]));
     insta::assert_snapshot!("command_missing", show(&["mcp", "list"]));
@@ -68,7 +72,7 @@ fn a_changed_tool_is_shown_with_the_difference() {
 }
 
 #[test]
-fn clients_are_told_how_to_reach_us() {
+fn install_writes_the_settings_of_clients() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join(".vscode")).unwrap();
     let config = folder.path().join(".vscode/mcp.json");
@@ -97,7 +101,7 @@ fn clients_are_told_how_to_reach_us() {
 
 /// A server that wants a token, with and without one that is wrong, and over either transport.
 #[test]
-fn a_server_that_wants_a_token_is_told_apart() {
+fn a_server_that_wants_a_token_gets_a_hint_of_its_own() {
     use std::io::{Read as _, Write as _};
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -109,73 +113,62 @@ fn a_server_that_wants_a_token_is_told_apart() {
         }
     });
     for more in [&[][..], &["--header", "Authorization=Bearer old"], &["--sse"]] {
-        let shown = show_in(
-            tempfile::tempdir().unwrap().path(),
-            &[&["mcp", "list", "--url", &url], more].concat(),
-            "",
-        );
-        assert!(
-            shown.contains("hint: give it a token you have") && shown.ends_with("--- exit 1\n"),
-            "{shown}"
-        );
+        let folder = tempfile::tempdir().unwrap();
+        let listed = json(folder.path(), &[&["mcp", "list", "--url", &url], more].concat());
+        assert_eq!(listed.code, Some(1), "{listed:?}");
+        let hint = listed.error()["hint"].as_str().unwrap_or_default().to_owned();
+        assert!(hint.contains("token"), "{listed:?}");
     }
 }
 
 #[test]
-fn mistakes_with_servers_say_what_to_do() {
+fn wrong_servers_and_options_fail_with_what_to_change() {
     let tw = env!("CARGO_BIN_EXE_toolwright");
     let folder = tempfile::tempdir().unwrap();
-    for (args, said, exit) in [
-        (&["mcp", "list", "--", "no-such-program"][..], "hint: is `no-such-program` installed", 1),
-        (&["mcp", "list", "--", "sh", "-c", "echo no key >&2; exit 3"], "what it wrote last:\n    no key", 1),
-        (&["mcp", "list", "--", "true"], "it wrote nothing on stderr", 1),
-        (&["mcp", "list", "--url", "nonsense"], "an address begins with https:// or http://", 2),
-        (&["mcp", "list", "--url", "http://127.0.0.1:1/mcp?key=hunter2"], "http://127.0.0.1:1/mcp: ", 1),
-        (&["mcp", "list", "--cwd", "/no/such", "--", tw, "serve"], "--cwd: there is no folder `/no/such`", 2),
+    for (args, kind, names, exit) in [
+        (&["mcp", "list", "--", "no-such-program"][..], "unknown", &["`no-such-program`", "PATH"][..], 1),
+        (&["mcp", "list", "--", "sh", "-c", "echo no key >&2; exit 3"], "unknown", &["\n    no key"], 1),
+        (&["mcp", "list", "--", "true"], "unknown", &["stderr"], 1),
+        (&["mcp", "list", "--url", "nonsense"], "parsing", &["`nonsense`", "https://"], 2),
         (
-            &["mcp", "lock", "--check", "--name", "a", "--", tw, "serve"],
-            "the same command without --check",
-            2,
+            &["mcp", "list", "--url", "http://127.0.0.1:1/mcp?key=hunter2"],
+            "unknown",
+            &["http://127.0.0.1:1/mcp"],
+            1,
         ),
-        (&["mcp", "install", "--client", "cursor", "--url", "nonsense"], "`nonsense` is not the address", 2),
-        (
-            &["mcp", "list", "--url", "http://127.0.0.1:1/mcp", "--env", "A=B"],
-            "hint: leave out --env, or give the command",
-            2,
-        ),
-        (
-            &["mcp", "list", "--cwd", "/tmp", "--url", "http://127.0.0.1:1/mcp"],
-            "--cwd is for a server that is started here",
-            2,
-        ),
-        (
-            &["mcp", "list", "--url", "http://127.0.0.1:1/mcp", "--read", "/tmp"],
-            "--read is for a server that is started here",
-            2,
-        ),
+        (&["mcp", "list", "--cwd", "/no/such", "--", tw, "serve"], "parsing", &["--cwd", "`/no/such`"], 2),
+        (&["mcp", "lock", "--check", "--name", "a", "--", tw, "serve"], "parsing", &["--check"], 2),
+        (&["mcp", "install", "--client", "cursor", "--url", "nonsense"], "parsing", &["`nonsense`"], 2),
+        (&["mcp", "list", "--url", "http://127.0.0.1:1/mcp", "--env", "A=B"], "parsing", &["--env"], 2),
+        (&["mcp", "list", "--cwd", "/tmp", "--url", "http://127.0.0.1:1/mcp"], "parsing", &["--cwd"], 2),
+        (&["mcp", "list", "--url", "http://127.0.0.1:1/mcp", "--read", "/tmp"], "parsing", &["--read"], 2),
         // A server that somebody believes contained is not started.
         (
             &["mcp", "list", "--read", "/nonexistent", "--", "touch", "started"],
-            "hint: add --sandboxed, or leave out --read",
+            "parsing",
+            &["--sandboxed", "--read"],
             2,
         ),
-        (&["mcp", "call", "x", "--allow-net", "a.example", "--", "touch", "started"], "add --sandboxed", 2),
+        (
+            &["mcp", "call", "x", "--allow-net", "a.example", "--", "touch", "started"],
+            "parsing",
+            &["--sandboxed"],
+            2,
+        ),
         (
             &["mcp", "lock", "--name", "a", "--sandbox", "local", "--", "touch", "started"],
-            "add --sandboxed",
+            "parsing",
+            &["--sandboxed"],
             2,
         ),
         (
             &["serve", "--oauth", "https://as.example.com", "--audience", "https://x.example.com"],
-            "--http <ADDR>",
+            "parsing",
+            &["--http <ADDR>"],
             2,
         ),
-        (&["serve", "--http", "nonsense"], "such as 127.0.0.1:3000", 2),
-        (
-            &["serve", "--http", "127.0.0.1:0", "--token-env", "NOPE"],
-            "export NOPE=$(openssl rand -hex 32)",
-            2,
-        ),
+        (&["serve", "--http", "nonsense"], "parsing", &["127.0.0.1:3000"], 2),
+        (&["serve", "--http", "127.0.0.1:0", "--token-env", "NOPE"], "parsing", &["export NOPE="], 2),
         (
             &[
                 "serve",
@@ -186,23 +179,24 @@ fn mistakes_with_servers_say_what_to_do() {
                 "--audience",
                 "https://x.example.com",
             ],
-            "--oauth: the issuer must be an https address",
+            "parsing",
+            &["--oauth", "https"],
             2,
         ),
         (
             &["serve", "--http", "localhost:0", "--oauth", "https://as.example.com", "--audience", "x"],
-            "the audience must be the public address",
+            "parsing",
+            &["audience"],
             2,
         ),
     ] {
-        let shown = crate::show_with(folder.path(), args, "", &[("PATH", "/usr/bin:/bin")]);
-        assert!(shown.contains(said) && shown.ends_with(&format!("--- exit {exit}\n")), "{shown}");
-        assert!(!shown.split_once("--- stderr").is_some_and(|(_, said)| said.contains("hunter2")), "{shown}");
+        let failed = crate::json_with(folder.path(), args, "", &[("PATH", "/usr/bin:/bin")]);
+        failed.fails(kind, exit, names);
+        assert!(!failed.stderr.contains("hunter2"), "{failed:?}");
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let shown = crate::show_in(folder.path(), &["serve", "--http", &address], "");
-    assert!(shown.contains("another program does") && shown.ends_with("--- exit 2\n"), "{shown}");
+    json(folder.path(), &["serve", "--http", &address]).fails("parsing", 2, &[&address]);
     assert!(!folder.path().join("started").exists());
 }
 
@@ -214,7 +208,7 @@ read -r l; answer 3 '{"content":[{"type":"text","text":"before"},{"type":"image"
 cat > /dev/null"#;
 
 #[test]
-fn files_of_a_result_go_into_a_folder_that_is_made_and_the_rest_is_shown_in_any_case() {
+fn files_of_a_result_are_saved_and_its_text_is_always_shown() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("p.sh"), PICTURE).unwrap();
     std::fs::write(folder.path().join("taken"), "").unwrap();
@@ -282,19 +276,11 @@ fn stopped(folder: &std::path::Path, args: &[&str], signal: &str) -> std::proces
         .spawn()
         .unwrap();
     let up = folder.join("up");
-    soon("never started", || up.exists());
+    wait_until("the server starts", || up.exists());
     std::fs::remove_file(up).unwrap();
     let told = std::process::Command::new("kill").args([signal, &program.id().to_string()]).status();
     assert!(told.unwrap().success());
     program.wait().unwrap()
-}
-
-fn soon(otherwise: &str, mut done: impl FnMut() -> bool) {
-    let start = std::time::Instant::now();
-    while !done() {
-        assert!(start.elapsed() < std::time::Duration::from_secs(60), "{otherwise}");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
 }
 
 #[test]
@@ -330,6 +316,6 @@ fn a_server_that_ignores_everything_ends_soon_after_a_program_that_was_killed() 
     for signal in ["-INT", "-TERM", "-KILL"] {
         let status = stopped(folder.path(), &["call", "think", "-f", "t.yaml"], signal);
         assert!(!status.success(), "{signal}: {status}");
-        soon(&format!("left after {signal}"), || named(&script).is_empty());
+        wait_until(&format!("the server ends after {signal}"), || named(&script).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! One mistake of each kind a person makes: what is printed, and the exit code.
 
-use crate::{show, show_in};
+use crate::{json, show, show_in};
 
 #[test]
 fn wrong_calls_are_explained() {
@@ -99,56 +99,59 @@ fn wrong_policies_and_scripts_are_explained() {
     );
 }
 
-/// What is wrong stands in the second entry, and the first one has the same keys.
+/// The mistake is in the second entry, and the first one has the same keys.
 #[test]
-fn a_mistake_in_a_section_is_shown_where_it_stands() {
+fn a_mistake_in_a_section_has_its_place() {
     let folder = tempfile::tempdir().unwrap();
-    let check = |sections: &str, told: &str| {
+    let write = |sections: &str| {
         let file = format!("tools: [{{name: t, do: {{eval: x}}}}, {{import_tool: bash}}]\n{sections}");
         std::fs::write(folder.path().join("tools.yaml"), file).unwrap();
-        let shown = show_in(folder.path(), &["check", "tools.yaml"], "");
-        assert!(shown.contains(told) && shown.ends_with("--- exit 2\n"), "{shown}");
     };
-    check(
-        "policy:\n  - {tools: t, decision: approve}\n  - {tools: t, decision: perhaps}\n",
-        "error: `policy`: rule 2: `decision` cannot be `perhaps`\n  --> tools.yaml:4:16\n",
-    );
-    check(
-        "policy:\n  - {tools: t, decision: approve}\n  - {tools: t, decison: approve}\n",
-        "error: `policy`: rule 2: unknown key `decison`\n  --> tools.yaml:4:16\n4 |   - {tools: t, decison: approve}\n  |                \
-         ^^^^^^^\n\nhint: did you mean `decision`?\n",
-    );
-    check(
-        "policy:\n  - {tools: t, decision: approve}\n  - {tools: bash, decision: reject, when: {comand: x}}\n",
-        "error: rule 2: `comand` is no parameter of `bash`; is `command` meant?\n  --> tools.yaml:4:44\n",
-    );
-    check(
-        "sandbox:\n  read: []\n  kind: procss\n",
-        "error: `sandbox`: `kind`: there is no sandbox `procss`; did you mean `process`?\n  --> tools.yaml:4:3\n",
-    );
-    check(
-        "sandboxes:\n  one: {kind: local}\n  two: {kind: local, raed: [x]}\n",
-        "error: `sandboxes.two`: unknown key `raed`\n  --> tools.yaml:4:22\n",
-    );
-    check(
-        "sandboxes:\n  one: {kind: local}\n  two: {write: [no/such/folder]}\n",
-        "error: the sandbox `two`: cannot use `no/such/folder`: No such file or directory (os error 2)\n  --> tools.yaml:4:3\n",
-    );
-    check(
-        "models:\n  a: {model: ollama/m, timeout: 5}\n  b: {model: ollama/m, timeout: 1e300}\n",
-        "error: `models`: the model `b`: `timeout`: invalid type: string \"1e300\", expected a number\n  \
-         --> tools.yaml:4:24\n",
-    );
-    check(
-        "models:\n  - {name: a, model: ollama/m, retries: 1}\n  - {name: b, model: ollama/m, retires: 1}\n",
-        "error: `models`: the model `b`: unknown key `retires`\n  --> tools.yaml:4:32\n",
-    );
+    for (sections, place, name) in [
+        (
+            "policy:\n  - {tools: t, decision: approve}\n  - {tools: t, decision: perhaps}\n",
+            "4:16",
+            "`perhaps`",
+        ),
+        (
+            "policy:\n  - {tools: t, decision: approve}\n  - {tools: t, decison: approve}\n",
+            "4:16",
+            "`decision`",
+        ),
+        (
+            "policy:\n  - {tools: t, decision: approve}\n  - {tools: bash, decision: reject, when: {comand: x}}\n",
+            "4:44",
+            "`command`",
+        ),
+        ("sandbox:\n  read: []\n  kind: procss\n", "4:3", "`process`"),
+        ("sandboxes:\n  one: {kind: local}\n  two: {kind: local, raed: [x]}\n", "4:22", "`raed`"),
+        ("sandboxes:\n  one: {kind: local}\n  two: {write: [no/such/folder]}\n", "4:3", "`no/such/folder`"),
+        (
+            "models:\n  a: {model: ollama/m, timeout: 5}\n  b: {model: ollama/m, timeout: 1e300}\n",
+            "4:24",
+            "1e300",
+        ),
+        (
+            "models:\n  - {name: a, model: ollama/m, retries: 1}\n  - {name: b, model: ollama/m, retires: 1}\n",
+            "4:32",
+            "`retires`",
+        ),
+    ] {
+        write(sections);
+        let checked = json(folder.path(), &["check", "tools.yaml"]);
+        checked.has_problems(&[(&format!("error tools.yaml:{place}"), name)]);
+        checked.fails("parsing", 2, &[]);
+    }
+    // One precise text, as a person reads it.
+    write("policy:\n  - {tools: t, decision: approve}\n  - {tools: t, decison: approve}\n");
+    insta::assert_snapshot!("misspelt_key_of_a_rule", show_in(folder.path(), &["check", "tools.yaml"], ""));
 }
 
 #[test]
-fn the_kind_of_a_sandbox_is_told_when_it_is_nearly_right() {
-    let shown = crate::show(&["call", "bash", "command=true", "--sandbox", "procss"]);
-    assert!(shown.contains("there is no sandbox `procss`; did you mean `process`?"), "{shown}");
+fn a_misspelt_sandbox_is_corrected() {
+    let folder = tempfile::tempdir().unwrap();
+    let called = json(folder.path(), &["call", "bash", "command=true", "--sandbox", "procss"]);
+    called.fails("parsing", 2, &["`procss`", "`process`"]);
 }
 
 #[test]
@@ -244,14 +247,12 @@ fn a_tool_of_a_section_is_not_taken_for_the_built_in_one() {
     let file = "chat:\n  tools: [{name: add, require_confirmation: true, do: {eval: mine}}]\n\
                 cli: {process_input: one_by_one, tools: [{name: own, do: {eval: 1}}], do: {call: own}}\n";
     std::fs::write(folder.path().join("t.yaml"), file).unwrap();
-    let shown = show_in(folder.path(), &["call", "add", "x=1", "y=2", "-f", "t.yaml"], "");
-    assert!(shown.contains("`add` of this file is for `toolwright chat` alone (`chat.tools`)"), "{shown}");
-    assert!(shown.contains("without the file, the built-in one is called"), "{shown}");
-    assert!(!shown.contains("--- stdout") && shown.ends_with("--- exit 2\n"), "{shown}");
-    let shown = show_in(folder.path(), &["call", "own", "-f", "t.yaml"], "");
-    assert!(shown.contains("`own` of this file is for `toolwright run` alone (`cli.tools`)"), "{shown}");
-    let shown = show_in(folder.path(), &["call", "add", "x=1", "y=2"], "");
-    assert!(shown.contains("--- stdout\n3"), "{shown}");
+    let called = json(folder.path(), &["call", "add", "x=1", "y=2", "-f", "t.yaml"]);
+    called.fails("parsing", 2, &["`add`", "`chat.tools`", "built-in"]);
+    assert_eq!(called.stdout, "");
+    json(folder.path(), &["call", "own", "-f", "t.yaml"]).fails("parsing", 2, &["`own`", "`cli.tools`"]);
+    let called = json(folder.path(), &["call", "add", "x=1", "y=2"]);
+    assert_eq!(called.value()["content"][0]["value"], 3, "{called:?}");
 }
 
 /// A policy in a file of its own is checked with the tools that are here: those of the file, and the built-in ones.
@@ -265,25 +266,31 @@ fn a_policy_is_checked_with_the_file_that_is_here() {
         "policy.yaml",
         "- {tools: [mine, read_file], decision: approve}\n- {tools: bash, decision: reject}\n",
     );
-    let shown = show_in(folder.path(), &args, "");
-    assert!(
-        shown.contains("--- stdout\ntoolwright.yaml: 1 tool, 2 rules: no problems\n--- exit 0"),
-        "{shown}"
-    );
+    let checked = json(folder.path(), &args);
+    checked.has_problems(&[]);
+    assert_eq!(checked.value()["rules"], 2, "{checked:?}");
+    assert_eq!(checked.code, Some(0));
     write("policy.yaml", "- {tools: mien, decision: approve}\n");
-    let shown = show_in(folder.path(), &args, "");
-    assert!(shown.contains("`mien` matches no tool") && shown.contains("1 rule: 1 warning"), "{shown}");
-    // Mistakes of both files are told together.
+    let checked = json(folder.path(), &args);
+    checked.has_problems(&[("warning", "`mien`")]);
+    assert_eq!(checked.code, Some(0));
+    // Mistakes of both files are reported together.
     write("policy.yaml", "- {tools: mine, decision: perhaps}\n");
     write("toolwright.yaml", "tools: [{name: mine, do: {eval: '${who}'}}]\n");
-    let shown = show_in(folder.path(), &args, "");
-    assert!(shown.contains("policy.yaml: line 1: rule 1: `decision` cannot be `perhaps`"), "{shown}");
-    assert!(shown.contains("nothing defines `who`") && shown.contains("2 problems were found"), "{shown}");
+    let checked = json(folder.path(), &args);
+    let mut problems = checked.problems();
+    problems.sort();
+    assert!(problems[0].0 == "error" && problems[0].1.contains("`perhaps`"), "{checked:?}");
+    assert!(
+        problems[1].0.starts_with("error toolwright.yaml:1:") && problems[1].1.contains("`who`"),
+        "{checked:?}"
+    );
+    assert_eq!((problems.len(), checked.code), (2, Some(2)));
 }
 
 /// A reader of stderr that goes away changes neither the work nor how it ends.
 #[test]
-fn problems_are_told_to_nobody_without_a_panic() {
+fn a_closed_stderr_does_not_panic() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("bad.yaml"), "tools: [{name: t, do: {eval: '${who}'}}]\n").unwrap();
     let (reader, writer) = std::io::pipe().unwrap();

@@ -1,7 +1,7 @@
 //! What is reached through the proxies of the environment.
 
 use crate::fake_model::FakeModel;
-use crate::show_with;
+use crate::{json_with, show_with};
 
 #[test]
 fn pages_and_servers_are_asked_of_the_proxy() {
@@ -34,18 +34,18 @@ mcp: {far: {transport: streamable_http, url: 'http://file.invalid/mcp', auto_imp
     assert_eq!(proxy.asked.lock().unwrap().len(), before);
 }
 
-/// A proxy that cannot be used is told where something is dialled, and is nothing to the rest.
 #[test]
-fn a_proxy_that_cannot_be_used_is_told_when_it_is_needed() {
+fn an_unusable_proxy_fails_only_commands_that_dial() {
     let folder = tempfile::tempdir().unwrap();
-    let here = |args: &[&str]| show_with(folder.path(), args, "", &[("ALL_PROXY", "socks5://127.0.0.1:9")]);
+    let variables = [("ALL_PROXY", "socks5://127.0.0.1:9")];
     for args in [
         &["call", "fetch_content", "url=http://pages.invalid/one"][..],
         &["mcp", "list", "--url", "http://mcp.invalid/mcp"],
     ] {
-        let shown = here(args);
-        assert!(shown.contains("HTTP_PROXY is a `socks5` proxy") && shown.contains("--- exit 1"), "{shown}");
+        let failed = json_with(folder.path(), args, "", &variables);
+        assert_eq!(failed.code, Some(1), "{failed:?}");
+        assert!(failed.error().to_string().contains("`socks5`"), "{failed:?}");
     }
-    let added = here(&["call", "add", "x=1", "y=2"]);
-    assert!(added.contains("--- exit 0"), "{added}");
+    let added = json_with(folder.path(), &["call", "add", "x=1", "y=2"], "", &variables);
+    assert_eq!(added.code, Some(0), "{added:?}");
 }

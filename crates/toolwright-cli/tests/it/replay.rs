@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::records::{ASK, calm, folder};
-use crate::show_in;
 use crate::terminal::Terminal;
+use crate::{json, show_in};
 
 /// A folder with these files.
 fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -22,7 +22,20 @@ fn replayed(folder: &Path, args: &[&str]) -> String {
     show_in(folder, &["replay"], "")
 }
 
-/// Nothing is different, and nothing is said about it.
+/// Replays a run that must not differ, and gives the remarks about it.
+#[track_caller]
+fn no_difference(folder: &Path, args: &[&str]) -> Vec<String> {
+    let replayed = json(folder, args);
+    assert_eq!(
+        (replayed.code, &replayed.value()["changes"]),
+        (Some(0), &serde_json::json!([])),
+        "{replayed:?}"
+    );
+    let remarks = replayed.value()["remarks"].clone();
+    remarks.as_array().into_iter().flatten().filter_map(|remark| Some(remark.as_str()?.to_owned())).collect()
+}
+
+/// Nothing is different, and there are no remarks.
 fn same(shown: &str) {
     assert_eq!(shown, "$ toolwright replay\n--- stdout\nno difference\n--- exit 0\n");
 }
@@ -78,8 +91,8 @@ cli: {process_input: one_by_one, do: {call: greet, params: {who: '${input}'}}}
     let file = file.replace("name: greet", "name: other").replace("name: own", "name: greet");
     std::fs::write(folder.path().join("u.yaml"), file.replace("call: greet", "call: other")).unwrap();
     show_in(folder.path(), &["call", "greet", "who=ada", "-f", "t.yaml"], "");
-    let shown = show_in(folder.path(), &["replay", "last", "-f", "u.yaml"], "");
-    assert!(shown.contains("`greet` is not here now") && shown.contains("no difference"), "{shown}");
+    let remarks = no_difference(folder.path(), &["replay", "last", "-f", "u.yaml"]);
+    assert!(remarks.len() == 1 && remarks[0].contains("`greet`"), "{remarks:?}");
 }
 
 /// A tool that asks a model is answered whole, so the calls of that model are no difference.
@@ -132,14 +145,15 @@ tools:
     let asks = "- calls: [{tool: all_add, arguments: {x: 1, y: 2}}, {tool: plus, arguments: {x: 5, y: 6}}]\n- text: done\n";
     let folder = folder_with(&[("t.yaml", &file), ("asks.yaml", asks)]);
     let started = || std::fs::read_to_string(folder.path().join("started")).unwrap_or_default().len();
-    let unchecked = "no server is started, so the arguments of its tools are not checked: ";
     for args in [&["call", "more", "-f", "t.yaml"][..], &["ask", "go", "-f", "t.yaml"]] {
         let shown = show_in(folder.path(), args, "");
         assert!(shown.contains("more is 7") || shown.contains("done"), "{shown}");
         let before = started();
-        let shown = show_in(folder.path(), &["replay", "last", "-f", "t.yaml"], "");
-        assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
-        assert!(shown.contains(unchecked) && !shown.contains("changed"), "{shown}");
+        let remarks = no_difference(folder.path(), &["replay", "last", "-f", "t.yaml"]);
+        assert!(
+            remarks.len() == 1 && remarks[0].contains("_add") | remarks[0].contains("plus"),
+            "{remarks:?}"
+        );
         assert_eq!(started(), before);
     }
     // What a flow makes of a tool that it names by itself is today's.
@@ -194,12 +208,12 @@ fn a_replay_is_the_same_until_something_changed() {
     insta::assert_snapshot!("replay_other_policy", here(&["replay", "last", "--policy", "open.yaml"]));
     // A call that a person made has no conversation, and is replayed all the same.
     show_in(folder.path(), &["call", "countdown", "seconds=1"], "");
-    assert!(here(&["replay"]).contains("no difference"));
+    no_difference(folder.path(), &["replay"]);
     // One that failed is a run that failed, and so is its replay.
     show_in(folder.path(), &["call", "add", "x=1"], "");
     let listed = here(&["runs", "--limit", "1"]);
     assert!(listed.contains("failed") && !listed.contains("done"), "{listed}");
-    assert!(here(&["replay"]).contains("no difference"));
+    no_difference(folder.path(), &["replay"]);
 }
 
 /// A tool that is gone is played from the record, whatever arguments it took.
@@ -212,9 +226,8 @@ fn a_replay_does_without_tools_that_are_gone() {
     write("adds.yaml", "- calls: [{tool: add, arguments: {x: 1, y: 2}}]\n- text: three\n");
     assert!(here(&["ask", "q", "-f", "tools.yaml", "--model", "scripted/adds.yaml"]).contains("three"));
     write("tools.yaml", "tools: [{import_tool: read_file}]\n");
-    let shown = here(&["replay"]);
-    assert!(shown.contains("`add` is not here now, so its arguments are not checked"), "{shown}");
-    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+    let remarks = no_difference(folder.path(), &["replay"]);
+    assert!(remarks.len() == 1 && remarks[0].contains("`add`"), "{remarks:?}");
 }
 
 /// A file's tool that is gone is not the built-in tool of its name.
@@ -228,9 +241,8 @@ fn a_replay_takes_no_built_in_tool_for_one_of_the_file() {
     write("other.yaml", &file.replace("name: add", "name: plus"));
     write("adds.yaml", "- calls: [{tool: add, arguments: {a: 1}}]\n- text: two\n");
     assert!(here(&["ask", "q", "-f", "tools.yaml", "--model", "scripted/adds.yaml"]).contains("two"));
-    let shown = here(&["replay", "last", "-f", "other.yaml"]);
-    assert!(shown.contains("`add` is not here now, so its arguments are not checked"), "{shown}");
-    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+    let remarks = no_difference(folder.path(), &["replay", "last", "-f", "other.yaml"]);
+    assert!(remarks.len() == 1 && remarks[0].contains("`add`"), "{remarks:?}");
 }
 
 /// What was said before is history, and no answer of this run.
@@ -252,8 +264,7 @@ messages:
         ["chat", "a.chat.yaml", "--resume", "--model", "scripted/more.yaml", "--transcript", "t.jsonl"];
     let shown = show_in(folder.path(), &args, "more\nbye\n");
     assert!(shown.contains("Five.\n") && shown.ends_with("--- exit 0\n"), "{shown}");
-    let shown = show_in(folder.path(), &["replay", "t.jsonl"], "");
-    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+    no_difference(folder.path(), &["replay", "t.jsonl"]);
 }
 
 /// Whoever stops a run instead of answering has not approved anything.
@@ -271,8 +282,7 @@ fn a_replay_stops_where_a_question_was_left_open() {
     terminal.wait("Allow it?");
     terminal.send("\x03");
     assert_eq!(terminal.end(), 1);
-    let shown = show_in(folder.path(), &["replay", "t.jsonl"], "");
-    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+    no_difference(folder.path(), &["replay", "t.jsonl"]);
 }
 
 /// A limit ends a replay where it ended the run, one of time too; and what the model could not have is not called.
@@ -306,8 +316,7 @@ fn a_replay_ends_where_the_record_ends() {
         let seen = seen.lines().skip_while(|line| !line.contains("⏺ countdown(seconds=2)"));
         let seen: Vec<&str> = seen.take(2).collect();
         assert!(seen.len() == 2 && seen[1].ends_with(refused), "{seen:?}");
-        let shown = show_in(folder.path(), &["replay"], "");
-        assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{choice}: {shown}");
+        no_difference(folder.path(), &["replay"]);
         let told = show_in(folder.path(), &["runs", "show"], "");
         let told: Vec<&str> = told.lines().skip_while(|line| !line.contains("└ countdown: ")).collect();
         assert!(told.first().is_some_and(|line| line.contains(refused)), "{told:?}");
@@ -330,8 +339,7 @@ fn a_replay_of_a_direct_answer_goes_on_after_it() {
     let args = ["chat", "t.yaml", "--model", "scripted/talk.yaml", "--transcript", "t.jsonl"];
     let shown = show_in(folder.path(), &args, "report\nthanks\n");
     assert!(shown.contains("REPORT") && shown.contains("You are welcome."), "{shown}");
-    let shown = show_in(folder.path(), &["replay", "t.jsonl"], "");
-    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+    no_difference(folder.path(), &["replay", "t.jsonl"]);
 }
 
 /// What was over when somebody stopped the run is over in the replay too, though the question came first.
@@ -360,8 +368,7 @@ tools:
     terminal.wait("#3");
     terminal.send("\x04");
     assert_eq!(terminal.end(), 0);
-    let shown = show_in(folder.path(), &["replay", "t.jsonl"], "");
-    assert!(shown.contains("no difference") && shown.ends_with("--- exit 0\n"), "{shown}");
+    no_difference(folder.path(), &["replay", "t.jsonl"]);
 }
 
 /// A flow only combines calls, so it is run again as it is written now; what it calls is answered from the record.
@@ -381,7 +388,7 @@ tools:
 ";
     file(flow);
     assert!(here(&["call", "words", "text=to be or not to be", "-f", "toolwright.yaml"]).contains("6 words"));
-    assert!(here(&["replay"]).contains("no difference"));
+    no_difference(folder.path(), &["replay"]);
     file(&flow.replace("words} words", "words * 10} tenths"));
     insta::assert_snapshot!("replay_changed_flow", here(&["replay"]));
     // A call that was not made then has no answer.

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::show_in;
+use crate::{json, show_in};
 
 /// A folder that also the user inside a sandbox may look at and write in.
 pub fn folder() -> tempfile::TempDir {
@@ -99,15 +99,14 @@ tools:
     assert!(outside.contains("No such file") && !outside.contains("ready"), "{outside}");
     // Without a default sandbox a tool that names none does not work in one of the others.
     write(&format!("sandbox: none\n{file}"));
-    let refused = call(folder.path(), &["bash", look, "-f", "t.yaml"]);
-    assert!(refused.contains("the run has no default sandbox"), "{refused}");
+    json(folder.path(), &["call", "bash", look, "-f", "t.yaml"]).fails("sandbox_unavailable", 1, &[]);
     let inside = call(folder.path(), &["inside", look, "-f", "t.yaml"]);
     assert!(inside.contains("foundready\n"), "{inside}");
     write(&file.replace("    files", "    write: [.]\n    files"));
     let explained = show_in(folder.path(), &["sandbox", "explain", "-f", "t.yaml", "--name", "victim"], "");
     assert!(explained.contains(&format!("writable     {}", folder.path().display())), "{explained}");
-    let unknown = show_in(folder.path(), &["sandbox", "explain", "-f", "t.yaml", "--name", "victin"], "");
-    assert!(unknown.contains("no sandbox `victin`") && unknown.contains("there are: victim"), "{unknown}");
+    let unknown = json(folder.path(), &["sandbox", "explain", "-f", "t.yaml", "--name", "victin"]);
+    unknown.fails("parsing", 2, &["`victin`", "victim"]);
 }
 
 /// A path is bytes; a folder with a name that is no text works like any other.
@@ -219,14 +218,12 @@ fn other_sandboxes_are_chosen_by_name_and_none_refuses() {
     let folder = folder();
     let local = call(folder.path(), &["bash", "command=echo x > made", "--sandbox", "local"]);
     assert!(local.ends_with("--- exit 0\n") && folder.path().join("made").exists(), "{local}");
-    let odd = call(folder.path(), &["bash", "command=true", "--sandbox", "local", "--write", "."]);
-    assert!(odd.contains("isolates nothing") && odd.ends_with("--- exit 2\n"), "{odd}");
-    let none = call(folder.path(), &["bash", "command=echo x", "--sandbox", "none"]);
-    assert!(none.contains("error: the run has no sandbox") && none.ends_with("--- exit 1\n"), "{none}");
+    let called = |args: &[&str]| json(folder.path(), &[&["call"], args].concat());
+    called(&["bash", "command=true", "--sandbox", "local", "--write", "."]).fails("parsing", 2, &["local"]);
+    called(&["bash", "command=echo x", "--sandbox", "none"]).fails("sandbox_unavailable", 1, &[]);
     let think = call(folder.path(), &["think", "thought=hm", "--sandbox", "none"]);
     assert!(think.ends_with("--- exit 0\n"), "{think}");
-    let unknown = call(folder.path(), &["bash", "command=true", "--write", "nowhere"]);
-    assert!(unknown.contains("cannot use `nowhere`") && unknown.ends_with("--- exit 2\n"), "{unknown}");
+    called(&["bash", "command=true", "--write", "nowhere"]).fails("parsing", 2, &["`nowhere`"]);
 }
 
 #[test]
@@ -238,17 +235,26 @@ fn names_of_other_systems_can_be_called() {
 }
 
 #[test]
-fn what_a_sandbox_lets_through_is_explained() {
+fn explain_reports_the_view_the_network_and_the_layers() {
     let folder = folder();
     if !works(folder.path()) {
         return;
     }
+    let explained = json(folder.path(), &["sandbox", "explain", "--write", "."]).value();
+    assert_eq!((&explained["kind"], &explained["network"]), (&"process".into(), &"off".into()));
+    let listed = |list: &str, key: &str, value: &str| {
+        let entries = explained[list].as_array().unwrap();
+        entries.iter().find(|entry| entry[key] == value).cloned().unwrap_or_else(|| panic!("{explained}"))
+    };
+    let path = folder.path().display().to_string();
+    assert_eq!(listed("view", "path", &path)["access"], "writable");
+    assert_eq!(listed("layers", "layer", "seccomp")["available"], true);
+    // For a person the same, in sections.
     let shown = show_in(folder.path(), &["sandbox", "explain", "--write", "."], "");
-    assert!(shown.contains(&format!("  writable     {}", folder.path().display())), "{shown}");
-    assert!(shown.contains("network\n  off\n") && shown.contains("on  seccomp"), "{shown}");
-    let json = show_in(folder.path(), &["sandbox", "explain", "--json"], "");
-    assert!(json.contains("\"kind\": \"process\""), "{json}");
-    assert!(show_in(folder.path(), &["doctor"], "").contains("ok      sandbox"));
+    assert!(shown.contains(&format!("  writable     {path}")), "{shown}");
+    let findings = json(folder.path(), &["doctor"]).value();
+    let sandbox = findings.as_array().unwrap().iter().find(|finding| finding["what"] == "sandbox").unwrap();
+    assert_eq!(sandbox["works"], true, "{findings}");
 }
 
 #[test]
@@ -273,10 +279,9 @@ fn a_host_is_reached_only_when_it_is_named() {
     assert!(named.contains("200 OK") && named.contains("yes"), "{named}");
     let other = call(folder.path(), &["bash", &page, "--allow-net", "example.com"]);
     assert!(other.contains("403 Forbidden") && !other.contains("yes"), "{other}");
-    let odd = call(folder.path(), &["bash", "command=true", "--allow-net", "*"]);
-    assert!(odd.contains("not a rule for hosts") && odd.ends_with("--- exit 2\n"), "{odd}");
-    let image = call(folder.path(), &["bash", "command=true", "--sandbox", "docker"]);
-    assert!(image.contains("name the image") && image.ends_with("--- exit 2\n"), "{image}");
+    let called = |args: &[&str]| json(folder.path(), &[&["call", "bash", "command=true"], args].concat());
+    called(&["--allow-net", "*"]).fails("parsing", 2, &["`*`"]);
+    called(&["--sandbox", "docker"]).fails("parsing", 2, &["image"]);
 }
 
 #[test]

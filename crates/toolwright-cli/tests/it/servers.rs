@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::show_in;
 use crate::terminal::Terminal;
+use crate::{json, show_in};
 
 pub const US: &str = env!("CARGO_BIN_EXE_toolwright");
 
@@ -77,7 +77,7 @@ fn checking_a_file_starts_no_server_unless_told_to() {
 }
 
 #[test]
-fn servers_that_are_missing_or_broken_are_told() {
+fn missing_servers_and_tools_are_reported() {
     let broken = folder("/no/such/program", &[], "tools: [{import_tools: 'mcp:demo', prefix: ''}]\n");
     insta::assert_snapshot!("server_missing", show(broken.path(), &["tools", "toolwright.yaml"]));
     let unknown = folder(
@@ -87,7 +87,10 @@ fn servers_that_are_missing_or_broken_are_told() {
     );
     insta::assert_snapshot!("tool_missing", show(unknown.path(), &["tools", "toolwright.yaml"]));
     let unused = folder("/no/such/program", &[], "tools: [{name: t, do: {eval: 1}}]\n");
-    assert!(show(unused.path(), &["call", "t", "-f", "toolwright.yaml"]).contains("--- stdout\n1\n"));
+    assert_eq!(
+        json(unused.path(), &["call", "t", "-f", "toolwright.yaml"]).value()["content"][0]["value"],
+        1
+    );
 }
 
 #[test]
@@ -95,28 +98,35 @@ fn a_lock_decides_what_is_imported() {
     let text = "tools: [{import_tools: 'mcp:demo', prefix: '', filter: [add, word_count]}]\n";
     let folder = folder(US, &["serve"], text);
     let lock = ["mcp", "lock", "--name", "demo", "--", US, "serve"];
-    assert!(show(folder.path(), &lock).contains("--- exit 0"));
-    let listed = show(folder.path(), &["tools", "toolwright.yaml"]);
-    assert!(listed.contains("\nadd ") && listed.contains("\nword_count "), "{listed}");
+    assert_eq!(json(folder.path(), &lock).value()["server"], "demo");
+    let listed = || json(folder.path(), &["tools", "toolwright.yaml"]);
+    assert_eq!(listed().names(), ["add", "word_count"]);
     let path = folder.path().join("tools.lock");
     let text = std::fs::read_to_string(&path).unwrap().replace("Adds two numbers.", "Adds numbers.");
     std::fs::write(&path, text).unwrap();
-    let listed = show(folder.path(), &["tools", "toolwright.yaml"]);
-    assert!(!listed.contains("\nadd ") && listed.contains("\nword_count "), "{listed}");
-    assert!(listed.contains("`add` of the server `demo` is not what tools.lock approved"), "{listed}");
+    assert_eq!(listed().names(), ["word_count"]);
+    // The notice names the tool, the server, the lock, and what changed.
+    let notice = listed().stderr;
+    for name in ["`add`", "`demo`", " tools.lock ", "\"Adds numbers.\" -> \"Adds two numbers.\""] {
+        assert!(notice.contains(name), "{name}: {notice}");
+    }
     // Clients start us in folders of their own choice: the lock beside the file holds there too, before that of the folder.
     let (elsewhere, file) = (tempfile::tempdir().unwrap(), folder.path().join("toolwright.yaml"));
-    let (file, lock) = (file.to_string_lossy(), path.to_string_lossy());
-    let from_elsewhere = || show(elsewhere.path(), &["tools", &file]);
-    let told = format!("`add` of the server `demo` is not what {lock} approved");
-    assert!(from_elsewhere().contains(&told), "{}", from_elsewhere());
-    let of_folder = elsewhere.path().join("tools.lock");
-    std::fs::copy(&path, &of_folder).unwrap();
-    assert!(from_elsewhere().contains(&told), "{}", from_elsewhere());
+    let (file, lock) = (file.to_string_lossy(), format!(" {} ", path.to_string_lossy()));
+    let from_elsewhere = || {
+        let listed = json(elsewhere.path(), &["tools", &file]);
+        (listed.names(), listed.stderr)
+    };
+    let (names, notice) = from_elsewhere();
+    assert!(names == ["word_count"] && notice.contains(&lock), "{notice}");
+    std::fs::copy(&path, elsewhere.path().join("tools.lock")).unwrap();
+    let (names, notice) = from_elsewhere();
+    assert!(names == ["word_count"] && notice.contains(&lock), "{notice}");
     std::fs::write(&path, r#"{"version": 1, "servers": {}}"#).unwrap();
-    assert!(from_elsewhere().contains("is not what tools.lock approved"), "{}", from_elsewhere());
+    let (names, notice) = from_elsewhere();
+    assert!(names == ["word_count"] && notice.contains(" tools.lock "), "{notice}");
     std::fs::write(&path, "{").unwrap();
-    assert!(show(folder.path(), &["tools", "toolwright.yaml"]).ends_with("--- exit 2\n"));
+    listed().fails("parsing", 2, &["`demo`", "lock"]);
 }
 
 #[test]
@@ -124,28 +134,26 @@ fn a_suspended_tool_is_not_replaced_by_a_built_in_one_of_its_name() {
     let text = "tools: [{import_tools: 'mcp:demo', prefix: ''}, {name: t, do: {eval: fine}}]\n";
     let folder = folder(US, &["serve"], text);
     let lock = ["mcp", "lock", "--name", "demo", "--", US, "serve"];
-    assert!(show(folder.path(), &lock).contains("--- exit 0"));
+    assert_eq!(json(folder.path(), &lock).code, Some(0));
     let path = folder.path().join("tools.lock");
     let changed = std::fs::read_to_string(&path).unwrap().replace("Adds two numbers.", "Adds numbers.");
     std::fs::write(&path, changed).unwrap();
-    let called = show(folder.path(), &["call", "add", "x=1", "y=2", "-f", "toolwright.yaml"]);
-    let why = "`add` of the MCP server `demo` is left out: it is suspended, because it is not what tools.lock approved";
-    assert!(called.contains(&format!("error: `add` cannot be called: {why}")), "{called}");
-    assert!(called.contains("`toolwright mcp lock --name demo` approves it"), "{called}");
-    assert!(called.ends_with("--- exit 2\n") && !called.contains("--- stdout\n3\n"), "{called}");
-    let called = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
-    assert!(called.contains("--- stdout\nfine\n"), "{called}");
+    let call = |tool: &[&str]| json(folder.path(), &[&["call", "-f", "toolwright.yaml"], tool].concat());
+    let called = call(&["add", "x=1", "y=2"]);
+    called.fails("parsing", 2, &["`add`", "`demo`", "tools.lock", "`toolwright mcp lock --name demo`"]);
+    assert_eq!(called.stdout, "");
+    assert_eq!(call(&["t"]).value()["content"][0]["text"], "fine");
     // Neither is a flow told to import the built-in one.
     let file = folder.path().join("toolwright.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("{eval: fine}", "{call: add, params: {x: 1, y: 2}}")).unwrap();
-    let called = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
-    assert!(called.contains(why) && !called.contains("import_tool: add`"), "{called}");
-    assert!(called.ends_with("--- exit 2\n"), "{called}");
+    let called = call(&["t"]);
+    called.fails("parsing", 2, &["`add`", "`demo`", "tools.lock"]);
+    assert!(!called.stderr.contains("import_tool: add`"), "{called:?}");
 }
 
 #[test]
-fn a_server_that_cannot_be_had_is_missed_only_by_what_needs_it() {
+fn a_server_that_does_not_start_stops_only_the_tools_that_need_it() {
     let text = "tools:
   - {import_tools: 'mcp:demo', prefix: '', filter: [add, 'far_*']}
   - {import_tool: mcp:demo/one, name: word_count}
@@ -153,26 +161,21 @@ fn a_server_that_cannot_be_had_is_missed_only_by_what_needs_it() {
   - {name: needs, do: {call: far_away}}
 ";
     let folder = folder("/no/such/program", &[], text);
-    let call = |tool: &[&str]| show(folder.path(), &[&["call", "-f", "toolwright.yaml"], tool].concat());
+    let call = |tool: &[&str]| json(folder.path(), &[&["call", "-f", "toolwright.yaml"], tool].concat());
     let own = call(&["own"]);
-    assert!(own.contains("--- stdout\nfine\n") && own.contains("`demo` cannot be had"), "{own}");
+    assert_eq!(own.value()["content"][0]["text"], "fine");
+    assert!(own.stderr.contains("warning: ") && own.stderr.contains("`demo`"), "{own:?}");
     // What would stand for a tool of the server is not another tool.
     for tool in [&["add", "x=1", "y=2"][..], &["word_count", "text=a"], &["far_away"]] {
         let called = call(tool);
-        let why = format!("`{}` cannot be called: the tools of MCP server `demo` cannot be had", tool[0]);
-        assert!(called.contains(&why) && called.ends_with("--- exit 2\n"), "{called}");
+        called.fails("parsing", 2, &[&format!("`{}`", tool[0]), "`demo`"]);
+        assert_eq!(called.stdout, "");
     }
-    let needs = call(&["needs"]);
-    assert!(needs.contains("the tools of MCP server `demo` cannot be had"), "{needs}");
-    assert!(needs.ends_with("--- exit 1\n"), "{needs}");
-    // A built-in tool that the file says nothing of is still at hand.
-    assert!(
-        call(&["countdown", "seconds=0"]).ends_with("--- exit 0\n"),
-        "{}",
-        call(&["countdown", "seconds=0"])
-    );
-    // Whoever offers the tools needs the server.
-    assert!(show(folder.path(), &["tools", "toolwright.yaml"]).ends_with("--- exit 2\n"));
+    call(&["needs"]).fails("unknown", 1, &["`demo`"]);
+    // A built-in tool that the file does not mention can still be called.
+    assert_eq!(call(&["countdown", "seconds=0"]).code, Some(0));
+    // A command that offers the tools needs the server.
+    json(folder.path(), &["tools", "toolwright.yaml"]).fails("parsing", 2, &["`demo`", "`/no/such/program`"]);
 }
 
 /// A server in shell: one of its tools has an odd name, and another one cannot be used.
@@ -183,7 +186,7 @@ read -r l; answer 3 '{"content":[{"type":"text","text":"hi"}]}'
 "##;
 
 #[test]
-fn a_tool_that_cannot_be_used_is_left_out_and_told_of() {
+fn a_tool_that_cannot_be_used_is_left_out_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("odd.sh"), ODD).unwrap();
     let text = "mcp:\n  odd: {transport: stdio, command: sh, args: [odd.sh], auto_import_scope: shared}\ntools: [{name: t, do: [{call: odd_a/b}, {eval: '${_[0].text}'}]}]\n";
@@ -195,8 +198,10 @@ fn a_tool_that_cannot_be_used_is_left_out_and_told_of() {
         "unusable_tool_check",
         show(folder.path(), &["check", "toolwright.yaml", "--start-servers"])
     );
-    let checked = show(folder.path(), &["check", "toolwright.yaml", "--start-servers", "--json"]);
-    assert!(checked.contains("`bad` of the MCP server `odd` is left out"), "{checked}");
+    let checked = json(folder.path(), &["check", "toolwright.yaml", "--start-servers"]);
+    let problems = checked.problems();
+    let bad = problems.iter().find(|(_, text)| text.contains("`bad`") && text.contains("`odd`"));
+    assert!(bad.is_some_and(|(place, _)| place.starts_with("warning")), "{checked:?}");
 }
 
 /// A server in shell that changes its tool after the first call.
@@ -211,7 +216,7 @@ read -r l
 
 /// What happens beside a conversation stands in lines of its own, and nothing of what moves is left behind.
 #[test]
-fn a_chat_tells_of_a_server_that_changed() {
+fn a_chat_reports_a_server_that_changed() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("s.sh"), CHANGES).unwrap();
     let text = "mcp:\n  s: {transport: stdio, command: sh, args: [s.sh], auto_import_scope: shared}\n";
@@ -242,11 +247,11 @@ fn a_chat_tells_of_a_server_that_changed() {
 }
 
 #[test]
-fn a_server_that_others_wrote_is_imported() {
+fn a_server_of_the_python_sdk_is_imported() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let python = root.join("target/peers/mcp/bin/python");
     if !python.exists() {
-        eprintln!("skipped: a_server_that_others_wrote_is_imported (no Python peers in target/peers/mcp)");
+        eprintln!("skipped: a_server_of_the_python_sdk_is_imported (no Python peers in target/peers/mcp)");
         return;
     }
     let script = root.join("crates/toolwright-mcp/tests/it/fastmcp_server.py");
@@ -260,10 +265,15 @@ tools:
       - eval: ['${sum[0].text}', '${failed.error}', \"${'no such city' in failed.message}\"]
 ";
     let folder = folder(&python.to_string_lossy(), &[&script.to_string_lossy()], text);
-    let shown = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
-    assert!(shown.contains("\"5\",\n  \"unknown\",\n  true"), "{shown}");
-    let listed = show(folder.path(), &["tools", "toolwright.yaml"]);
-    assert!(listed.contains("peer_picture") && !listed.contains("peer_wait"), "{listed}");
+    let called = json(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
+    assert_eq!(
+        called.value()["content"][0]["value"],
+        serde_json::json!(["5", "unknown", true]),
+        "{called:?}"
+    );
+    let names = json(folder.path(), &["tools", "toolwright.yaml"]).names();
+    let has = |name: &str| names.iter().any(|one| one == name);
+    assert!(has("peer_picture") && !has("peer_wait"), "{names:?}");
 }
 
 #[test]
@@ -289,25 +299,24 @@ fn a_server_is_reached_over_http() {
         url.unwrap()
     );
     std::fs::write(folder.path().join("toolwright.yaml"), text).unwrap();
-    let shown = show(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
+    let called = json(folder.path(), &["call", "t", "-f", "toolwright.yaml"]);
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(shown.contains("--- stdout\n3\n"), "{shown}");
+    assert_eq!(called.value()["content"][0]["text"], "3", "{called:?}");
 }
 
 #[test]
-fn the_toolkit_of_files_has_all_seven() {
+fn the_toolkit_of_files_has_its_tools() {
     let text = "tools: [{import_tools: llm_workers.tools.fs.FilesystemToolkit, prefix: f_, filter: ['*', '!grep_*']}]\n";
     let folder = folder(US, &["serve"], text);
-    let shown = show(folder.path(), &["tools", "toolwright.yaml"]);
-    for name in ["read_file", "write_file", "edit_file", "glob_files", "file_info", "list_files"] {
-        assert!(shown.contains(&format!("f_{name} ")), "{shown}");
-    }
-    assert!(!shown.contains("grep"), "{shown}");
+    let mut names = json(folder.path(), &["tools", "toolwright.yaml"]).names();
+    names.sort();
+    let wanted = ["edit_file", "file_info", "glob_files", "list_files", "read_file", "write_file"];
+    assert_eq!(names, wanted.map(|name| format!("f_{name}")));
 }
 
 #[test]
-fn what_a_server_of_a_file_wrote_before_it_ended_is_told() {
+fn the_end_of_a_failed_servers_stderr_is_in_the_error() {
     let script = "echo 'no database at /srv/db' >&2; exit 3";
     let folder = folder("/bin/sh", &["-c", script], "tools: [{import_tools: 'mcp:demo', prefix: ''}]\n");
     for args in [
@@ -315,13 +324,18 @@ fn what_a_server_of_a_file_wrote_before_it_ended_is_told() {
         &["check", "toolwright.yaml", "--start-servers"],
         &["serve", "toolwright.yaml"],
     ] {
-        let shown = show(folder.path(), args);
-        assert!(shown.contains("hint: what it wrote last:\n    no database at /srv/db"), "{shown}");
+        let failed = json(folder.path(), args);
+        failed.fails("parsing", 2, &[]);
+        let problems = failed.problems();
+        assert!(
+            problems.iter().any(|(_, text)| text.ends_with("\n    no database at /srv/db")),
+            "{failed:?}"
+        );
     }
 }
 
 #[test]
-fn calls_of_a_server_and_of_single_tools_have_times_of_their_own() {
+fn calls_of_a_server_and_of_single_tools_have_timeouts_of_their_own() {
     for times in [
         "call_timeout: 0.2",
         "tool_timeouts: {'count*': 0.2}",
@@ -332,21 +346,23 @@ fn calls_of_a_server_and_of_single_tools_have_times_of_their_own() {
             "mcp: {{s: {{transport: stdio, command: '{US}', args: [serve], {times}, auto_import_scope: shared}}}}\n"
         );
         std::fs::write(folder.path().join("t.yaml"), file).unwrap();
-        let shown = show(folder.path(), &["call", "s_countdown", "seconds=3600", "-f", "t.yaml"]);
-        assert!(shown.contains("`countdown` did not answer within 200ms"), "{shown}");
+        let called = json(folder.path(), &["call", "s_countdown", "seconds=3600", "-f", "t.yaml"]);
+        called.fails("timeout", 1, &["`countdown`", "200ms"]);
     }
     let wrong = "mcp: {s: {transport: stdio, command: x, call_timeout: 0, tool_timeouts: {a: 90000}, auto_import_scope: shared}}\n";
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.yaml"), wrong).unwrap();
-    let shown = show(folder.path(), &["check", "t.yaml"]);
-    assert!(
-        shown.contains("`call_timeout` is a number of seconds") && shown.contains("a time-out is a number"),
-        "{shown}"
-    );
+    let checked = json(folder.path(), &["check", "t.yaml"]);
+    checked.has_problems(&[
+        ("warning t.yaml:1:10", "`s`"),
+        ("error t.yaml:1:55", "`call_timeout`"),
+        ("error t.yaml:1:77", "86400"),
+    ]);
+    checked.fails("parsing", 2, &[]);
 }
 
 #[test]
-fn what_a_server_has_beside_tools_can_be_read_with_tools() {
+fn resources_and_prompts_of_a_server_can_be_read_with_tools() {
     let script = r#"read -r l; printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{},"prompts":{}},"serverInfo":{"name":"r","version":"1"}}}'
 while read -r l; do case "$l" in
 *resources/read*) printf '%s\n' '{"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"note:1","text":"a note"}]}}';;
@@ -359,37 +375,34 @@ esac; done"#;
         );
         std::fs::write(folder.path().join("t.yaml"), text).unwrap();
     };
+    let names = || json(folder.path(), &["tools", "t.yaml"]).names();
     file("");
-    assert!(!show(folder.path(), &["tools", "t.yaml"]).contains("r_read_resource"));
+    assert_eq!(names(), [""; 0]);
     file("reading_tools: true, ");
-    let listed = show(folder.path(), &["tools", "t.yaml"]);
-    for tool in ["r_list_resources", "r_read_resource", "r_list_prompts", "r_get_prompt"] {
-        assert!(listed.contains(tool), "{listed}");
-    }
-    let read = show(folder.path(), &["call", "r_read_resource", "uri=note:1", "-f", "t.yaml"]);
-    assert!(read.contains("a note"), "{read}");
+    assert_eq!(names(), ["r_list_resources", "r_read_resource", "r_list_prompts", "r_get_prompt"]);
+    let read = json(folder.path(), &["call", "r_read_resource", "uri=note:1", "-f", "t.yaml"]);
+    assert!(read.value()["content"].to_string().contains("a note"), "{read:?}");
 }
 
 #[test]
-fn tools_that_only_the_chat_has_are_told_of() {
+fn tools_for_the_chat_alone_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let text = "tools: [{name: one, description: One., do: {eval: 1}}]\nchat:\n  tools: [one, {name: two, description: Two., do: {eval: 2}}]\n";
     std::fs::write(folder.path().join("t.yaml"), text).unwrap();
-    let told = "1 tool is for `toolwright chat` alone";
+    // The wording is the subject: nothing else says why a tool of the file is missing.
+    let notice = "1 tool is for `toolwright chat` alone";
+    assert_eq!(json(folder.path(), &["tools", "t.yaml"]).names(), ["one"]);
     for args in [&["tools", "t.yaml"][..], &["call", "three", "-f", "t.yaml"], &["check", "t.yaml"]] {
         let shown = show(folder.path(), args);
-        assert!(shown.contains(told), "{shown}");
+        assert!(shown.contains(notice), "{shown}");
     }
-    assert!(!show(folder.path(), &["call", "one", "-f", "t.yaml"]).contains(told));
+    assert!(!show(folder.path(), &["call", "one", "-f", "t.yaml"]).contains(notice));
     let server = format!(
         "mcp: {{s: {{transport: stdio, command: '{US}', args: [serve], auto_import_scope: chat}}}}\n"
     );
     std::fs::write(folder.path().join("t.yaml"), server).unwrap();
-    let shown = show(folder.path(), &["tools", "t.yaml"]);
-    assert!(
-        shown.contains("the tools of the MCP server `s` are for `chat`, which the file does not have"),
-        "{shown}"
-    );
+    let listed = json(folder.path(), &["tools", "t.yaml"]);
+    assert!(listed.stderr.contains("`s`") && listed.stderr.contains("`chat`"), "{listed:?}");
 }
 
 #[test]
@@ -402,16 +415,12 @@ fn a_file_can_do_without_a_server_that_is_not_required() {
     };
     let call = |required: &str, args: &[&str]| {
         std::fs::write(folder.path().join("t.yaml"), text(required)).unwrap();
-        show_in(folder.path(), args, "")
+        json(folder.path(), args)
     };
     let without = call(", required: false", &["tools", "t.yaml"]);
-    assert!(without.contains("--- stdout\none ") && without.ends_with("--- exit 0\n"), "{without}");
-    assert!(without.contains("warning: the tools of MCP server `gone` cannot be had"), "{without}");
-    let with = call("", &["tools", "t.yaml"]);
-    assert!(
-        with.contains("error: the tools of MCP server `gone`") && with.ends_with("--- exit 2\n"),
-        "{with}"
-    );
+    assert_eq!(without.names(), ["one"]);
+    assert!(without.stderr.contains("warning: ") && without.stderr.contains("`gone`"), "{without:?}");
+    call("", &["tools", "t.yaml"]).fails("parsing", 2, &["`gone`"]);
 }
 
 #[test]
@@ -432,12 +441,9 @@ fn a_server_of_the_older_transport_is_imported() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    for _ in 0..1200 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    crate::support::wait_until("the peer listens", || {
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
     let folder = tempfile::tempdir().unwrap();
     let text = |more: &str| {
         format!(
@@ -446,12 +452,12 @@ fn a_server_of_the_older_transport_is_imported() {
     };
     let call = |more: &str| {
         std::fs::write(folder.path().join("t.yaml"), text(more)).unwrap();
-        show_in(folder.path(), &["call", "old_echo", "message=hi", "-f", "t.yaml"], "")
+        json(folder.path(), &["call", "old_echo", "message=hi", "-f", "t.yaml"])
     };
     let shown = call(", timeout: 30.5, sse_read_timeout: 60.5");
     let wrong = call(", timeout: 0");
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(shown.contains("Echo: hi"), "{shown}");
-    assert!(wrong.contains("`timeout` is a number of seconds, from 0.001 to 86400"), "{wrong}");
+    assert_eq!(shown.value()["content"][0]["text"], "Echo: hi", "{shown:?}");
+    wrong.fails("parsing", 2, &["`timeout`", "86400"]);
 }

@@ -1,12 +1,12 @@
-//! Programs that are told to stop: they clean up, say so, and their records know.
+//! Ctrl-C and SIGTERM: commands clean up, report it, and the record says `cancelled`.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::show_in;
+use crate::support::wait_until;
 use crate::view::Served;
 
 const FILE: &str = "
@@ -32,20 +32,12 @@ fn start(folder: &Path, args: &[&str]) -> Child {
         .unwrap()
 }
 
-fn tell(process: u32, signal: &str) {
+fn send_signal(process: u32, signal: &str) {
     assert!(Command::new("kill").args([signal, &process.to_string()]).status().unwrap().success());
 }
 
-fn soon(otherwise: &str, mut done: impl FnMut() -> bool) {
-    let begin = std::time::Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{otherwise}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
-fn a_run_that_is_told_to_stop_is_recorded_as_cancelled() {
+fn a_run_stopped_by_a_signal_is_recorded_as_cancelled() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for (name, text) in [("t.yaml", FILE), ("model.yaml", MODEL), ("stdin", CALLED)] {
@@ -60,8 +52,10 @@ fn a_run_that_is_told_to_stop_is_recorded_as_cancelled() {
     ] {
         for (signal, by) in [("-INT", "Ctrl-C"), ("-TERM", "SIGTERM")] {
             let mut process = start(folder, args);
-            soon(&format!("{args:?} never called"), || last(&["show", "last"]).contains("still running"));
-            tell(process.id(), signal);
+            wait_until(&format!("the call of {args:?}"), || {
+                last(&["show", "last"]).contains("still running")
+            });
+            send_signal(process.id(), signal);
             let status = process.wait().unwrap();
             let said = std::fs::read_to_string(folder.join("stderr")).unwrap();
             assert_eq!(status.code(), Some(1), "{args:?} {signal}: {status}, {said}");
@@ -76,11 +70,11 @@ fn a_run_that_is_told_to_stop_is_recorded_as_cancelled() {
 }
 
 #[test]
-fn the_viewer_ends_when_it_is_told_to() {
+fn the_viewer_ends_with_0_after_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     for signal in ["-INT", "-TERM"] {
         let served = Served::start(folder.path());
-        let status = served.told(|process| tell(process, signal));
+        let status = served.told(|process| send_signal(process, signal));
         assert_eq!(status.code(), Some(0), "{signal}: {status}");
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -47,6 +48,16 @@ pub fn show_with(folder: &Path, args: &[&str], input: &str, variables: &[(&str, 
     )
 }
 
+/// Waits for a condition that the program brings about, at most a minute.
+#[track_caller]
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(60), "never came about: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn quoted(arg: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:".contains(c);
     if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{arg}'") }
@@ -84,6 +95,15 @@ impl Outcome {
         let line = self.stderr.lines().find(|line| line.starts_with("{\"error\"")).unwrap_or_default();
         let error: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {self:?}"));
         error["error"].clone()
+    }
+
+    /// The names of the tools that `tools` or `mcp list` printed.
+    #[track_caller]
+    pub fn names(&self) -> Vec<String> {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        let tools = self.value();
+        let names = tools.as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+        names.map(str::to_owned).collect()
     }
 
     /// The kind of the error and the exit code.

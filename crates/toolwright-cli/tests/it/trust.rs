@@ -3,7 +3,7 @@
 use crate::fake_model::{ANSWER, FakeModel};
 use crate::servers::US;
 use crate::terminal::Terminal;
-use crate::{show_in, show_with};
+use crate::{json, json_with, show_in};
 
 /// A folder as a stranger may have made it: its server leaves a mark when it is started.
 fn untrusted() -> (tempfile::TempDir, String) {
@@ -19,7 +19,7 @@ fn untrusted() -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn servers_of_a_file_that_was_only_found_are_not_started_where_nobody_can_be_asked() {
+fn servers_of_an_untrusted_file_are_not_started_without_a_person() {
     let (folder, script) = untrusted();
     let started = folder.path().join("started");
     let ask = ["ask", "hi", "--model", "scripted/replies.yaml", "--no-record"];
@@ -30,14 +30,22 @@ fn servers_of_a_file_that_was_only_found_are_not_started_where_nobody_can_be_ask
         &["chat", "--model", "scripted/replies.yaml"],
         &["check", "--start-servers"],
     ] {
-        let shown = show_in(folder.path(), args, "");
-        assert!(shown.ends_with("--- exit 2\n"), "{shown}");
-        // The exact command, as a shell would read it.
+        let refused = if args[0] == "chat" { None } else { Some(json(folder.path(), args)) };
+        // The exact command, as a shell would read it, and how to say that the file is trusted.
         let command = format!("/bin/sh -c '{}'", script.replace('\'', "'\\''"));
-        assert!(
-            shown.contains(&command) && shown.contains("-f toolwright.yaml says that you trust"),
-            "{shown}"
-        );
+        match refused {
+            Some(refused) => {
+                refused.fails("parsing", 2, &[]);
+                // A warning, an error or a problem of the file; in JSON a backslash is doubled.
+                let text = (refused.stdout.clone() + &refused.stderr).replace("\\\\", "\\");
+                assert!(text.contains(&command) && text.contains("-f toolwright.yaml"), "{refused:?}");
+            }
+            None => {
+                let shown = show_in(folder.path(), args, "");
+                assert!(shown.contains(&command) && shown.contains("-f toolwright.yaml"), "{shown}");
+                assert!(shown.ends_with("--- exit 2\n"), "{shown}");
+            }
+        }
         assert!(!started.exists(), "{args:?} started the server");
     }
     // Models and sandboxes are looked up without the servers.
@@ -45,15 +53,15 @@ fn servers_of_a_file_that_was_only_found_are_not_started_where_nobody_can_be_ask
         [&["models"][..], &["models", "toolwright.yaml"], &["sandbox", "explain", "-f", "toolwright.yaml"]]
     {
         let shown = show_in(folder.path(), args, "");
-        assert!(!shown.contains("was not started") && !shown.ends_with("exit 2\n"), "{shown}");
+        assert!(!shown.ends_with("exit 2\n"), "{shown}");
         assert!(!started.exists(), "{args:?} started the server");
     }
-    let shown = show_in(folder.path(), &["tools", "-f", "toolwright.yaml"], "");
-    assert!(shown.contains("\nadd ") && started.exists(), "{shown}");
+    let names = json(folder.path(), &["tools", "-f", "toolwright.yaml"]).names();
+    assert!(names.iter().any(|name| name == "add") && started.exists(), "{names:?}");
 }
 
 #[test]
-fn a_person_allows_the_servers_of_a_found_file_once() {
+fn a_person_allows_the_servers_of_an_untrusted_file_once() {
     let (folder, _) = untrusted();
     let started = folder.path().join("started");
     let answer = |word: &str| {
@@ -98,7 +106,7 @@ const OPENING: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_file_that_was_only_found_does_not_open_the_sandbox() {
+fn an_untrusted_file_does_not_open_the_sandbox() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("toolwright.yaml");
     std::fs::write(folder.path().join("replies.yaml"), "- {text: Hi.}\n").unwrap();
@@ -107,9 +115,7 @@ fn a_file_that_was_only_found_does_not_open_the_sandbox() {
         let call = ["call", "bash", "command=touch ran"];
         let ask = ["ask", "hi", "--model", "scripted/replies.yaml", "--no-record"];
         for args in [&call[..], &ask] {
-            let shown = show_in(folder.path(), args, "");
-            assert!(shown.ends_with("--- exit 2\n") && shown.contains(told), "{section}: {shown}");
-            assert!(shown.contains("-f toolwright.yaml says that you trust the file"), "{shown}");
+            json(folder.path(), args).fails("parsing", 2, &[told, "-f toolwright.yaml"]);
             assert!(!folder.path().join("ran").exists(), "{section}: {args:?} ran");
         }
     }
@@ -130,7 +136,7 @@ fn a_file_that_was_only_found_does_not_open_the_sandbox() {
 }
 
 #[test]
-fn a_person_allows_what_a_found_file_opens_once() {
+fn a_person_allows_the_sandbox_of_an_untrusted_file_once() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("toolwright.yaml"), "sandbox: local\n").unwrap();
     let answer = |word: &str| {
@@ -148,7 +154,7 @@ fn a_person_allows_what_a_found_file_opens_once() {
 }
 
 #[test]
-fn a_model_of_a_found_file_is_not_reached_elsewhere_unasked() {
+fn a_model_of_an_untrusted_file_is_not_reached_elsewhere() {
     let model = FakeModel::start();
     let folder = tempfile::tempdir().unwrap();
     let file = format!(
@@ -157,12 +163,12 @@ fn a_model_of_a_found_file_is_not_reached_elsewhere_unasked() {
     );
     std::fs::write(folder.path().join("toolwright.yaml"), file).unwrap();
     let variables = [("MY_KEY", "sk-test")];
-    let shown = show_with(folder.path(), &["ask", "hello", "--no-record"], "", &variables);
-    assert!(shown.contains(&model.address) && shown.contains("with the key in MY_KEY"), "{shown}");
-    assert!(shown.ends_with("--- exit 2\n") && model.asked.lock().unwrap().is_empty(), "{shown}");
+    let refused = json_with(folder.path(), &["ask", "hello", "--no-record"], "", &variables);
+    refused.fails("parsing", 2, &[&model.address, "MY_KEY"]);
+    assert!(model.asked.lock().unwrap().is_empty());
     let args = ["ask", "hello", "--no-record", "-f", "toolwright.yaml"];
-    let shown = show_with(folder.path(), &args, "", &variables);
-    assert!(shown.contains(ANSWER) && shown.ends_with("--- exit 0\n"), "{shown}");
+    let answered = json_with(folder.path(), &args, "", &variables);
+    assert_eq!((answered.code, &answered.value()["answer"]), (Some(0), &ANSWER.into()), "{answered:?}");
 }
 
 /// A folder with a file that is found, and that names a model elsewhere beside one that answers.
@@ -176,7 +182,7 @@ fn with_a_far_model() -> tempfile::TempDir {
 
 /// The keys of a chat are the chat's: what needs the person's word is refused there, and nothing waits for a line.
 #[test]
-fn in_a_chat_a_model_of_a_found_file_is_refused_and_the_chat_goes_on() {
+fn a_chat_refuses_a_model_of_an_untrusted_file_and_continues() {
     let folder = with_a_far_model();
     for (term, named) in [("xterm-256color", false), ("dumb", false), ("xterm-256color", true)] {
         let args = ["chat", "--no-record", "toolwright.yaml"];
@@ -199,7 +205,7 @@ fn in_a_chat_a_model_of_a_found_file_is_refused_and_the_chat_goes_on() {
 
 /// The lines are the chat's also where only its answers go elsewhere: what is typed next is no answer to a question.
 #[test]
-fn in_a_chat_whose_answers_go_to_a_file_nobody_is_asked_either() {
+fn a_chat_with_redirected_output_does_not_ask_about_trust() {
     let folder = with_a_far_model();
     let mut terminal = Terminal::start_in_shell_into(folder.path(), &["chat", "--no-record"], "answers.txt");
     terminal.send("/model far\r");

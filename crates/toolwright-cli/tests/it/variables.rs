@@ -1,7 +1,7 @@
 //! Environment variables that a file declares: asked for, kept, listed and redacted.
 
-use crate::show_in;
 use crate::terminal::Terminal;
+use crate::{json, json_with};
 
 const UNSET: &str = "
 env:
@@ -38,9 +38,10 @@ fn a_person_is_asked_for_variables_that_are_not_set() {
     terminal.wait("the environment variable `TOKEN` is not set");
     assert_eq!(terminal.end(), 2);
     assert!(!terminal.written().contains("`PLACE`"), "{}", terminal.written());
-    // Where there is no terminal there is nobody to ask.
-    let shown = show_in(folder.path(), &args, "");
-    assert!(shown.contains("`TOKEN` is not set") && shown.ends_with("--- exit 2\n"), "{shown}");
+    // Without a terminal no user is available to answer.
+    let called = json(folder.path(), &args);
+    called.fails("parsing", 2, &[]);
+    called.has_problems(&[("error t.yaml:4:3", "`TOKEN`")]);
 }
 
 #[test]
@@ -48,17 +49,17 @@ fn commands_that_list_take_variables_that_are_not_set_as_empty() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.yaml"), format!("models: {{own: scripted/r.yaml}}\n{UNSET}"))
         .unwrap();
-    let told = "`PLACE`, `TOKEN` are not set, and taken as empty here\n";
-    let shown = show_in(folder.path(), &["tools", "t.yaml"], "");
-    assert!(
-        shown.contains("--- stdout\nt\n") && shown.contains(told) && shown.ends_with("--- exit 0\n"),
-        "{shown}"
-    );
-    let shown = show_in(folder.path(), &["models", "-f", "t.yaml"], "");
-    assert!(shown.contains("own  the file: ") && shown.contains(told), "{shown}");
-    assert!(shown.ends_with("--- exit 0\n"), "{shown}");
-    let shown = show_in(folder.path(), &["sandbox", "explain", "-f", "t.yaml"], "");
-    assert!(shown.contains("--- stdout\nfiles\n") && shown.contains(told), "{shown}");
+    let listed = json(folder.path(), &["tools", "t.yaml"]);
+    assert_eq!(listed.names(), ["t"]);
+    let shown = [
+        listed,
+        json(folder.path(), &["models", "-f", "t.yaml"]),
+        json(folder.path(), &["sandbox", "explain", "-f", "t.yaml"]),
+    ];
+    for shown in shown {
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        assert!(shown.stderr.contains("`PLACE`, `TOKEN`"), "{shown:?}");
+    }
     // Nor is anybody asked at a terminal.
     let mut terminal = Terminal::start(folder.path(), &["tools", "t.yaml"], 100, 30, &[]);
     assert_eq!(terminal.end(), 0);
@@ -76,8 +77,9 @@ fn the_variables_of_llm_workers_are_the_last_resort() {
         "env: {TOKEN: {}, PLACE: {persistent: true}}\ntools: [{name: t, do: {eval: '${env.TOKEN}'}}]\n";
     std::fs::write(at("t.yaml"), file).unwrap();
     let args = ["call", "t", "-f", "t.yaml", "--no-record"];
-    let called = || crate::show_with(home.path(), &args, "", &[("PLACE", "here")]);
-    assert!(called().contains("--- stdout\ntheirs\n"), "{}", called());
+    let called = || json_with(home.path(), &args, "", &[("PLACE", "here")]);
+    let text = || called().value()["content"][0]["text"].clone();
+    assert_eq!(text(), "theirs");
     // A file that is made here would hide theirs.
     let mut terminal = Terminal::start(home.path(), &args, 200, 30, &[]);
     terminal.wait("llm-workers/.env is in use; write it there yourself");
@@ -85,14 +87,14 @@ fn the_variables_of_llm_workers_are_the_last_resort() {
     assert_eq!(terminal.end(), 0);
     assert!(!at(".env").exists());
     std::fs::write(at(".env"), "TOKEN=ours\n").unwrap();
-    assert!(called().contains("--- stdout\nours\n"), "{}", called());
+    assert_eq!(text(), "ours");
     std::fs::write(at(".env"), "OTHER=1\n").unwrap();
-    assert!(called().contains("`TOKEN` is not set"), "{}", called());
+    called().fails("parsing", 2, &["`TOKEN`"]);
 }
 
 /// A value of a few signs stands in other texts by chance, so it is not looked for; whoever declares one knows.
 #[test]
-fn a_secret_that_is_too_short_to_be_kept_out_of_records_is_told() {
+fn a_secret_too_short_to_redact_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = "\
 env: {NONE: {secret: true}, PIN: {secret: true}, KEY: {secret: true}, CODE: {secret: true}, OPEN: {}}
@@ -133,7 +135,7 @@ fn the_name_of_the_user_is_known_without_variables() {
 }
 
 #[test]
-fn an_answer_is_kept_in_no_file_but_the_folders_own() {
+fn an_answer_is_kept_only_in_the_env_file_of_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::create_dir(at("project")).unwrap();
@@ -161,14 +163,14 @@ fn an_answer_is_kept_in_no_file_but_the_folders_own() {
 }
 
 #[test]
-fn a_variable_has_a_name_and_nothing_else() {
+fn a_wrong_variable_name_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["touch pwned #", "A=B", "1A", "", "A\\nB", "Ä"] {
         let file = format!("env: {{\"{name}\": {{persistent: true}}}}\n");
         std::fs::write(folder.path().join("t.yaml"), file).unwrap();
-        let shown = show_in(folder.path(), &["check", "t.yaml"], "");
-        let told = "cannot be the name of an environment variable";
-        assert!(shown.contains(told) && shown.ends_with("--- exit 2\n"), "{shown}");
+        let checked = json(folder.path(), &["check", "t.yaml"]);
+        checked.fails("parsing", 2, &[]);
+        checked.has_problems(&[("error t.yaml:1:7", "environment variable")]);
     }
 }
 
@@ -178,8 +180,7 @@ fn a_file_sees_its_system_and_its_command_line() {
     let text = "cli: {process_input: one_by_one, do: {eval: '${env.OS} ${env.CLI_ARGS.inputs} ${input}'}}\n";
     std::fs::write(folder.path().join("t.yaml"), text).unwrap();
     let system = if cfg!(target_os = "macos") { "Darwin" } else { "Linux" };
-    let shown = show_in(folder.path(), &["run", "t.yaml", "a"], "");
-    assert!(shown.contains(&format!("{system} ['a'] a")), "{shown}");
-    let checked = show_in(folder.path(), &["check", "t.yaml"], "");
-    assert!(checked.contains("no problems"), "{checked}");
+    let ran = json(folder.path(), &["run", "t.yaml", "a"]);
+    assert_eq!(ran.value()["output"], format!("{system} ['a'] a"), "{ran:?}");
+    json(folder.path(), &["check", "t.yaml"]).has_problems(&[]);
 }

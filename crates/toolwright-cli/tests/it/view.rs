@@ -214,9 +214,7 @@ fn a_run_that_was_killed_is_no_longer_followed() {
     let folder = recorded();
     let mut run = count_down(folder.path(), 600);
     let show = || show_in(folder.path(), &["runs", "show", "last"], "");
-    while !show().contains("countdown") {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    crate::support::wait_until("the call", || show().contains("countdown"));
     assert!(show().contains("countdown(seconds=600)  still running"), "{}", show());
     let served = Served::start(folder.path());
     let mut page = Page::open(&served.address);

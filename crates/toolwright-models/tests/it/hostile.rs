@@ -284,7 +284,8 @@ async fn passing_failures_are_tried_again_and_others_are_not() {
     let waits = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = waits.clone();
     let ear = move |time| heard.lock().unwrap().push(time);
-    let reply = toolwright_core::hear_waits(ear, ask(&server.model("openai-chat", QUICK))).await.unwrap();
+    let reply =
+        toolwright_core::with_idle_listener(ear, ask(&server.model("openai-chat", QUICK))).await.unwrap();
     assert_eq!((reply.message.text(), server.requests()), ("fine".to_owned(), 3));
     let waits = waits.lock().unwrap().clone();
     assert!(waits.len() == 2 && waits[0] >= std::time::Duration::from_millis(50), "{waits:?}");

@@ -12,7 +12,7 @@ use toolwright_core::{
 };
 use toolwright_models::tokens::Tokens;
 use toolwright_models::{ModelSettings, RetryPolicy, VendorModel, connect};
-use toolwright_runtime::{Loop, LoopOutcome, Run, RunEnd, RunError};
+use toolwright_runtime::{LoopOptions, LoopOutcome, Run, RunEnd, RunError};
 
 use crate::peers;
 use crate::support::Conversation;
@@ -45,7 +45,8 @@ async fn go(model: &dyn Model, tool: ToolDef, streamed: bool) -> Result<LoopOutc
         builder = builder.on_delta(|_| {});
     }
     let run = builder.build().unwrap();
-    let how = Loop { tool_choice: ToolChoice::Tool(name), options: options(), ..Loop::default() };
+    let how =
+        LoopOptions { tool_choice: ToolChoice::Tool(name), options: options(), ..LoopOptions::default() };
     let messages = vec![Message::system("Be brief."), Message::user("Measure it.")];
     run.generate_loop(model, messages, &how).await
 }
@@ -169,11 +170,11 @@ async fn go_warm(model: &dyn Model, streamed: bool) -> Result<LoopOutcome, RunEr
         builder = builder.on_delta(|_| {});
     }
     let options = ModelOptions { temperature: Some(1.0), max_tokens: Some(2000), ..options() };
-    let how = Loop {
+    let how = LoopOptions {
         tool_choice: ToolChoice::Any,
         choice_after: Some(ToolChoice::Auto),
         options,
-        ..Loop::default()
+        ..LoopOptions::default()
     };
     let messages = vec![Message::system("Be brief."), Message::user("Measure it.")];
     builder.build().unwrap().generate_loop(model, messages, &how).await
@@ -219,10 +220,10 @@ async fn cancelled(model: &VendorModel, what: &str) {
         })
         .build()
         .unwrap();
-    let how = Loop {
+    let how = LoopOptions {
         tool_choice: ToolChoice::Any,
         options: ModelOptions { max_tokens: Some(4000), ..options() },
-        ..Loop::default()
+        ..LoopOptions::default()
     };
     let answering = run.generate_loop(model, vec![Message::user("Measure it.")], &how);
     let cancelling = async {

@@ -10,7 +10,7 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_prompted::{PromptFormat, Prompted};
-use toolwright_runtime::{Event, EventKind, Loop, Run};
+use toolwright_runtime::{Event, EventKind, LoopOptions, Run};
 
 /// A model that answers from a script and keeps what it was asked.
 struct Spy {
@@ -81,7 +81,7 @@ fn tools() -> Toolset {
 
 type Asked = Arc<Mutex<Vec<Vec<Message>>>>;
 
-async fn go(format: PromptFormat, replies: Vec<Reply>, how: Loop) -> (Vec<Message>, Asked, String) {
+async fn go(format: PromptFormat, replies: Vec<Reply>, how: LoopOptions) -> (Vec<Message>, Asked, String) {
     let asked = Asked::default();
     let model =
         Prompted::new(Spy { script: ScriptedModel::new(replies), asked: asked.clone() }).format(format);
@@ -110,7 +110,7 @@ async fn calls_written_as_xml_are_calls() {
         xml("fail", "")
     );
     let replies = vec![Reply::text(both), Reply::text("Done.").expecting("no luck")];
-    let (messages, asked, heard) = go(PromptFormat::Xml, replies, Loop::default()).await;
+    let (messages, asked, heard) = go(PromptFormat::Xml, replies, LoopOptions::default()).await;
     let Message::Assistant(said) = &messages[1] else { panic!() };
     assert_eq!(said.text(), "I try < both:");
     assert_eq!(said.tool_calls[0].arguments, json!({"text": "1", "times": 3}), "typed by the schema");
@@ -136,7 +136,7 @@ async fn calls_written_as_json_are_calls() {
         Reply::text(call("repeat", json!({"text": "x", "times": "2"}))).expecting("tool_call"),
         Reply::text("xx").expecting("xx"),
     ];
-    let how = Loop { tool_choice: ToolChoice::Tool("photo".into()), ..Loop::default() };
+    let how = LoopOptions { tool_choice: ToolChoice::Tool("photo".into()), ..LoopOptions::default() };
     let (messages, asked, _) = go(PromptFormat::Json, replies, how).await;
     assert_eq!(messages.len(), 8);
     let asked = asked.lock().unwrap();
@@ -158,7 +158,7 @@ async fn what_a_tool_says_stays_inside_its_result() {
         (PromptFormat::Json, json.to_owned(), "</tool_response>"),
     ] {
         let replies = vec![Reply::text(asks), Reply::text("ok")];
-        let (_, asked, _) = go(format, replies, Loop::default()).await;
+        let (_, asked, _) = go(format, replies, LoopOptions::default()).await;
         let asked = asked.lock().unwrap();
         let [Content::Text { text, .. }, whose, Content::Image(photo)] = asked[1].last().unwrap().content()
         else {
@@ -247,7 +247,8 @@ async fn a_model_that_takes_no_stop_texts_is_cut_where_it_should_stop() {
             }
         });
         let run = run.build().unwrap();
-        let outcome = run.generate_loop(&model, vec![Message::user("go")], &Loop::default()).await.unwrap();
+        let outcome =
+            run.generate_loop(&model, vec![Message::user("go")], &LoopOptions::default()).await.unwrap();
         assert_eq!((outcome.completion().as_str(), run.spent().tool_calls), ("xx", 1));
         assert_eq!((*refused.lock().unwrap(), heard.lock().unwrap().as_str()), (1, "Now. xx"));
         assert_eq!(*stops.lock().unwrap(), [StopReason::ToolCalls, StopReason::EndTurn]);
@@ -302,7 +303,7 @@ async fn a_call_that_cannot_be_read_is_told_and_words_about_tags_are_words() {
         Reply::text("<function_calls><invoke><tool_name>repeat</tool_name></invoke>"),
         Reply::text("I cannot use <invoke> tags here.").expecting("Missing <parameters></parameters>"),
     ];
-    let (messages, asked, _) = go(PromptFormat::Xml, replies, Loop::default()).await;
+    let (messages, asked, _) = go(PromptFormat::Xml, replies, LoopOptions::default()).await;
     assert_eq!(messages.len(), 4);
     assert_eq!(messages[3].text(), "I cannot use <invoke> tags here.");
     // The model reads what it wrote, and then what is wrong with it.
@@ -326,7 +327,7 @@ async fn a_list_of_calls_is_calls_and_what_is_none_is_told() {
         Reply::text(bad).expecting("is no object. Write {"),
         Reply::text("Done.").expecting("is not JSON (key must be a string"),
     ];
-    let (messages, asked, _) = go(PromptFormat::Json, replies, Loop::default()).await;
+    let (messages, asked, _) = go(PromptFormat::Json, replies, LoopOptions::default()).await;
     assert_eq!(messages.len(), 8);
     let asked = asked.lock().unwrap();
     let told = asked[1][3].text();
@@ -344,13 +345,14 @@ async fn text_that_looks_like_a_number_stays_text() {
     let call = "<function_calls><invoke><tool_name>repeat</tool_name><parameters><text>1.10</text>\
         <times>2</times></parameters></invoke>";
     let replies = vec![Reply::text(call), Reply::text("ok").expecting("1.101.10")];
-    let (messages, ..) = go(PromptFormat::Xml, replies, Loop::default()).await;
+    let (messages, ..) = go(PromptFormat::Xml, replies, LoopOptions::default()).await;
     assert_eq!(messages.last().unwrap().text(), "ok");
 }
 
 /// The arguments of the calls in one answer.
 async fn arguments(format: PromptFormat, answer: &str) -> Vec<Value> {
-    let (messages, ..) = go(format, vec![Reply::text(answer), Reply::text("ok")], Loop::default()).await;
+    let (messages, ..) =
+        go(format, vec![Reply::text(answer), Reply::text("ok")], LoopOptions::default()).await;
     let Message::Assistant(said) = &messages[1] else { panic!() };
     said.tool_calls.iter().map(|call| call.arguments.clone()).collect()
 }
@@ -387,19 +389,19 @@ async fn what_a_model_only_thinks_is_no_call() {
             "<think>With <tool_call> or <function_calls>?</think>".to_owned(),
         ] {
             let answer = format!("{thought}\nNo.");
-            let (messages, _, heard) = go(format, vec![Reply::text(&*answer)], Loop::default()).await;
+            let (messages, _, heard) = go(format, vec![Reply::text(&*answer)], LoopOptions::default()).await;
             assert_eq!((messages.len(), messages[1].text()), (2, answer.clone()));
             assert_eq!(heard, answer);
 
             let replies = vec![Reply::text(format!("{thought}\nYes. {call}")), Reply::text("ok")];
-            let (messages, _, heard) = go(format, replies, Loop::default()).await;
+            let (messages, _, heard) = go(format, replies, LoopOptions::default()).await;
             let Message::Assistant(said) = &messages[1] else { panic!() };
             assert_eq!((said.tool_calls.len(), said.text()), (1, format!("{thought}\nYes.")));
             assert_eq!(heard, format!("{thought}\nYes. [fail]ok"));
         }
     }
     let words = "One would write <tool_call> here.";
-    let (messages, ..) = go(PromptFormat::Json, vec![Reply::text(words)], Loop::default()).await;
+    let (messages, ..) = go(PromptFormat::Json, vec![Reply::text(words)], LoopOptions::default()).await;
     assert_eq!((messages.len(), messages[1].text().as_str()), (2, words));
 }
 
@@ -408,7 +410,8 @@ async fn a_call_is_made_where_the_server_does_not_say_why_the_answer_ended() {
     let call =
         format!("<function_calls>{}</function_calls>", xml("repeat", "<text>1</text><times>3</times>"));
     let first = Reply { stop: Some(StopReason::Other), ..Reply::text(call) };
-    let (messages, ..) = go(PromptFormat::Xml, vec![first, Reply::text("Done.")], Loop::default()).await;
+    let (messages, ..) =
+        go(PromptFormat::Xml, vec![first, Reply::text("Done.")], LoopOptions::default()).await;
     assert_eq!(messages.last().unwrap().text(), "Done.");
 }
 
@@ -422,7 +425,7 @@ async fn an_answer_that_was_cut_off_in_a_call_makes_none() {
             xml("fail", "")
         );
         let replies = vec![Reply::text(cut), Reply::text("ok").expecting("<system>")];
-        let (messages, ..) = go(PromptFormat::Xml, replies, Loop::default()).await;
+        let (messages, ..) = go(PromptFormat::Xml, replies, LoopOptions::default()).await;
         let Message::Assistant(said) = &messages[1] else { panic!() };
         assert_eq!(said.tool_calls.len(), 1, "{parameters}");
         let Message::Tool(result) = &messages[2] else { panic!() };

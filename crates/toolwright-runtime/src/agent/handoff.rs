@@ -84,7 +84,7 @@ impl Handoff {
         };
         let before = seen.len() + usize::from(agent.system_text().is_some());
         let run = run.nested_unheard(part, stop);
-        let mut conversation = Conversation::new(&run).going(agent.how.clone());
+        let mut conversation = Conversation::new(&run).with_loop(agent.options.clone());
         let outcome = agent.work_in(&mut conversation, seen).await;
         let name = &agent.name;
         let said = agent.said(conversation);

@@ -17,7 +17,7 @@ use toolwright_core::{
 use crate::conversation::Conversation;
 use crate::limits::Limits;
 use crate::run::{Part, Run, RunEnd};
-use crate::turn::{Loop, RunError, completion};
+use crate::turn::{LoopOptions, RunError, completion};
 
 pub(crate) use handoff::Handoff;
 pub use react::React;
@@ -52,7 +52,7 @@ pub struct Agent {
     tools: Toolset,
     sources: Vec<Arc<dyn ToolSource>>,
     limits: Limits,
-    how: Loop,
+    options: LoopOptions,
     react: Option<React>,
 }
 
@@ -93,7 +93,7 @@ impl Agent {
             tools: Toolset::new(),
             sources: Vec::new(),
             limits: Limits::default(),
-            how: Loop::default(),
+            options: LoopOptions::default(),
             react: None,
         }
     }
@@ -133,10 +133,10 @@ impl Agent {
         self
     }
 
-    /// The agent, going on in this way.
+    /// The agent with these options for its loop.
     #[must_use]
-    pub fn going(mut self, how: Loop) -> Self {
-        self.how = how;
+    pub fn with_loop(mut self, options: LoopOptions) -> Self {
+        self.options = options;
         self
     }
 
@@ -229,7 +229,7 @@ impl Agent {
 
     /// Works in a run whose tools are the agent's.
     async fn work(&self, run: &Run, input: Vec<Message>) -> Result<AgentOutcome, RunError> {
-        let mut conversation = Conversation::new(run).going(self.how.clone());
+        let mut conversation = Conversation::new(run).with_loop(self.options.clone());
         let (answer, end) = self.work_in(&mut conversation, input).await?;
         Ok(AgentOutcome { messages: self.said(conversation), answer, end })
     }

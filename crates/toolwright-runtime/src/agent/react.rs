@@ -16,7 +16,7 @@ type Judge = Arc<dyn Fn(String) -> BoxFuture<'static, bool> + Send + Sync>;
 /// How an agent works until it submits an answer with the tool `submit`.
 ///
 /// An answer without a call is followed by the word to go on, until the limits of the agent or the run are reached, a
-/// [stop condition](crate::Loop::stop_when) holds, the conversation no longer fits the model, or the model refuses three
+/// [stop condition](crate::LoopOptions::stop_when) holds, the conversation no longer fits the model, or the model refuses three
 /// times in a row: then there is no answer. Unless its limits say how many turns it may take, these are at most 100,
 /// whatever else they limit. In everything the agent is told, `{submit}` stands for the
 /// name of the tool.
@@ -145,13 +145,13 @@ impl React {
         conversation: &mut Conversation,
         model: &dyn Model,
     ) -> Result<(Option<String>, RunEnd), RunError> {
-        let stop_when = conversation.how_mut().stop_when.clone();
+        let stop_when = conversation.options_mut().stop_when.clone();
         if let Some((submit, _)) = self.submit.clone() {
             let stop = StopWhen::new(move |messages| submitted(messages, &submit).is_some());
-            conversation.how_mut().stop_when.push(stop);
+            conversation.options_mut().stop_when.push(stop);
         }
         // A submission is a call: there is no answer unless calls are made.
-        conversation.how_mut().tool_calls = ToolCalls::Loop;
+        conversation.options_mut().tool_calls = ToolCalls::Loop;
         let (mut attempts, mut refusals) = (0, 0);
         loop {
             let end = conversation.answer(model).await?.unwrap_or(RunEnd::Done);

@@ -22,9 +22,10 @@ use toolwright_core::{
     ToolError, ToolPolicy, ToolSpec, Validator,
 };
 
-use crate::call::{Active, Standing};
+use crate::clock::Clock;
 use crate::events::EventKind;
 use crate::guard;
+use crate::record::CallFrame;
 use crate::run::RunInner;
 
 pub use call_text::call_text;
@@ -56,10 +57,10 @@ impl Approvals {
         entry: &Entry,
         call: &mut ToolCall,
         prepared: Prepared,
-        standing: &Standing<'_>,
+        frame: &CallFrame<'_>,
     ) -> Result<Prepared, ToolError> {
         if run.by_person {
-            record(run, standing.span, "person", "approve", None, None)?;
+            record(run, frame.span, "person", "approve", None, None)?;
             return Ok(prepared);
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
@@ -67,7 +68,7 @@ impl Approvals {
             return Ok(prepared);
         }
         // Boxed here and where somebody is asked, so that calls that need none of this stay small.
-        Box::pin(self.judge(run, entry, call, prepared, standing)).await
+        Box::pin(self.judge(run, entry, call, prepared, frame)).await
     }
 
     /// Decides by the rules.
@@ -77,7 +78,7 @@ impl Approvals {
         entry: &Entry,
         call: &mut ToolCall,
         mut prepared: Prepared,
-        standing: &Standing<'_>,
+        frame: &CallFrame<'_>,
     ) -> Result<Prepared, ToolError> {
         let all;
         let policy = match &self.policy {
@@ -89,7 +90,7 @@ impl Approvals {
         };
         // Rules and people look at the whole call.
         call.arguments = prepared.arguments.take();
-        let mut case = Case { run, entry, policy, prepared, standing };
+        let mut case = Case { run, entry, policy, prepared, frame };
         // A model cannot choose an order that no rule is about.
         let as_given = policy.sees_order().then(|| case.rule_from(0, call));
         in_declared_order(entry.tool.spec(), &mut call.arguments);
@@ -106,7 +107,7 @@ impl Approvals {
             Decision::Modify { arguments } => (reason, Some(arguments)),
             Decision::Approve | Decision::Escalate => (reason, changed.then_some(&call.arguments)),
         };
-        record(run, standing.span, approver, decision.as_str(), reason, arguments)?;
+        record(run, frame.span, approver, decision.as_str(), reason, arguments)?;
         match decision {
             Decision::Approve => Ok(case.into_prepared(call)),
             Decision::Modify { arguments } => entry.prepare(arguments, run.strictness),
@@ -162,7 +163,7 @@ impl Approvals {
         call: &ToolCall,
         ruling: &Ruling,
     ) -> Result<Option<Verdict<'_>>, ToolError> {
-        let &Case { run, entry, standing, .. } = case;
+        let &Case { run, entry, frame, .. } = case;
         if self.approvers.is_empty() {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
             return Ok(Some(("policy", Decision::reject(reason), None)));
@@ -174,7 +175,7 @@ impl Approvals {
         }
         let view = description.map(|description| description.view.clone()).unwrap_or_default();
         let view = view.substitute(&call.arguments);
-        let &Standing { span, depth, cancel, ref asker } = standing;
+        let &CallFrame { span, depth, cancel, ref asker, clock } = frame;
         let annotations = &entry.tool.spec().annotations;
         let mut request = ApprovalRequest::new(call, annotations);
         (request.view, request.depth, request.asker) = (view, depth, asker.clone());
@@ -191,12 +192,13 @@ impl Approvals {
             None,
             cancel.clone(),
         );
-        let _active = Active::enter(run, span, &waiting);
-        let _asking = run.limits.wait(None);
+        let _active = run.active.enter(&waiting, clock);
+        // A person who thinks is no working time, of the run or of the call.
+        let _idle = (run.limits.clock().pause(), clock.map(Clock::pause));
         for approver in &self.approvers {
             let deadline = run.limits.waiting_deadline()?;
             let deciding = guard::caught("the approver", async { approver.decide(&request).await });
-            let decided = run.unless_stopped(waiting.cancel_token(), deadline, deciding).await?;
+            let decided = guard::unless_stopped(run, waiting.cancel_token(), deadline, deciding).await?;
             let decision = decided.unwrap_or_else(|_| {
                 Decision::reject("whoever decides about this call could not: the approver panicked")
             });
@@ -228,7 +230,7 @@ struct Case<'a> {
     policy: &'a Policy,
     /// The call as the tool prepared it. Its arguments are in the call while rules and people look at it.
     prepared: Prepared,
-    standing: &'a Standing<'a>,
+    frame: &'a CallFrame<'a>,
 }
 
 impl Case<'_> {
@@ -257,7 +259,7 @@ impl Case<'_> {
         given.append(&mut ruling.set);
         let arguments = call.arguments.take();
         let reason = ruling.reason.clone().filter(|_| ruling.decision == RuleDecision::Modify);
-        record(self.run, self.standing.span, "policy", "modify", reason, Some(&arguments))?;
+        record(self.run, self.frame.span, "policy", "modify", reason, Some(&arguments))?;
         self.prepared = self.entry.prepare(arguments, self.run.strictness)?;
         call.arguments = self.prepared.arguments.take();
         in_declared_order(self.entry.tool.spec(), &mut call.arguments);

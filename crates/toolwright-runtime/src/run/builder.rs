@@ -11,6 +11,7 @@ use toolwright_core::{
 };
 
 use super::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Handle, Run, RunInner};
+use crate::active::ActiveCalls;
 use crate::approval::{Approvals, Policy};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
 use crate::executor::{Executor, LocalExecutor};
@@ -293,8 +294,7 @@ impl RunBuilder {
             max_output: self.max_output,
             max_depth: self.max_depth,
             max_parallel: self.max_parallel,
-            active: Arc::default(),
-            waits: Mutex::default(),
+            active: ActiveCalls::default(),
             end: Mutex::default(),
             outer: None,
         });

@@ -62,12 +62,7 @@ impl Dispatch for RunInner {
     fn cancel(&self, call_id: &str) -> bool {
         // The calls of tools and agents inside others are not for outsiders to name.
         let depth = self.outer.as_ref().map_or(0, |outer| outer.depth);
-        let meant = |context: &&ToolContext| context.depth() == depth && **context.call_id() == *call_id;
-        let active = self.active();
-        let found: Vec<ToolContext> = active.values().filter(meant).cloned().collect();
-        drop(active);
-        found.iter().for_each(ToolContext::stop);
-        !found.is_empty()
+        self.active.cancel(depth, call_id)
     }
 
     fn invoke<'a>(
@@ -94,7 +89,7 @@ impl Dispatch for RunInner {
         model: &'a dyn Model,
         request: ModelRequest<'a>,
     ) -> BoxFuture<'a, Result<ModelReply, ToolError>> {
-        Box::pin(ask::ask(self, context, model, request))
+        Box::pin(ask::for_tool(self, context, model, request))
     }
 
     fn turn<'a>(
@@ -119,7 +114,7 @@ impl Dispatch for RunInner {
 
     fn note(&self, context: &ToolContext, note: CallNote) {
         if let CallNote::RateLimited { wait } | CallNote::Retry { wait, .. } = &note {
-            self.announce(context.span(), *wait);
+            self.active.announce(context.span(), self.limits.clock(), *wait);
         }
         if let Some(watch) = context.watch() {
             watch(context.span(), &note);

@@ -4,25 +4,24 @@
 mod builder;
 mod dispatch;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
     Asker, CancelToken, Dispatch, Message, Model, RunScope, ToolCall, ToolContext, ToolError, ToolResult,
-    ToolSource, Toolset, Watch, hear_waits,
+    ToolSource, Toolset, Watch,
 };
 
+use crate::active::ActiveCalls;
 use crate::approval::Approvals;
 use crate::conversation::Conversation;
-use crate::events::{EventKind, Events};
+use crate::events::{DeltaListener, EventKind, Events};
 use crate::executor::Executor;
-use crate::limits::{Deadline, LimitReached, LimitScope, Limits, Spent, Waiting};
+use crate::limits::{LimitReached, LimitScope, Limits, Spent};
 use crate::state::{RunState, STATE_VERSION};
-use crate::turn::{Loop, LoopOutcome, RunError};
+use crate::turn::{LoopOptions, LoopOutcome, RunError};
 use crate::{batch, call, guard};
 
 pub use builder::RunBuilder;
@@ -72,10 +71,7 @@ pub(crate) struct RunInner {
     pub(crate) max_output: usize,
     pub(crate) max_depth: u32,
     pub(crate) max_parallel: usize,
-    /// Calls under way, so that one can be cancelled by its id.
-    active: Arc<Mutex<Calls>>,
-    /// The waits that calls under way announced, by their spans.
-    waits: Mutex<HashMap<u64, Vec<Waiting>>>,
+    pub(crate) active: ActiveCalls,
     end: Mutex<Option<RunEnd>>,
     /// The run an agent works in, when this is the agent's.
     pub(crate) outer: Option<Outer>,
@@ -112,9 +108,6 @@ pub(crate) struct Part {
 
 /// Lets tools of this crate find the run they work in.
 struct Handle(Weak<RunInner>);
-
-/// Contexts of calls by their spans, which are numbers of our own, so a fixed hash will do.
-pub(crate) type Calls = HashMap<u64, ToolContext, foldhash::fast::FixedState>;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -220,7 +213,6 @@ impl Run {
             max_depth: outer.max_depth,
             max_parallel: outer.max_parallel,
             active: outer.active.clone(),
-            waits: Mutex::default(),
             end: Mutex::default(),
             outer: Some(Outer {
                 run: outer.clone(),
@@ -251,15 +243,15 @@ impl Run {
         self.inner.refresh_tools(&self.inner.cancel).await
     }
 
-    /// Lets a model work with the run's tools until it is done; see [`Loop`]. For a conversation that goes on after
+    /// Lets a model work with the run's tools until it is done; see [`LoopOptions`]. For a conversation that goes on after
     /// that, see [`Conversation`].
     pub async fn generate_loop(
         &self,
         model: &dyn Model,
         messages: Vec<Message>,
-        how: &Loop,
+        options: &LoopOptions,
     ) -> Result<LoopOutcome, RunError> {
-        let mut conversation = Conversation::new(self).going(how.clone());
+        let mut conversation = Conversation::new(self).with_loop(options.clone());
         messages.into_iter().for_each(|message| conversation.push(message));
         let end = conversation.answer(model).await.inspect_err(|error| {
             self.inner.end(RunEnd::Failed { message: error.to_string() });
@@ -291,7 +283,7 @@ impl Run {
 
     /// The ids of the calls under way.
     pub fn active_calls(&self) -> Vec<Arc<str>> {
-        self.inner.active().values().map(|context| context.call_id().clone()).collect()
+        self.inner.active.ids()
     }
 
     /// How the run ended, if it has.
@@ -375,25 +367,11 @@ impl RunInner {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn active(&self) -> std::sync::MutexGuard<'_, Calls> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Books a wait of a call that is under way; it ends with the call at the latest.
-    fn announce(&self, span: u64, time: Duration) {
-        if self.active().contains_key(&span) {
-            let mut all = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-            let waits = all.entry(span).or_default();
-            waits.retain(|wait| !wait.is_over());
-            waits.push(self.limits.wait(Some(time)));
-        }
-    }
-
-    pub(crate) fn give_up_waits(&self, span: u64) {
-        let mut all = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        if !all.is_empty() {
-            all.remove(&span);
-        }
+    /// Who receives what the model says while it comes. What an agent says while it answers a call is not the answer of the
+    /// conversation.
+    pub(crate) fn listeners(&self) -> &[DeltaListener] {
+        let inside = self.outer.as_ref().is_some_and(|outer| outer.span.is_some());
+        if inside { &[] } else { &self.events.deltas }
     }
 
     pub(crate) fn current_tools(&self) -> Toolset {
@@ -419,48 +397,13 @@ impl RunInner {
                     return Ok(self.current_tools());
                 }
             };
-            let Ok(found) = self.unless_stopped(cancel, deadline, asking).await else {
+            let Ok(found) = guard::unless_stopped(self, cancel, deadline, asking).await else {
                 return Ok(self.current_tools());
             };
             tools = tools.combined(found??)?;
         }
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools.clone();
         Ok(tools)
-    }
-
-    /// Waits for what is not a call, such as a person or a model, unless it is cancelled or the time is up first. What it
-    /// says it only waits is not working time.
-    pub(crate) async fn unless_stopped<T>(
-        &self,
-        cancel: &CancelToken,
-        mut deadline: Option<Deadline>,
-        work: impl Future<Output = T>,
-    ) -> Result<T, ToolError> {
-        let waits: Arc<Mutex<Vec<Waiting>>> = Arc::default();
-        let (limits, heard) = (self.limits.clone(), waits.clone());
-        let ear = move |time| {
-            heard.lock().unwrap_or_else(PoisonError::into_inner).push(limits.wait(Some(time)));
-        };
-        let mut work = std::pin::pin!(hear_waits(ear, work));
-        let limit = loop {
-            let end = deadline.as_ref().map(|(end, _)| *end);
-            tokio::select! {
-                biased;
-                done = &mut work => return Ok(done),
-                () = cancel.cancelled() => return Err(guard::cancelled()),
-                () = guard::at(end) => {}
-            }
-            let Some((_, Some(limit))) = deadline else { break None };
-            // The end may have moved in the meantime.
-            match self.limits.deadline(None) {
-                Ok(Some(later)) if later.0 > Instant::now() => deadline = Some(later),
-                _ => break Some(limit),
-            }
-        };
-        Err(match limit {
-            Some(limit) => self.refuse(limit),
-            None => guard::cancelled(),
-        })
     }
 
     pub(crate) fn host(&self) -> Result<Arc<RunInner>, ToolError> {

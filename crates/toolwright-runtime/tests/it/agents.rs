@@ -9,8 +9,8 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
-    Agent, Conversation, EventKind, LimitKind, Limits, Loop, Overflow, Policy, React, Run, RunEnd, RunState,
-    StopWhen, ToolCalls,
+    Agent, Conversation, EventKind, LimitKind, Limits, LoopOptions, Overflow, Policy, React, Run, RunEnd,
+    RunState, StopWhen, ToolCalls,
 };
 use toolwright_testkit::exchange::Recorder;
 
@@ -137,7 +137,7 @@ async fn an_agent_is_a_tool_of_another_and_its_calls_take_the_same_path() {
         Reply::call("helper", json!({"input": "What is 1 + 2?"})),
         Reply::text("The helper says 3.").expecting("It is 3."),
     ]);
-    let outcome = run.generate_loop(&boss, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&boss, go(), &LoopOptions::default()).await.unwrap();
     assert_eq!((outcome.messages.len(), outcome.end), (4, Some(RunEnd::Done)));
     assert_eq!(*said.lock().unwrap(), "The helper says 3.", "a helper's words are not the answer");
     assert_eq!((run.spent().turns, run.spent().tool_calls), (4, 2), "all is paid from one account");
@@ -162,7 +162,7 @@ async fn a_refusal_and_a_limit_inside_an_agent_are_news_for_the_one_who_asked() 
         Reply::call("helper", json!({"input": "x"})),
         Reply::text("I go on alone.").expecting("the limit of 2 turns is used up"),
     ]);
-    let outcome = run.generate_loop(&boss, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&boss, go(), &LoopOptions::default()).await.unwrap();
     let Message::Tool(result) = &outcome.messages[2] else { panic!() };
     assert_eq!(result.error.as_ref().unwrap().kind, ErrorKind::Limit);
     assert_eq!(outcome.end, Some(RunEnd::Done), "the limit was the agent's own");
@@ -173,7 +173,7 @@ async fn an_agent_without_a_model_says_so() {
     let helper = Agent::new("helper", "Adds.").tools(tools([add()]));
     let run = Run::builder(tools([helper.as_tool()])).build().unwrap();
     let model = ScriptedModel::new([Reply::call("helper", json!({"input": "x"}))]);
-    let error = run.generate_loop(&model, go(), &Loop::default()).await.unwrap_err();
+    let error = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap_err();
     assert!(
         std::error::Error::source(&error).unwrap().to_string().contains("the agent `helper` has no model")
     );
@@ -192,7 +192,7 @@ async fn a_conversation_is_handed_over_and_comes_back() {
     hands_over.text = "One moment.".to_owned();
     let boss = ScriptedModel::new([hands_over, Reply::text("There you are.").expecting("has done its part")]);
     let asked = vec![Message::system("Be brief."), Message::user("1 + 2, in French")];
-    let outcome = run.generate_loop(&boss, asked, &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&boss, asked, &LoopOptions::default()).await.unwrap();
     let texts: Vec<String> = outcome.messages.iter().map(Message::text).collect();
     assert_eq!(
         texts,
@@ -223,7 +223,7 @@ async fn what_an_agent_two_levels_down_found_out_comes_back_and_what_it_was_told
     let b = Agent::new("b", "B.").model(b).tools(tools([c.handoff()])).react(React::default());
     let run = Run::builder(tools([b.handoff()])).build().unwrap();
     let boss = ScriptedModel::new([Reply::call("transfer_to_b", json!({})), Reply::text("a done")]);
-    let outcome = run.generate_loop(&boss, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&boss, go(), &LoopOptions::default()).await.unwrap();
     let texts: Vec<String> = outcome.messages.iter().skip(3).map(Message::text).collect();
     assert_eq!(
         texts,
@@ -243,26 +243,29 @@ async fn what_an_agent_two_levels_down_found_out_comes_back_and_what_it_was_told
 #[tokio::test]
 async fn an_agent_that_submits_stops_where_going_on_is_of_no_use() {
     let stopped = |stop| Reply { stop: Some(stop), ..Reply::text("No.") };
-    let asks = async |replies: Vec<Reply>, how: Loop| {
-        let agent = Agent::new("a", "b").tools(tools([add()])).model(script(replies)).going(how);
+    let asks = async |replies: Vec<Reply>, how: LoopOptions| {
+        let agent = Agent::new("a", "b").tools(tools([add()])).model(script(replies)).with_loop(how);
         let run = Run::builder(tools([])).build().unwrap();
         let outcome = agent.react(React::default()).run(&run, vec![Message::user("go")]).await.unwrap();
         (outcome.answer, outcome.end, run.spent().turns)
     };
     // A condition of its own, which holds after a call.
-    let enough = Loop { stop_when: vec![StopWhen::new(|messages| messages.len() >= 4)], ..Loop::default() };
+    let enough = LoopOptions {
+        stop_when: vec![StopWhen::new(|messages| messages.len() >= 4)],
+        ..LoopOptions::default()
+    };
     let calls = [asks_for_add(), asks_for_add(), submit("3")];
     assert_eq!(asks(calls.to_vec(), enough).await, (None, RunEnd::Done, 1));
     // A conversation that is full, and nothing can be left out.
     let full = stopped(StopReason::ContextLength);
-    assert_eq!(asks(vec![full, submit("3")], Loop::default()).await, (None, RunEnd::Done, 1));
+    assert_eq!(asks(vec![full, submit("3")], LoopOptions::default()).await, (None, RunEnd::Done, 1));
     // Three refusals in a row, and no fewer.
     let refused = || stopped(StopReason::Refusal);
     let replies =
         vec![refused(), refused(), Reply::text("Hm."), refused(), refused(), refused(), submit("3")];
-    assert_eq!(asks(replies, Loop::default()).await, (None, RunEnd::Done, 6));
+    assert_eq!(asks(replies, LoopOptions::default()).await, (None, RunEnd::Done, 6));
     let replies = vec![refused(), refused(), submit("3")];
-    assert_eq!(asks(replies, Loop::default()).await, (Some("3".to_owned()), RunEnd::Done, 3));
+    assert_eq!(asks(replies, LoopOptions::default()).await, (Some("3".to_owned()), RunEnd::Done, 3));
 }
 
 #[tokio::test]
@@ -324,10 +327,10 @@ fn bare_call(id: &'static str, name: &'static str) -> toolwright_core::ToolCall 
 #[tokio::test]
 async fn tools_are_switched_off_after_the_first_turn_when_asked() {
     let model = ScriptedModel::new([asks_for_add(), Reply::text("done")]);
-    let how = Loop {
+    let how = LoopOptions {
         tool_choice: ToolChoice::Tool("add".into()),
         choice_after: Some(ToolChoice::None),
-        ..Loop::default()
+        ..LoopOptions::default()
     };
     let run = Run::builder(tools([add()])).build().unwrap();
     run.generate_loop(&model, go(), &how).await.unwrap();
@@ -339,7 +342,10 @@ async fn tools_are_switched_off_after_the_first_turn_when_asked() {
 
 #[tokio::test]
 async fn a_stop_condition_ends_the_loop_after_the_calls_were_made() {
-    let how = Loop { stop_when: vec![StopWhen::new(|messages| messages.len() >= 5)], ..Loop::default() };
+    let how = LoopOptions {
+        stop_when: vec![StopWhen::new(|messages| messages.len() >= 5)],
+        ..LoopOptions::default()
+    };
     let run = Run::builder(tools([add()])).build().unwrap();
     let outcome = run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &how).await.unwrap();
     assert_eq!((outcome.messages.len(), outcome.end, run.ended()), (5, Some(RunEnd::Done), None));
@@ -349,8 +355,10 @@ async fn a_stop_condition_ends_the_loop_after_the_calls_were_made() {
 async fn a_model_that_repeats_itself_is_told_and_then_stopped() {
     let limits = Limits { repeats: Some(2), ..Limits::default() };
     let run = Run::builder(tools([add()])).limits(limits.clone()).build().unwrap();
-    let outcome =
-        run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &Loop::default()).await.unwrap();
+    let outcome = run
+        .generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &LoopOptions::default())
+        .await
+        .unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::Repeats));
     let Message::Tool(told) = &outcome.messages[6] else { panic!() };
     assert!(told.error.as_ref().unwrap().message.contains("the same 2 times in a row"));
@@ -359,7 +367,8 @@ async fn a_model_that_repeats_itself_is_told_and_then_stopped() {
     let other = Reply::call("add", json!({"x": 2, "y": 2}));
     let replies = [asks_for_add(), asks_for_add(), asks_for_add(), other, asks_for_add(), Reply::text("ok")];
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
-    let outcome = run.generate_loop(&ScriptedModel::new(replies), go(), &Loop::default()).await.unwrap();
+    let outcome =
+        run.generate_loop(&ScriptedModel::new(replies), go(), &LoopOptions::default()).await.unwrap();
     assert_eq!(outcome.end, Some(RunEnd::Done), "one that changes its mind goes on");
 }
 
@@ -370,14 +379,14 @@ async fn a_model_that_repeats_itself_step_by_step_is_told_and_then_stopped() {
     let builder = || Run::builder(tools([add()])).limits(limits.clone());
     let model = || ScriptedModel::repeating([asks_for_add()]);
     let run = builder().build().unwrap();
-    let by_loop = run.generate_loop(&model(), go(), &Loop::default()).await.unwrap();
+    let by_loop = run.generate_loop(&model(), go(), &LoopOptions::default()).await.unwrap();
 
     let model = model();
     let mut state = RunState { messages: go(), ..RunState::new("steps") };
     let end = loop {
         let run = builder().resume(&state).build().unwrap();
-        let how = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
-        let mut chat = Conversation::resume(&run, &state).going(how);
+        let how = LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() };
+        let mut chat = Conversation::resume(&run, &state).with_loop(how);
         let end = chat.answer(&model).await.unwrap();
         if end.is_some() {
             state = chat.state().unwrap();
@@ -432,7 +441,7 @@ async fn a_conversation_that_no_longer_fits_goes_on_without_its_middle() {
         let model = Small { most: 9, says_so, script: ScriptedModel::new(replies()) };
         let ears = Ears::default();
         let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
-        let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+        let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
         assert_eq!(
             (outcome.messages.len(), outcome.completion().as_str()),
             (18, "done"),
@@ -441,14 +450,14 @@ async fn a_conversation_that_no_longer_fits_goes_on_without_its_middle() {
         assert!(ears.events().iter().any(|event| matches!(event.kind, EventKind::MiddleLeftOut { .. })));
 
         let model = Small { most: 9, says_so, script: ScriptedModel::new(replies()) };
-        let how = Loop { overflow: Overflow::Stop, ..Loop::default() };
+        let how = LoopOptions { overflow: Overflow::Stop, ..LoopOptions::default() };
         let run = Run::builder(tools([add()])).build().unwrap();
         let outcome = run.generate_loop(&model, go(), &how).await;
         assert_eq!(outcome.is_err(), !says_so);
     }
     // One question that is too long by itself cannot be helped.
     let model = Small { most: 0, says_so: false, script: ScriptedModel::new([]) };
-    assert!(bare_run().generate_loop(&model, go(), &Loop::default()).await.is_err());
+    assert!(bare_run().generate_loop(&model, go(), &LoopOptions::default()).await.is_err());
 }
 
 /// Keeps what it was sent.
@@ -481,7 +490,7 @@ async fn old_screenshots_are_folded_for_the_model_and_kept_in_the_record() {
     let script = ScriptedModel::new([look(), look(), other, Reply::text("seen")]);
     let model = Keeper { script, sent: Mutex::default() };
     let run = Run::builder(tools([shot, plain("other", |_| async { Ok("x".into()) })])).build().unwrap();
-    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
     let pictures = |messages: &[Message]| {
         messages.iter().flat_map(Message::content).filter(|block| matches!(block, Content::Image(_))).count()
     };
@@ -509,7 +518,7 @@ async fn an_agent_has_the_tools_of_its_sources() {
     assert_eq!(asked.to_text(), "It is 3.");
     let run = Run::builder(tools([agent(sum()).handoff()])).build().unwrap();
     let model = ScriptedModel::new([Reply::call("transfer_to_helper", json!({})), Reply::text("Thanks.")]);
-    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
     assert!(outcome.messages.iter().any(|message| message.text() == "[helper] It is 3."), "{outcome:?}");
 }
 
@@ -524,7 +533,7 @@ async fn several_agents_go_on_one_after_the_other() {
     let run = Run::builder(set).build().unwrap();
     let both = Reply::call("transfer_to_one", json!({})).and_call("transfer_to_two", json!({}));
     let boss = ScriptedModel::new([both, Reply::text("Done.").expecting("The agent two has done its part.")]);
-    let outcome = run.generate_loop(&boss, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&boss, go(), &LoopOptions::default()).await.unwrap();
     let said: Vec<String> = outcome.messages.iter().map(Message::text).collect();
     assert!(
         said.contains(&"[one] First.".to_owned()) && said.contains(&"[two] Second.".to_owned()),
@@ -534,8 +543,8 @@ async fn several_agents_go_on_one_after_the_other() {
 
 #[tokio::test]
 async fn an_agent_that_submits_makes_its_calls_whatever_its_loop_says() {
-    let how = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
-    let agent = Agent::new("a", "b").model(script([submit("42")])).going(how).react(React::default());
+    let how = LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() };
+    let agent = Agent::new("a", "b").model(script([submit("42")])).with_loop(how).react(React::default());
     assert_eq!(agent.run(&bare_run(), go()).await.unwrap().answer.as_deref(), Some("42"));
 }
 
@@ -685,7 +694,7 @@ fn agents_that_pass_the_work_on_for_ever_meet_a_limit_and_not_the_end_of_the_sta
                 .max_depth(max_depth)
                 .build()
                 .unwrap();
-            let outcome = run.generate_loop(&*model, go(), &Loop::default()).await.unwrap();
+            let outcome = run.generate_loop(&*model, go(), &LoopOptions::default()).await.unwrap();
             (outcome.end, run.spent().turns)
         };
         let (end, turns) = runtime.block_on(async { tokio::spawn(work).await.unwrap() });
@@ -725,7 +734,7 @@ async fn models_sources_and_approvers_are_taken_behind_pointers() {
     let source: Box<dyn ToolSource> = Box::new(tools([add()]));
     let approver: Box<dyn toolwright_core::Approver> = Box::new(Arc::new(Nods));
     let run = Run::builder(Toolset::new()).source(Arc::new(source)).approver(approver).build().unwrap();
-    let outcome = run.generate_loop(&recorder, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&recorder, go(), &LoopOptions::default()).await.unwrap();
     assert_eq!((outcome.completion().as_str(), recorder.exchanges().len()), ("3", 2));
     assert_eq!(outcome.messages[2].text(), "3");
 }

@@ -8,7 +8,7 @@ use toolwright_core::{
     ToolSpec,
 };
 use toolwright_models::{Reply, ScriptedModel};
-use toolwright_runtime::{Agent, Conversation, Loop, Run, RunEnd};
+use toolwright_runtime::{Agent, Conversation, LoopOptions, Run, RunEnd};
 use toolwright_testkit::exchange::Recorder;
 
 use crate::support::{bare, plain, tools};
@@ -67,7 +67,8 @@ async fn only_what_was_wrong_with_the_call_itself_is_told() {
     }));
     let run = Run::builder(tools([pay, both])).build().unwrap();
     let model = asks("both", json!({"who": "ann"}));
-    let outcome = run.generate_loop(&model, vec![Message::user("go")], &Loop::default()).await.unwrap();
+    let outcome =
+        run.generate_loop(&model, vec![Message::user("go")], &LoopOptions::default()).await.unwrap();
     assert_eq!(outcome.completion(), "then");
     assert!(sent(&model).contains("what it said is confidential"), "{}", sent(&model));
     assert!(!sent(&model).contains("PIN-1234"), "{}", sent(&model));
@@ -75,7 +76,7 @@ async fn only_what_was_wrong_with_the_call_itself_is_told() {
     let result = run.call(ToolCall::new("1", "both", json!({"who": "ann"}))).await.unwrap();
     assert!(result.confidential && result.to_text().contains("PIN-1234"), "{result:?}");
     let model = asks("both", json!({"whom": "ann"}));
-    run.generate_loop(&model, vec![Message::user("go")], &Loop::default()).await.unwrap();
+    run.generate_loop(&model, vec![Message::user("go")], &LoopOptions::default()).await.unwrap();
     assert!(sent(&model).contains("`who`") && !sent(&model).contains("confidential"), "{}", sent(&model));
 }
 
@@ -87,7 +88,7 @@ async fn the_error_of_a_confidential_tool_stays_so_in_the_tool_that_called_it() 
     });
     let run = Run::builder(tools([fails, wraps])).build().unwrap();
     let model = asks("wraps", json!({}));
-    run.generate_loop(&model, vec![Message::user("go")], &Loop::default()).await.unwrap();
+    run.generate_loop(&model, vec![Message::user("go")], &LoopOptions::default()).await.unwrap();
     assert!(!sent(&model).contains("PIN-1234"), "{}", sent(&model));
 }
 

@@ -10,7 +10,7 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
-    Agent, Conversation, Event, LimitKind, Limits, Loop, React, Run, RunBuilder, RunEnd, RunError,
+    Agent, Conversation, Event, LimitKind, Limits, LoopOptions, React, Run, RunBuilder, RunEnd, RunError,
 };
 
 use crate::support::{add, bare, call, plain, tools};
@@ -74,7 +74,7 @@ async fn a_source_that_does_not_answer_is_stopped_by_the_clock() {
 
     let run = slow().limits(limits).build().unwrap();
     let model = ScriptedModel::new([Reply::text("hi")]);
-    let outcome = soon(run.generate_loop(&model, question(), &Loop::default())).await.unwrap();
+    let outcome = soon(run.generate_loop(&model, question(), &LoopOptions::default())).await.unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::WallTime));
     assert_eq!(outcome.messages, question());
 }
@@ -91,7 +91,7 @@ async fn a_time_limit_that_is_reached_while_a_request_is_made_ends_the_run_clean
     let result = ToolResult::text(&asked, "3");
     let said = vec![Message::user("go"), Message::Assistant(assistant_calling(asked)), Message::Tool(result)];
     let model = ScriptedModel::new([Reply::text("three")]);
-    let outcome = run.generate_loop(&model, said.clone(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, said.clone(), &LoopOptions::default()).await.unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::WallTime));
     assert_eq!(outcome.messages, said);
 }
@@ -124,7 +124,7 @@ async fn a_panic_in_a_model_or_in_whoever_hears_it_is_an_error_of_the_model() {
     };
     for at_once in [true, false] {
         let run = Run::builder(tools([add()])).build().unwrap();
-        let error = told(run.generate_loop(&Broken { at_once }, question(), &Loop::default()).await);
+        let error = told(run.generate_loop(&Broken { at_once }, question(), &LoopOptions::default()).await);
         assert_eq!(error, "the model `test/broken`, or whoever hears its answer, panicked: no brain");
         let agent = Agent::new("thinker", "Thinks.").model(Arc::new(Broken { at_once }));
         let run = Run::builder(tools([agent.as_tool()])).build().unwrap();

@@ -7,7 +7,9 @@ use toolwright_core::{
     AssistantMessage, Message, ModelErrorKind, ModelOptions, StopReason, ToolCall, ToolChoice,
 };
 use toolwright_models::{Reply, ScriptedModel};
-use toolwright_runtime::{EventKind, LimitKind, Limits, Loop, Policy, Run, RunEnd, RunError, ToolCalls};
+use toolwright_runtime::{
+    EventKind, LimitKind, Limits, LoopOptions, Policy, Run, RunEnd, RunError, ToolCalls,
+};
 use toolwright_testkit::exchange::{Player, Recorder};
 
 use crate::support::{Ears, Growing, add, plain, sleeper, tools};
@@ -25,7 +27,7 @@ async fn the_loop_goes_on_until_the_model_asks_for_nothing() {
     let model = ScriptedModel::new([asks_for_add(), Reply::text("It is 3.").expecting("3")]);
     let ears = Ears::default();
     let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
-    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
     assert_eq!(
         (outcome.completion().as_str(), outcome.messages.len(), outcome.end),
         ("It is 3.", 4, Some(RunEnd::Done))
@@ -40,7 +42,7 @@ async fn what_the_vendor_interrupted_goes_on_within_the_limits() {
     let model = ScriptedModel::new([paused(), paused(), Reply::text("Found.").expecting("I search.")]);
     let ears = Ears::default();
     let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
-    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
     let said: Vec<String> = outcome.messages.iter().map(|message| message.text()).collect();
     assert_eq!(said, ["go", "I search.", "I search.", "Found."]);
     assert_eq!(outcome.end, Some(RunEnd::Done));
@@ -57,7 +59,7 @@ async fn what_the_vendor_interrupted_goes_on_within_the_limits() {
     let limits = Limits { turns: Some(3), ..Limits::default() };
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
     let model = ScriptedModel::repeating([paused()]);
-    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::Turns));
     assert_eq!(run.spent().turns, 3);
 
@@ -65,7 +67,7 @@ async fn what_the_vendor_interrupted_goes_on_within_the_limits() {
     let run = Run::builder(tools([add()])).build().unwrap();
     let silent = Reply { stop: Some(StopReason::Paused), text: String::new(), ..paused() };
     let model = ScriptedModel::repeating([silent]);
-    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
     assert_eq!((outcome.end, run.spent().turns), (Some(RunEnd::Done), 3));
 }
 
@@ -78,8 +80,8 @@ async fn calls_of_an_answer_that_was_refused_are_not_made() {
             let model = ScriptedModel::new([refused, Reply::text("Sorry.").expecting("and now?")]);
             let ears = Ears::default();
             let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
-            let how = Loop { tool_calls, ..Loop::default() };
-            let mut chat = toolwright_runtime::Conversation::new(&run).going(how);
+            let how = LoopOptions { tool_calls, ..LoopOptions::default() };
+            let mut chat = toolwright_runtime::Conversation::new(&run).with_loop(how);
             assert_eq!(chat.say(&model, "go").await.unwrap(), Some(RunEnd::Done));
             assert_eq!((chat.last_stop(), chat.pending()), (Some(stop), vec![]));
             // Each call has its answer, so the conversation can go on.
@@ -108,7 +110,7 @@ async fn a_call_that_the_vendor_could_not_read_is_mended_or_the_end_of_the_run()
     ]);
     let ears = Ears::default();
     let run = ears.on(Run::builder(tools([add()]))).build().unwrap();
-    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
     assert_eq!((outcome.completion().as_str(), outcome.end), ("It is 3.", Some(RunEnd::Done)));
     let started = ears.words().iter().filter(|word| *word == "call_started").count();
     assert_eq!(started, 1, "the call beside it is not made");
@@ -126,10 +128,10 @@ async fn a_call_that_the_vendor_could_not_read_is_mended_or_the_end_of_the_run()
 #[tokio::test]
 async fn single_makes_one_round_and_none_leaves_the_calls_to_the_caller() {
     let run = Run::builder(tools([add()])).build().unwrap();
-    let how = Loop { tool_calls: ToolCalls::Single, ..Loop::default() };
+    let how = LoopOptions { tool_calls: ToolCalls::Single, ..LoopOptions::default() };
     let outcome = run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &how).await.unwrap();
     assert_eq!(outcome.messages.len(), 3);
-    let how = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let how = LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() };
     let outcome = run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &how).await.unwrap();
     assert_eq!((outcome.messages.len(), outcome.pending.len(), outcome.end), (2, 1, None));
     let results = run.call_all(outcome.pending).await.unwrap();
@@ -141,7 +143,7 @@ async fn calls_are_made_with_the_tools_the_model_was_told_of() {
     let calls = ["tool_0", "tool_1"].map(|name| Reply::call(name, json!({})));
     let model = ScriptedModel::new(calls.into_iter().chain([Reply::text("done")]));
     let run = Run::builder(tools([add()])).source(Growing::default()).build().unwrap();
-    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
     let given: Vec<String> = outcome
         .messages
         .iter()
@@ -159,7 +161,7 @@ async fn a_named_tool_is_asked_for_once() {
     let offered = async |choice: ToolChoice| {
         let model = ScriptedModel::new([asks_for_add(), Reply::text("done")]);
         let run = Run::builder(set.clone()).build().unwrap();
-        let how = Loop { tool_choice: choice, ..Loop::default() };
+        let how = LoopOptions { tool_choice: choice, ..LoopOptions::default() };
         run.generate_loop(&model, go(), &how).await.unwrap();
         model.offered()
     };
@@ -181,8 +183,11 @@ async fn a_named_tool_is_asked_for_once() {
 async fn only_what_was_offered_is_called() {
     let set = tools([add(), plain("sub", |_| async { Ok("1".into()) })]);
     let both = || asks_for_add().and_call("functions.sub", json!({}));
-    let after =
-        |choice_after: Option<ToolChoice>, tool_choice| Loop { tool_choice, choice_after, ..Loop::default() };
+    let after = |choice_after: Option<ToolChoice>, tool_choice| LoopOptions {
+        tool_choice,
+        choice_after,
+        ..LoopOptions::default()
+    };
     let sub = || ToolChoice::Tool("sub".into());
     let none = "no tools are available now: answer without one";
     let only_sub = "what was offered: sub";
@@ -198,14 +203,14 @@ async fn only_what_was_offered_is_called() {
             let model = ScriptedModel::new(asked.chain([Reply::text("done")]));
             let ears = Ears::default();
             let run = ears.on(Run::builder(set.clone())).build().unwrap();
-            let mut chat =
-                toolwright_runtime::Conversation::new(&run).going(Loop { tool_calls, ..how.clone() });
+            let mut chat = toolwright_runtime::Conversation::new(&run)
+                .with_loop(LoopOptions { tool_calls, ..how.clone() });
             chat.push(Message::user("go"));
             while chat.answer(&model).await.unwrap().is_none() {
                 chat.make_pending().await.unwrap();
                 // By hand, the choice is the caller's before each answer.
                 let after = how.choice_after.clone().unwrap_or(ToolChoice::Auto);
-                chat.how_mut().tool_choice = after;
+                chat.options_mut().tool_choice = after;
             }
             let told: Vec<Option<&str>> = chat
                 .messages()
@@ -257,8 +262,8 @@ async fn pending_calls_are_made_as_the_loop_makes_them() {
         for tool_calls in [ToolCalls::Loop, ToolCalls::None] {
             let ears = Ears::default();
             let run = ears.on(Run::builder(set.clone())).build().unwrap();
-            let mut chat =
-                toolwright_runtime::Conversation::new(&run).going(Loop { tool_calls, ..Loop::default() });
+            let mut chat = toolwright_runtime::Conversation::new(&run)
+                .with_loop(LoopOptions { tool_calls, ..LoopOptions::default() });
             chat.push(Message::user("go"));
             chat.push(Message::Assistant(asked.clone()));
             let model = ScriptedModel::repeating([Reply::text("done")]);
@@ -282,7 +287,7 @@ async fn limited(limits: Limits) -> (usize, LimitKind) {
     let run = Run::builder(set).limits(limits.clone()).build().unwrap();
     let reply = if limits.wall_time.is_some() { Reply::call("slow", json!({})) } else { asks_for_add() };
     let outcome =
-        run.generate_loop(&ScriptedModel::repeating([reply]), go(), &Loop::default()).await.unwrap();
+        run.generate_loop(&ScriptedModel::repeating([reply]), go(), &LoopOptions::default()).await.unwrap();
     match outcome.end {
         Some(RunEnd::Limit { limit }) => (outcome.messages.len(), limit.limit),
         other => panic!("{other:?}"),
@@ -302,8 +307,10 @@ async fn each_limit_ends_a_run_cleanly_with_the_conversation_so_far() {
 async fn a_terminating_approver_ends_the_loop_without_an_error() {
     let policy = Policy::from_yaml("- {tools: '*', decision: terminate, reason: stop it}").unwrap();
     let run = Run::builder(tools([add()])).policy(policy).build().unwrap();
-    let outcome =
-        run.generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &Loop::default()).await.unwrap();
+    let outcome = run
+        .generate_loop(&ScriptedModel::repeating([asks_for_add()]), go(), &LoopOptions::default())
+        .await
+        .unwrap();
     assert_eq!(
         (outcome.messages.len(), outcome.end),
         (2, Some(RunEnd::Terminated { reason: "stop it".into() }))
@@ -313,7 +320,7 @@ async fn a_terminating_approver_ends_the_loop_without_an_error() {
 #[tokio::test]
 async fn a_model_that_cannot_answer_is_an_error_of_its_own() {
     let run = Run::builder(tools([add()])).build().unwrap();
-    let error = run.generate_loop(&ScriptedModel::new([]), go(), &Loop::default()).await.unwrap_err();
+    let error = run.generate_loop(&ScriptedModel::new([]), go(), &LoopOptions::default()).await.unwrap_err();
     assert!(matches!(error, RunError::Model(error) if error.kind() == ModelErrorKind::Script));
 }
 
@@ -321,19 +328,20 @@ async fn a_model_that_cannot_answer_is_an_error_of_its_own() {
 async fn a_recorded_conversation_plays_again_and_notices_a_difference() {
     let recorder = Recorder::new(ScriptedModel::new([asks_for_add(), Reply::text("3")]));
     let run = || Run::builder(tools([add()])).build().unwrap();
-    let first = run().generate_loop(&recorder, go(), &Loop::default()).await.unwrap();
+    let first = run().generate_loop(&recorder, go(), &LoopOptions::default()).await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     recorder.save(file.path()).unwrap();
 
     let player = Player::load(file.path()).unwrap();
-    let again = run().generate_loop(&player, go(), &Loop::default()).await.unwrap();
+    let again = run().generate_loop(&player, go(), &LoopOptions::default()).await.unwrap();
     assert_eq!(again, first);
     let other = Player::load(file.path()).unwrap();
-    let error = run().generate_loop(&other, vec![Message::user("stop")], &Loop::default()).await.unwrap_err();
+    let error =
+        run().generate_loop(&other, vec![Message::user("stop")], &LoopOptions::default()).await.unwrap_err();
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("the messages differ"));
     // How it is to be answered is part of what is asked.
     let strict = ModelOptions { strict: Some(true), ..ModelOptions::default() };
-    let how = Loop { options: strict, ..Loop::default() };
+    let how = LoopOptions { options: strict, ..LoopOptions::default() };
     let other = Player::load(file.path()).unwrap();
     let error = run().generate_loop(&other, go(), &how).await.unwrap_err();
     let told = std::error::Error::source(&error).unwrap().to_string();
@@ -382,14 +390,14 @@ async fn a_run_through_a_failed_request_is_recorded_heard_and_played_again() {
     };
     let recorder = Recorder::new(Small);
     let ((first, heard), (second, again)) = (run(), run());
-    let outcome = first.generate_loop(&recorder, go(), &Loop::default()).await.unwrap();
+    let outcome = first.generate_loop(&recorder, go(), &LoopOptions::default()).await.unwrap();
     assert_eq!((outcome.completion().as_str(), heard.lock().unwrap().as_str()), ("done", "done"));
     // A request that was too long is no turn: nothing was answered.
     assert_eq!(first.spent().turns, 4);
     let file = tempfile::NamedTempFile::new().unwrap();
     recorder.save(file.path()).unwrap();
     let player = Player::load(file.path()).unwrap();
-    assert_eq!(second.generate_loop(&player, go(), &Loop::default()).await.unwrap(), outcome);
+    assert_eq!(second.generate_loop(&player, go(), &LoopOptions::default()).await.unwrap(), outcome);
     assert_eq!(*again.lock().unwrap(), "done");
 }
 
@@ -423,7 +431,7 @@ impl toolwright_core::Model for Waits {
 async fn a_model_that_waits_for_its_vendor_does_not_work() {
     let ask = async |says_so, limits: Limits| {
         let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
-        let end = run.generate_loop(&Waits { says_so }, go(), &Loop::default()).await.unwrap().end;
+        let end = run.generate_loop(&Waits { says_so }, go(), &LoopOptions::default()).await.unwrap().end;
         let limit = match end {
             Some(RunEnd::Limit { limit }) => Some(limit.limit),
             _ => None,
@@ -478,7 +486,7 @@ async fn agents_that_worked_at_the_same_time_are_played_again_in_any_order() {
     async fn work(model: std::sync::Arc<dyn toolwright_core::Model>) -> Result<String, RunError> {
         let helper = toolwright_runtime::Agent::new("helper", "Helps.").as_tool();
         let run = Run::builder(tools([helper])).model(model.clone()).build().unwrap();
-        Ok(run.generate_loop(&*model, go(), &Loop::default()).await?.completion())
+        Ok(run.generate_loop(&*model, go(), &LoopOptions::default()).await?.completion())
     }
     for slow in ["one", "two"] {
         let recorder =
@@ -516,7 +524,7 @@ async fn a_model_that_does_not_answer_is_stopped_by_cancel_and_by_the_clock() {
     let run = Run::builder(tools([add()])).build().unwrap();
     let asked = tokio::spawn({
         let run = run.clone();
-        async move { run.generate_loop(&Thinker, go(), &Loop::default()).await.unwrap() }
+        async move { run.generate_loop(&Thinker, go(), &LoopOptions::default()).await.unwrap() }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     run.cancel();
@@ -524,7 +532,7 @@ async fn a_model_that_does_not_answer_is_stopped_by_cancel_and_by_the_clock() {
 
     let limits = Limits { wall_time: Some(2.0), ..Limits::default() };
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
-    let outcome = run.generate_loop(&Thinker, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&Thinker, go(), &LoopOptions::default()).await.unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::WallTime));
 }
 
@@ -557,12 +565,12 @@ async fn money_is_counted_and_a_price_nobody_knows_is_no_way_around_the_limit() 
         Run::builder(tools([add()])).limits(limits).build().unwrap()
     };
     let first = run();
-    let outcome = first.generate_loop(&priced(Some(0.01)), go(), &Loop::default()).await.unwrap();
+    let outcome = first.generate_loop(&priced(Some(0.01)), go(), &LoopOptions::default()).await.unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { limit }) if limit.limit == LimitKind::Cost));
     assert_eq!((first.spent().turns, first.spent().cost), (3, 0.03));
 
     let second = run();
-    let error = second.generate_loop(&priced(None), go(), &Loop::default()).await.unwrap_err();
+    let error = second.generate_loop(&priced(None), go(), &LoopOptions::default()).await.unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(cause, "the price of `test/priced` is not known, so its cost cannot be limited");
     assert_eq!(second.spent().turns, 1);
@@ -594,7 +602,7 @@ async fn a_direct_result_is_the_answer_and_a_confidential_one_stays_between_tool
         Reply::call("secret", json!({})).and_call("add", json!({"x": 1, "y": 2})),
         Reply::text("ok").expecting("3"),
     ]);
-    let outcome = run.generate_loop(&model, go(), &Loop::default()).await.unwrap();
+    let outcome = run.generate_loop(&model, go(), &LoopOptions::default()).await.unwrap();
     assert!(
         matches!(&outcome.messages[2], Message::Tool(result) if result.is_error() && &*result.name == "secret")
     );

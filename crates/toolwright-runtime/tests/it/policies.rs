@@ -8,7 +8,7 @@ use toolwright_core::{
     ToolError, ToolResult, ToolSpec,
 };
 use toolwright_models::{Reply, ScriptedModel};
-use toolwright_runtime::{EventKind, Limits, Loop, Policy, Run, RunEnd};
+use toolwright_runtime::{EventKind, Limits, LoopOptions, Policy, Run, RunEnd};
 
 use crate::support::{Ears, add, call, plain, sleeper, tools};
 
@@ -260,7 +260,7 @@ async fn a_run_that_was_ended_makes_no_more_calls() {
     let limits = Limits { turns: Some(0), ..Limits::default() };
     let run = Run::builder(tools([add()])).limits(limits).build().unwrap();
     let model = ScriptedModel::new([Reply::text("two words")]);
-    run.generate_loop(&model, vec![Message::user("hi")], &Loop::default()).await.unwrap();
+    run.generate_loop(&model, vec![Message::user("hi")], &LoopOptions::default()).await.unwrap();
     assert!(matches!(run.ended(), Some(RunEnd::Limit { .. })), "{:?}", run.ended());
     let after = run.call(call("add", json!({"x": 2, "y": 2}))).await.unwrap();
     assert_eq!(after.error.map(|error| error.kind), Some(ErrorKind::Limit));
@@ -339,7 +339,7 @@ async fn a_panic_of_who_shows_or_decides_refuses_the_call_and_nothing_else() {
         toolwright_models::Reply::text("3"),
     ]);
     let go = vec![toolwright_core::Message::user("go")];
-    let error = run.generate_loop(&model, go, &toolwright_runtime::Loop::default()).await.unwrap_err();
+    let error = run.generate_loop(&model, go, &toolwright_runtime::LoopOptions::default()).await.unwrap_err();
     let told = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
     assert!(format!("{error} {told}").contains("panicked: model input"), "{error} {told}");
 }

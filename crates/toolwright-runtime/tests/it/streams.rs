@@ -11,7 +11,7 @@ use toolwright_core::{
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{
-    Conversation, Event, EventKind, Limits, Loop, Run, RunEnd, RunError, RunState, ToolCalls,
+    Conversation, Event, EventKind, Limits, LoopOptions, Run, RunEnd, RunError, RunState, ToolCalls,
 };
 
 use crate::support::{Ears, add, plain, sleeper, tools};
@@ -67,7 +67,8 @@ async fn pieces_come_in_order_before_the_message_they_make() {
     let mut first = Reply::call("add", json!({"x": 1, "y": 2}));
     first.text = "Let me see.".to_owned();
     let model = ScriptedModel::new([first, Reply::text("It is 3.")]);
-    let outcome = run.generate_loop(&model, vec![Message::user("1 + 2?")], &Loop::default()).await.unwrap();
+    let outcome =
+        run.generate_loop(&model, vec![Message::user("1 + 2?")], &LoopOptions::default()).await.unwrap();
     assert_eq!(outcome.completion(), "It is 3.");
     assert_eq!(
         *heard.lock().unwrap(),
@@ -133,7 +134,7 @@ async fn what_happens_to_a_conversation_is_told() {
 async fn a_time_limit_in_mid_stream_keeps_what_was_said_too() {
     let limits = Limits { wall_time: Some(1.5), ..Limits::default() };
     let run = Run::builder(tools([])).limits(limits).on_delta(|_| {}).build().unwrap();
-    let how = Loop::default();
+    let how = LoopOptions::default();
     let outcome = run.generate_loop(&Slow { breaks: false }, vec![Message::user("hi")], &how).await.unwrap();
     assert!(matches!(outcome.end, Some(RunEnd::Limit { .. })));
     assert_eq!(outcome.completion(), "hello");
@@ -182,11 +183,11 @@ async fn stopping_while_tools_work_stops_them_and_answers_their_calls() {
 
 #[tokio::test]
 async fn pending_calls_travel_in_the_state_and_are_made_by_whoever_takes_it_up() {
-    let manual = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let manual = LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() };
     let model =
         ScriptedModel::new([Reply::call("add", json!({"x": 1, "y": 2})), Reply::text("3").expecting("3")]);
     let run = Run::builder(tools([add()])).build().unwrap();
-    let mut chat = Conversation::new(&run).going(manual);
+    let mut chat = Conversation::new(&run).with_loop(manual);
     assert_eq!(chat.say(&model, "1 + 2?").await.unwrap(), None);
     assert_eq!(chat.pending().len(), 1);
     assert_eq!(chat.answer(&model).await.unwrap(), None, "asking again changes nothing");
@@ -203,11 +204,11 @@ async fn pending_calls_travel_in_the_state_and_are_made_by_whoever_takes_it_up()
 
 #[tokio::test]
 async fn a_state_with_arguments_nested_very_deep_can_be_read_again() {
-    let manual = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let manual = LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() };
     let deep = (0..122).fold(json!(1), |inner, _| json!([inner]));
     let model = ScriptedModel::new([Reply::call("add", json!({"x": deep, "y": 2})), Reply::text("no")]);
     let run = Run::builder(tools([add()])).build().unwrap();
-    let mut chat = Conversation::new(&run).going(manual);
+    let mut chat = Conversation::new(&run).with_loop(manual);
     chat.say(&model, "1 + 2?").await.unwrap();
     let text = serde_json::to_string(&chat.state().unwrap()).unwrap();
     let state: RunState = serde_json::from_str(&text).unwrap();
@@ -219,9 +220,9 @@ async fn a_state_with_arguments_nested_very_deep_can_be_read_again() {
 
 #[tokio::test]
 async fn a_result_from_the_caller_answers_a_pending_call() {
-    let manual = Loop { tool_calls: ToolCalls::None, ..Loop::default() };
+    let manual = LoopOptions { tool_calls: ToolCalls::None, ..LoopOptions::default() };
     let run = Run::builder(tools([add()])).build().unwrap();
-    let mut chat = Conversation::new(&run).going(manual);
+    let mut chat = Conversation::new(&run).with_loop(manual);
     let model =
         ScriptedModel::new([Reply::call("add", json!({"x": 1, "y": 2})), Reply::text("5").expecting("five")]);
     chat.say(&model, "1 + 2?").await.unwrap();

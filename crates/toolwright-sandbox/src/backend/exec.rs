@@ -342,7 +342,7 @@ pub(crate) fn failure(job: &Job, stage: Stage, errno: i32) -> ToolError {
                 command.first().map(String::as_str).unwrap_or_default().chars().take(200).collect();
             format!("`{}`", name.escape_debug())
         }
-        (Work::Read { path, .. } | Work::Write { path }, _) => format!("`{}`", path.display()),
+        (Work::Read { path, .. } | Work::Write { path, .. }, _) => format!("`{}`", path.display()),
     };
     if stage == Stage::Setup {
         let error = match errno {

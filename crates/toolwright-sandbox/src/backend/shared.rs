@@ -109,7 +109,8 @@ impl Seat {
     }
 
     pub(crate) async fn write_file(&self, path: &str, contents: &[u8]) -> Result<(), ToolError> {
-        let job = self.file_job(path, |path| Work::Write { path })?;
+        let size = contents.len() as u64;
+        let job = self.file_job(path, |path| Work::Write { path, size })?;
         let deadline = Some(Instant::now() + FILE_PATIENCE);
         match exec::run(&self.session, &job, Some(contents), deadline, ignore(), ignore()).await? {
             Finish::Ended(0) => Ok(()),

@@ -91,6 +91,8 @@ pub(crate) enum Work {
         /// Absolute, or relative to `cwd`.
         #[serde(with = "path::one")]
         path: PathBuf,
+        /// The size of the input. An input that ends before that was cut off, and replaces nothing.
+        size: u64,
     },
 }
 

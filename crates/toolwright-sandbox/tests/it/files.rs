@@ -20,6 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("FS-04::what_is_not_a_file_is_refused_at_once", not_files),
         Case::new("FS-05::sizes_are_counted_not_believed", sizes),
         Case::new("FS-06::readers_see_old_or_new", atomic),
+        Case::new("FS-06::a_cancelled_write_replaces_nothing", cancelled_write),
         Case::new("FS-12::a_hard_link_outside_keeps_its_contents", hard_link),
         Case::new("FS-12::a_written_file_keeps_its_group_and_attributes", traits),
         Case::new("SB-03::writing_through_a_link_is_refused", links),
@@ -581,6 +582,22 @@ async fn atomic() -> Result<(), String> {
     check(&read, read.contains("50000"))?;
     let bytes = sandbox.read_file("file").await.map_err(text)?;
     check("one writer's contents", bytes == contents("a") || bytes == contents("b"))
+}
+
+/// More than a pipe holds, so that a cancelled write has sent a part of it.
+async fn cancelled_write() -> Result<(), String> {
+    const SIZE: usize = 1 << 20;
+    let sandbox = ProcessSandbox::open(Policy::private()).await.map_err(text)?;
+    let (old, new) = (vec![b'a'; SIZE], vec![b'b'; SIZE]);
+    sandbox.write_file("file", &old).await.map_err(text)?;
+    for step in 0..100 {
+        let write = sandbox.write_file("file", &new);
+        let _ = tokio::time::timeout(Duration::from_micros(step * 50), write).await;
+        let bytes = sandbox.read_file("file").await.map_err(text)?;
+        let size = bytes.len();
+        check(&format!("cancelled after {step} steps: {size} bytes"), bytes == old || bytes == new)?;
+    }
+    Ok(())
 }
 
 async fn hard_link() -> Result<(), String> {

@@ -89,7 +89,7 @@ impl Ui {
             return;
         }
         let (rows, _) = self.asking_rows(usize::MAX / 2);
-        rows.iter().for_each(|row| eprintln!("{}", row.text()));
+        rows.iter().for_each(|row| self.screen.console.say(row.text()));
     }
 
     /// True when a person's answer is waited for.
@@ -223,12 +223,13 @@ mod tests {
     use super::*;
     use crate::chat::input::Input;
     use crate::chat::ui::{News, Wish};
+    use crate::console::{Console, Output};
     use tokio::sync::oneshot;
     use toolwright::Validator;
 
     #[test]
     fn a_line_answers_only_a_question_that_is_open_and_only_as_a_word() {
-        let mut ui = Ui::new(false, None);
+        let mut ui = Ui::new(&Console::new(Output::Text), false, None);
         assert_eq!(ui.key(Input::Line("yes".to_owned())), Wish::Nothing);
         let (answer, mut decided) = oneshot::channel();
         ui.news(News::Question(Question {
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn only_what_is_offered_answers_a_question() {
-        let mut ui = Ui::new(false, None);
+        let mut ui = Ui::new(&Console::new(Output::Text), false, None);
         let ask = |ui: &mut Ui, keys: &[char]| {
             let (answer, decided) = oneshot::channel();
             let arguments = serde_json::json!({});

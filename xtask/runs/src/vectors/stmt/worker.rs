@@ -12,7 +12,7 @@ use toolwright_core::{
 };
 use toolwright_lang::load;
 use toolwright_models::{Reply, ScriptedCall, ScriptedModel};
-use toolwright_runtime::{Loop, Policy, Run};
+use toolwright_runtime::{LoopOptions, Policy, Run};
 
 use super::{Verdict, host, source};
 
@@ -105,7 +105,7 @@ async fn play(vector: &Json) -> Result<Seen, String> {
     messages.extend(vector.get("history").and_then(Json::as_array).into_iter().flatten().map(earlier));
     messages.push(Message::user(vector.get("user").and_then(Json::as_str).unwrap_or_default()));
     let first = messages.len();
-    let outcome = run.generate_loop(&model, messages, &Loop::default()).await;
+    let outcome = run.generate_loop(&model, messages, &LoopOptions::default()).await;
     let outcome = outcome.map_err(|error| error.to_string())?;
     let said = outcome.messages.iter().skip(first).map(shown).collect();
     Ok(Seen { asked: asked.ids(), said, requests: model.requests() })

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolwright_core::{ErrorInfo, ErrorKind, Message, ToolCall, ToolResult};
+use toolwright_core::{Message, ToolCall};
 
 /// The longest circle that is noticed, in turns.
 const LONGEST: usize = 3;
@@ -14,14 +14,14 @@ const MEMORY: usize = 64;
 
 /// What was asked for lately, turn by turn.
 #[derive(Default)]
-pub(crate) struct Repeats {
+pub(super) struct Repeats {
     recent: VecDeque<Vec<(Arc<str>, Value)>>,
 }
 
 impl Repeats {
     /// What was asked for since the user spoke last, so that a model which is asked step by step, or by another process,
     /// goes in no more circles. With `pending` calls, the last that were asked for are yet to be counted.
-    pub(crate) fn so_far(messages: &[Message], pending: bool) -> Self {
+    pub(super) fn so_far(messages: &[Message], pending: bool) -> Self {
         let since = messages.iter().rev().take_while(|message| !matches!(message, Message::User { .. }));
         let asked = since.filter_map(|message| match message {
             Message::Assistant(said) if !said.tool_calls.is_empty() => Some(&*said.tool_calls),
@@ -37,7 +37,7 @@ impl Repeats {
     }
 
     /// Notes the calls of a turn, and says how many times in a row they were asked for: alone, or as part of a circle.
-    pub(crate) fn count(&mut self, calls: &[ToolCall]) -> u64 {
+    pub(super) fn count(&mut self, calls: &[ToolCall]) -> u64 {
         if self.recent.len() == MEMORY {
             self.recent.pop_front();
         }
@@ -49,18 +49,6 @@ impl Repeats {
         });
         rounds.max().unwrap_or(1) as u64
     }
-}
-
-/// What a model is told that asks for the same thing again and again.
-pub(crate) fn told(call: &ToolCall, max: u64) -> ToolResult {
-    let error = ErrorInfo {
-        kind: ErrorKind::Limit,
-        message: format!("not run: you asked for the same {max} times in a row, and got the same answer"),
-        hint: Some(
-            "do something else, or answer with what you know; asking once more ends the run".to_owned(),
-        ),
-    };
-    ToolResult::failed(call, error)
 }
 
 #[cfg(test)]

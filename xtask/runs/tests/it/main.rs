@@ -8,8 +8,8 @@ use std::process::Command;
 
 #[test]
 fn flows_do_what_was_observed() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask-runs"))
         .args(["vectors", "stmt", "testdata/stmt/llm_workers.json"])
         .current_dir(root)
         .output()

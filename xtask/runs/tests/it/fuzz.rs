@@ -1,7 +1,7 @@
 //! The fuzz targets, with their seeds and the seeds cut and changed a little: a smoke run that needs no fuzzer. The real
 //! ones are run by `cargo xtask fuzz`.
 
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../../../fuzz/src/lib.rs"]
 mod targets;
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// The texts of a file of vectors, under a key.
 fn seeds(file: &str, key: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
     let vectors: Vec<Value> = toolwright_testkit::vectors::load(&path).unwrap();
     vectors.iter().filter_map(|vector| Some(vector.get(key)?.as_str()?.to_owned())).collect()
 }

@@ -1,13 +1,11 @@
 //! `cargo xtask live [FORMAT] [TASK]`: tasks for a small model that is real and errs, over real tools, judged by what they did.
 //!
-//! The model runs here, on a llama.cpp server; it is fetched on first use (1.1 GB). This is no test: a model of this
-//! size fails at some tasks. It shows how well our definitions, errors and repairs lead it, and whether the wire formats
+//! The model runs on this machine, on a llama.cpp server that xtask starts. This is not a test: a model of this size fails
+//! at some tasks. It shows how well our definitions, errors and repairs lead it, and whether the wire formats
 //! differ.
 
 mod tasks;
 
-use std::io::BufRead as _;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,10 +14,8 @@ use tasks::{After, TASKS, Task};
 use toolwright_core::{Message, Model, ModelOptions, Sandbox, Secret, Tool, Toolset};
 use toolwright_lang::{Host, Source, load};
 use toolwright_models::{HttpLimits, ModelSettings, connect};
-use toolwright_runtime::{Limits, Loop, LoopOutcome, Run};
+use toolwright_runtime::{Limits, LoopOptions, LoopOutcome, Run};
 use toolwright_sandbox::{LocalSandbox, Policy};
-
-use crate::bench::peer;
 
 /// The wire formats that the server speaks, and a vendor for each.
 const FORMATS: &[(&str, &str)] = &[
@@ -28,21 +24,23 @@ const FORMATS: &[(&str, &str)] = &[
     ("anthropic-messages", "anthropic-compatible/m"),
 ];
 
-/// Runs the tasks whose names hold `task` over the formats whose names hold `format`.
-pub fn run(format: &str, task: &str) -> Result<()> {
+/// Runs, on the server at `url`, the tasks whose names hold `task` over the formats whose names hold `format`.
+pub fn run(url: &str, format: &str, task: &str) -> Result<()> {
     let formats: Vec<_> = FORMATS.iter().filter(|(name, _)| name.contains(format)).collect();
     let chosen: Vec<&Task> = TASKS.iter().filter(|each| each.name.contains(task)).collect();
     if formats.is_empty() || chosen.is_empty() {
         let names: Vec<_> = FORMATS.iter().map(|(name, _)| *name).collect();
-        bail!("no such format or task; formats: {}; tasks: see xtask/src/live/tasks.rs", names.join(", "));
+        bail!(
+            "no such format or task; formats: {}; tasks: see xtask/runs/src/live/tasks.rs",
+            names.join(", ")
+        );
     }
-    let server = Server::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut lines = Vec::new();
     for (name, vendor) in formats {
         // A busy machine takes minutes to read a prompt.
         let limits = HttpLimits { read: Duration::from_secs(1800), ..HttpLimits::default() };
-        let settings = ModelSettings::new().base_url(&server.url).key(Secret::new("none")).limits(limits);
+        let settings = ModelSettings::new().base_url(url).key(Secret::new("none")).limits(limits);
         let model = connect(vendor, settings, |_| None)?;
         let mut good = 0;
         for task in &chosen {
@@ -76,7 +74,7 @@ async fn attempt(model: &dyn Model, task: &Task) -> Result<(bool, String)> {
     let limits = Limits { turns: Some(8), repeats: Some(2), ..Limits::default() };
     let run = Run::builder(tools(task)?).sandbox("default", sandbox).limits(limits).build()?;
     let options = ModelOptions { max_tokens: Some(400), temperature: Some(0.0), ..ModelOptions::default() };
-    let how = Loop { options, ..Loop::default() };
+    let how = LoopOptions { options, ..LoopOptions::default() };
     let instructions = "You work on files and data with the tools you are given. Use a tool whenever the task needs one, \
                         and then answer in one short sentence.";
     let messages = vec![Message::system(instructions), Message::user(task.prompt)];
@@ -124,39 +122,4 @@ fn story(outcome: &LoopOutcome) -> String {
     }
     lines.push(format!("  end: {:?}", outcome.end));
     lines.join("\n")
-}
-
-/// The model on its server, which ends with this value.
-struct Server {
-    process: Child,
-    url: String,
-}
-
-impl Server {
-    fn start() -> Result<Self> {
-        let (name, packages) = crate::test::LLAMA;
-        let python = peer::python(name, packages)?;
-        let script = crate::root().join("xtask/peers/small_model.py");
-        let folder = crate::root().join("target/peers/qwen");
-        std::fs::create_dir_all(&folder)?;
-        peer::check(Command::new(&python).arg(&script).arg("fetch").arg(&folder))?;
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let mut command = Command::new(&python);
-        command.arg(script).arg("serve").arg(folder).arg(port.to_string());
-        let mut process =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let mut line = String::new();
-        std::io::BufReader::new(process.stdout.take().context("no stdout")?).read_line(&mut line)?;
-        if line.is_empty() {
-            bail!("the server did not start: {}", process.wait()?);
-        }
-        Ok(Server { process, url: format!("http://127.0.0.1:{port}/v1") })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

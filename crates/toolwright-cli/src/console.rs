@@ -1,0 +1,132 @@
+//! The console: the program's three standard streams, and who reads the keyboard.
+//!
+//! `main` makes the only [`Console`] and passes it down, so a signature shows what may print or ask. Nothing else opens stdin,
+//! stdout or stderr.
+
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Stderr, Stdin, Stdout, StdoutLock, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::lines;
+
+/// How a command prints its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs (`--json`).
+    Json,
+}
+
+/// What became of a notice that was sent to the chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// The chat shows it, or left it out because too many wait already.
+    Taken,
+    /// The chat has ended, so stderr is free again.
+    ChatEnded,
+}
+
+type NoticeSink = Box<dyn Fn(&str) -> Delivery + Send + Sync>;
+
+/// Stdin, stdout and stderr. Clones are the same console.
+#[derive(Clone)]
+pub struct Console(Arc<Streams>);
+
+struct Streams {
+    output: Output,
+    stdin: Stdin,
+    stdout: Stdout,
+    stderr: Stderr,
+    /// Held while a question is open, so that questions of several calls do not mix.
+    question: Arc<Mutex<()>>,
+    chat_reads_keys: AtomicBool,
+    /// Where notices go while a chat draws the screen.
+    notices: OnceLock<NoticeSink>,
+}
+
+impl Console {
+    /// The console of this process.
+    #[expect(clippy::disallowed_methods, reason = "the streams are opened here, and nowhere else")]
+    pub fn new(output: Output) -> Self {
+        Console(Arc::new(Streams {
+            output,
+            stdin: std::io::stdin(),
+            stdout: std::io::stdout(),
+            stderr: std::io::stderr(),
+            question: Arc::default(),
+            chat_reads_keys: AtomicBool::new(false),
+            notices: OnceLock::new(),
+        }))
+    }
+
+    /// True when results are printed as JSON, and nothing for people.
+    pub fn is_json(&self) -> bool {
+        self.0.output == Output::Json
+    }
+
+    /// True when a person can be asked: stdin and stderr are terminals.
+    pub fn has_person(&self) -> bool {
+        self.0.stdin.is_terminal() && self.0.stderr.is_terminal()
+    }
+
+    pub fn stdin(&self) -> &Stdin {
+        &self.0.stdin
+    }
+
+    pub fn stderr(&self) -> &Stderr {
+        &self.0.stderr
+    }
+
+    /// Stdout, locked: what others print meanwhile waits.
+    pub fn stdout(&self) -> StdoutLock<'static> {
+        self.0.stdout.lock()
+    }
+
+    /// Prints one line of a result on stdout. A reader that has gone away is an error here, not a panic.
+    pub fn line(&self, text: impl Display) -> std::io::Result<()> {
+        writeln!(self.stdout(), "{text}")
+    }
+
+    /// Prints a message for people on stderr, wrapped to the terminal. A closed stderr is no reason to stop or to fail.
+    pub fn say(&self, text: impl Display) {
+        let mut out = self.0.stderr.lock();
+        let text = text.to_string();
+        let text = match lines::columns(&out) {
+            Some(columns) => lines::wrapped(&text, columns, 0),
+            None => text,
+        };
+        let _ = writeln!(out, "{text}");
+    }
+
+    /// Prints something that may happen at any time, also in the middle of a chat.
+    pub fn notice(&self, text: &str) {
+        let delivery = self.0.notices.get().map_or(Delivery::ChatEnded, |send| send(text));
+        if delivery == Delivery::ChatEnded {
+            self.say(text);
+        }
+    }
+
+    /// Sends notices to a chat, which draws the screen, in place of stderr. The first sink stays.
+    pub fn send_notices_to(&self, sink: impl Fn(&str) -> Delivery + Send + Sync + 'static) {
+        let _ = self.0.notices.set(Box::new(sink));
+    }
+
+    /// Gives the keyboard to a chat, for good: from now on no question is asked in lines.
+    pub fn give_keys_to_chat(&self) {
+        self.0.chat_reads_keys.store(true, Ordering::Relaxed);
+    }
+
+    /// True once a chat reads all keys.
+    pub fn chat_reads_keys(&self) -> bool {
+        self.0.chat_reads_keys.load(Ordering::Relaxed)
+    }
+
+    /// Waits until no other question is open.
+    pub(super) async fn question_turn(&self) -> OwnedMutexGuard<()> {
+        self.0.question.clone().lock_owned().await
+    }
+}
