@@ -82,8 +82,9 @@ pub use toolwright_core::{
 // Calls and their results.
 #[doc(inline)]
 pub use toolwright_core::{
-    ApprovalRequest, Approver, Asker, AssistantMessage, CONFIDENTIAL, CallNote, Choice, Decision, Dispatch,
-    Manner, Message, Origin, ToolCall, ToolResult, Truncation, Validator, Watch,
+    ApprovalRequest, Approver, AskPurpose, AssistantMessage, CONFIDENTIAL, CallInfo, CallNote, Choice,
+    Decision, Dispatch, Invocation, InvokeOptions, Message, Origin, ProgressListener, Requester, ToolCall,
+    ToolResult, Truncation, Validator,
 };
 // Models, as the loop sees them.
 #[doc(inline)]

@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::events::EventKind;
 use crate::guard;
 use crate::record::CallFrame;
-use crate::run::RunInner;
+use crate::run::RunFrame;
 
 pub use call_text::call_text;
 pub use matching::Match;
@@ -53,14 +53,14 @@ impl Approvals {
     /// Decides about one call, and returns it as it may run. An error is for the model, unless the run is to end.
     pub(crate) async fn review(
         &self,
-        run: &RunInner,
+        run: &RunFrame,
         entry: &Entry,
         call: &mut ToolCall,
         prepared: Prepared,
         frame: &CallFrame<'_>,
     ) -> Result<Prepared, ToolError> {
         if run.by_person {
-            record(run, frame.span, "person", "approve", None, None)?;
+            record(run, frame.info.span, "person", "approve", None, None)?;
             return Ok(prepared);
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
@@ -74,7 +74,7 @@ impl Approvals {
     /// Decides by the rules.
     async fn judge(
         &self,
-        run: &RunInner,
+        run: &RunFrame,
         entry: &Entry,
         call: &mut ToolCall,
         mut prepared: Prepared,
@@ -107,10 +107,10 @@ impl Approvals {
             Decision::Modify { arguments } => (reason, Some(arguments)),
             Decision::Approve | Decision::Escalate => (reason, changed.then_some(&call.arguments)),
         };
-        record(run, frame.span, approver, decision.as_str(), reason, arguments)?;
+        record(run, frame.info.span, approver, decision.as_str(), reason, arguments)?;
         match decision {
             Decision::Approve => Ok(case.into_prepared(call)),
-            Decision::Modify { arguments } => entry.prepare(arguments, run.strictness),
+            Decision::Modify { arguments } => entry.prepare(arguments, run.shared.strictness),
             Decision::Reject { reason } => Err(ToolError::of(ErrorKind::Approval, reason)),
             Decision::Escalate => Err(ToolError::of(ErrorKind::Approval, NOBODY_LEFT)),
             Decision::Terminate { reason } => {
@@ -175,24 +175,19 @@ impl Approvals {
         }
         let view = description.map(|description| description.view.clone()).unwrap_or_default();
         let view = view.substitute(&call.arguments);
-        let &CallFrame { span, depth, cancel, ref asker, clock } = frame;
+        let &CallFrame { ref info, clock } = frame;
+        let span = info.span;
         let annotations = &entry.tool.spec().annotations;
         let mut request = ApprovalRequest::new(call, annotations);
-        (request.view, request.depth, request.asker) = (view, depth, asker.clone());
+        (request.view, request.depth, request.requester) = (view, info.depth, info.requester.clone());
         (request.reason, request.choices) = (ruling.reason.clone(), ruling.choices.as_deref());
-        let (tool, strictness) = (entry.clone(), run.strictness);
+        let (tool, strictness) = (entry.clone(), run.shared.strictness);
         request.validator = Validator::new(move |arguments| tool.prepare(arguments, strictness).map(drop));
         // While somebody is asked the call can be cancelled like any other.
-        let waiting = ToolContext::new(
-            run.host()?,
-            call.id.clone(),
-            call.name.clone(),
-            span,
-            depth,
-            None,
-            cancel.clone(),
-        );
-        let _active = run.active.enter(&waiting, clock);
+        let mut waiting = info.clone();
+        (waiting.tool, waiting.deadline) = (call.name.clone(), None);
+        let waiting = ToolContext::new(run.host()?, waiting);
+        let _active = run.shared.active.enter(&waiting, clock);
         // A person who thinks is no working time, of the run or of the call.
         let _idle = (run.limits.clock().pause(), clock.map(Clock::pause));
         for approver in &self.approvers {
@@ -225,7 +220,7 @@ impl Approvals {
 
 /// A call before its judges.
 struct Case<'a> {
-    run: &'a RunInner,
+    run: &'a RunFrame,
     entry: &'a Entry,
     policy: &'a Policy,
     /// The call as the tool prepared it. Its arguments are in the call while rules and people look at it.
@@ -259,8 +254,8 @@ impl Case<'_> {
         given.append(&mut ruling.set);
         let arguments = call.arguments.take();
         let reason = ruling.reason.clone().filter(|_| ruling.decision == RuleDecision::Modify);
-        record(self.run, self.frame.span, "policy", "modify", reason, Some(&arguments))?;
-        self.prepared = self.entry.prepare(arguments, self.run.strictness)?;
+        record(self.run, self.frame.info.span, "policy", "modify", reason, Some(&arguments))?;
+        self.prepared = self.entry.prepare(arguments, self.run.shared.strictness)?;
         call.arguments = self.prepared.arguments.take();
         in_declared_order(self.entry.tool.spec(), &mut call.arguments);
         Ok(true)
@@ -293,7 +288,7 @@ impl Case<'_> {
 }
 
 /// Whether a tool works in a sandbox that isolates: it is no safer than the sandbox it is given.
-fn is_contained(run: &RunInner, policy: &ToolPolicy) -> bool {
+fn is_contained(run: &RunFrame, policy: &ToolPolicy) -> bool {
     policy.sandboxed && run.scope.sandboxes.values().all(|sandbox| sandbox.isolates())
 }
 
@@ -312,17 +307,17 @@ fn in_declared_order(spec: &ToolSpec, arguments: &mut Value) {
 }
 
 fn record(
-    run: &RunInner,
+    run: &RunFrame,
     span: u64,
     approver: &str,
     decision: &str,
     reason: Option<String>,
     arguments: Option<&Value>,
 ) -> Result<(), ToolError> {
-    if !run.events.wanted() {
+    if !run.shared.events.wanted() {
         return Ok(());
     }
-    run.events.emit(EventKind::CallDecided {
+    run.shared.events.emit(EventKind::CallDecided {
         span,
         approver: approver.to_owned(),
         decision: decision.to_owned(),
