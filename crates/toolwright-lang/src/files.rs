@@ -2,10 +2,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use toolwright_expr::{Limits, Value};
+use toolwright_expr::{EvalLimits, Value};
 
 use crate::diag::{Place, Problems, Severity};
 use crate::host::Host;
+use crate::json_nodes;
 use crate::yaml::{self, Budget, Data, Include, MAX_BYTES, Node};
 
 /// How deep files may include files.
@@ -178,13 +179,13 @@ impl Include for Loader {
                 node.map(|node| node.data)
             }
             Some("json") => {
-                let limits = Limits { steps: u64::MAX, bytes: MAX_JSON_BYTES, ..Limits::default() };
+                let limits = EvalLimits { steps: u64::MAX, bytes: MAX_JSON_BYTES, ..EvalLimits::default() };
                 let value = match Value::parse_json(&text, &limits) {
                     Ok(value) => value,
                     Err(error) if error.limit().is_some() => return fail(problems, error.message()),
                     Err(error) => return fail(problems, &format!("not JSON: {}", error.message())),
                 };
-                match yaml::from_value(&value, place, budget) {
+                match json_nodes::from_value(&value, place, budget) {
                     Some(node) if node.depth() > yaml::MAX_DEPTH => fail(problems, "it is nested too deep"),
                     Some(node) => Some(node.data),
                     None => {
