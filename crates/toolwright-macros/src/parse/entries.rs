@@ -116,7 +116,7 @@ impl Entry {
 
     /// `key = "text"` or `key("text", ...)`.
     pub(crate) fn texts(&self, problems: &mut Problems) -> Vec<LitStr> {
-        let Given::List(list) = &self.given else { return self.text(problems).into_iter().collect() };
+        let EntryValue::List(list) = &self.given else { return self.text(problems).into_iter().collect() };
         let texts = list.iter().filter_map(|value| match value {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if !text.value().is_empty() => Some(text.clone()),
             value => {
