@@ -13,7 +13,7 @@ use toolwright_core::{
 
 use crate::conversation::Conversation;
 use crate::events::{DeltaListener, EventKind};
-use crate::limits::{LimitReached, Limits};
+use crate::limits::{LimitReached, RunLimits};
 use crate::run::{AgentRole, Run, RunEnd, RunFrame, RunOptions};
 use crate::turn::RunError;
 use crate::{guard, history};
@@ -61,7 +61,8 @@ pub(crate) struct ChargedReply {
 pub(crate) enum AskError {
     /// A limit does not allow the request; the run does not know of it yet.
     Limit(LimitReached),
-    /// The wait was cancelled, or a limit ended the run meanwhile. `received` is the text that had come by then.
+    /// The wait was cancelled, or a limit ended the run meanwhile. `received` is the text that had come by
+    /// then.
     Stopped { error: ToolError, received: String },
     /// The model could not answer.
     Model(ModelError),
@@ -178,8 +179,8 @@ pub(crate) async fn once(
     }
 }
 
-/// Lets a model work with tools for the call of `context`, in the loop of all models, and gives what it added to the
-/// messages. The call ends with the run's limits as with its own.
+/// Lets a model work with tools for the call of `context`, in the loop of all models, and gives what it added
+/// to the messages. The call ends with the run's limits as with its own.
 pub(crate) async fn converse(
     host: Arc<RunFrame>,
     context: &ToolContext,
@@ -189,7 +190,7 @@ pub(crate) async fn converse(
     turns: u64,
 ) -> Result<Vec<Message>, ToolError> {
     let around = Run { frame: host };
-    let limits = Limits { turns: Some(turns), ..Limits::default() };
+    let limits = RunLimits { turns: Some(turns), ..RunLimits::default() };
     let options = RunOptions { tools: tools.clone(), limits, ..RunOptions::default() };
     let run = around.nested(context.tool_name().clone(), options, AgentRole::Answers(context));
     let given = messages.len();

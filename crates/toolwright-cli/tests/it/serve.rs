@@ -429,7 +429,7 @@ fn a_model_inside_a_prompt_needs_approval_for_its_calls() {
     let folder = with_helper();
     for id in ["c1", "mcp-1", "prompt-0"] {
         let answers = format!(
-            "- calls: [{{tool: danger, arguments: {{}}, id: {id}}}]\n- text: told\n  expect: cannot ask anybody\n"
+            "- calls: [{{tool: danger, arguments: {{}}, id: {id}}}]\n- text: told\n  expect: cannot ask its user\n"
         );
         std::fs::write(folder.path().join("answers.yaml"), answers).unwrap();
         let get = [("prompts/get", json!({"name": "review", "arguments": {}}))];

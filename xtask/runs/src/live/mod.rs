@@ -14,7 +14,7 @@ use tasks::{After, TASKS, Task};
 use toolwright_core::{Message, Model, ModelOptions, Sandbox, Secret, Tool, Toolset};
 use toolwright_lang::{Host, Source, load};
 use toolwright_models::{HttpLimits, ModelSettings, connect};
-use toolwright_runtime::{Limits, LoopOptions, LoopOutcome, Run};
+use toolwright_runtime::{LoopOptions, LoopOutcome, Run, RunLimits};
 use toolwright_sandbox::{LocalSandbox, SandboxPolicy};
 
 /// The wire formats that the server speaks, and a vendor for each.
@@ -71,7 +71,7 @@ async fn attempt(model: &dyn Model, task: &Task) -> Result<(bool, String)> {
     }
     let policy = SandboxPolicy { workspace: Some(folder.path().to_owned()), ..SandboxPolicy::private() };
     let sandbox: Arc<dyn Sandbox> = Arc::new(LocalSandbox::open(policy).await?);
-    let limits = Limits { turns: Some(8), repeats: Some(2), ..Limits::default() };
+    let limits = RunLimits { turns: Some(8), repeats: Some(2), ..RunLimits::default() };
     let run = Run::builder(tools(task)?).sandbox("default", sandbox).limits(limits).build()?;
     let options = ModelOptions { max_tokens: Some(400), temperature: Some(0.0), ..ModelOptions::default() };
     let how = LoopOptions { options, ..LoopOptions::default() };
