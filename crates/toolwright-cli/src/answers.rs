@@ -1,15 +1,13 @@
 //! Who answers what the MCP servers of a file ask: the person, and the model the file names for it.
 //!
-//! Servers are started while the file is read, before anybody knows its rules and how the person is asked. So both are
-//! looked up when a question comes.
+//! How the person is asked is looked up when a question comes.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use serde_json::Value;
 use toolwright::mcp::{Answers, ElicitReply, Elicitation, Elicitor, Sampling};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, Policy, Run, ToolCall, ToolDef, ToolSpec, Toolset, Usage as TokenUsage,
+    ModelRequest, Policy, RuleDecision, ToolSpec, Usage as TokenUsage,
 };
 
 use crate::console::Console;
@@ -48,22 +46,18 @@ fn person() -> Person {
     PERSON.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// What a file that is being read will say.
+/// Who answers the servers of a file.
 #[derive(Clone)]
-pub struct Later {
-    console: Console,
-    pub models: Arc<OnceLock<Named>>,
-    /// Its policy, as it stands there.
-    pub policy: Arc<OnceLock<Value>>,
+pub struct FileAnswers {
+    pub console: Console,
+    pub models: Named,
+    /// The rules of the file; cautious ones decide where it has none.
+    pub policy: Option<Arc<Policy>>,
 }
 
-impl Later {
-    pub fn new(console: &Console) -> Self {
-        Later { console: console.clone(), models: Arc::default(), policy: Arc::default() }
-    }
-
+impl FileAnswers {
     /// Who answers a server of the file: the person where there is one, and a model where the file names one.
-    pub fn answers(&self, sampling: Option<&str>) -> Answers {
+    pub fn to(&self, sampling: Option<&str>) -> Answers {
         let mut answers = Answers::default();
         match person() {
             Person::Client => answers.passed_on = true,
@@ -74,8 +68,10 @@ impl Later {
             Person::Terminal | Person::Chat(..) => {}
         }
         answers.sampling = sampling.map(|model| {
-            let model = Lent { name: model.to_owned(), later: self.clone(), opened: OnceLock::new() };
-            Sampling::new(Arc::new(model), Arc::new(Rules(self.clone())))
+            let policy = self.policy.clone().unwrap_or_else(|| Arc::new(Policy::cautious()));
+            let (console, models) = (self.console.clone(), self.models.clone());
+            let model = Lent { console, name: model.to_owned(), models, opened: OnceLock::new() };
+            Sampling::new(Arc::new(model), Arc::new(Rules { console: self.console.clone(), policy }))
         });
         answers
     }
@@ -98,8 +94,11 @@ impl Elicitor for Asked {
     }
 }
 
-/// Has the rules of the file decide, as about a call.
-struct Rules(Later);
+/// Has the rules of the file decide, as about a call. A person decides what they leave open, where there is one.
+struct Rules {
+    console: Console,
+    policy: Arc<Policy>,
+}
 
 impl Approver for Rules {
     fn name(&self) -> &str {
@@ -107,67 +106,45 @@ impl Approver for Rules {
     }
 
     fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async move {
-            let policy = match self.0.policy.get() {
-                Some(policy) => Policy::from_value(policy.clone()).map_err(anyhow::Error::from),
-                None => Ok(Policy::cautious()),
-            };
-            let decided = match policy {
-                Ok(policy) => allowed(&self.0.console, policy, request.call).await,
-                Err(error) => Err(error),
-            };
-            match decided {
-                Ok(()) => Decision::Approve,
-                Err(error) => Decision::reject(error.to_string()),
+        let spec = ToolSpec::new(request.call.name.clone(), "");
+        let ruling = self.policy.decide(request.call, &spec);
+        let reason = |otherwise: &str| ruling.reason.clone().unwrap_or_else(|| otherwise.to_owned());
+        let decision = match ruling.decision {
+            RuleDecision::Approve | RuleDecision::Modify => Decision::Approve,
+            RuleDecision::Reject | RuleDecision::Terminate => {
+                Decision::reject(reason("the policy does not allow this call"))
             }
-        })
-    }
-}
-
-/// Makes a call that does nothing, under these rules. A person decides what they leave open, where there is one.
-async fn allowed(console: &Console, policy: Policy, call: &ToolCall) -> anyhow::Result<()> {
-    let mut spec = ToolSpec::new(call.name.clone(), "What an MCP server asks.");
-    spec.parameters = serde_json::json!({"type": "object"});
-    let tools = Toolset::new().with(ToolDef::dynamic(spec, |_, _| async { "allowed" }))?;
-    let builder = Run::builder(tools).policy(policy);
-    let builder = match (person(), Terminal::of(console)) {
-        (Person::Chat(approver, _), _) => builder.approver(Through(approver)),
-        (Person::Terminal | Person::Client, Some(terminal)) => builder.approver(terminal),
-        (Person::Terminal | Person::Client, None) => builder,
-    };
-    match builder.build()?.call(call.clone()).await?.error {
-        None => Ok(()),
-        Some(error) => anyhow::bail!(error.message),
-    }
-}
-
-struct Through(Arc<dyn Approver>);
-
-impl Approver for Through {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        self.0.decide(request)
+            RuleDecision::Ask => match person() {
+                Person::Chat(approver, _) => {
+                    return Box::pin(async move { approver.decide(request).await });
+                }
+                Person::Terminal | Person::Client => match Terminal::of(&self.console) {
+                    Some(terminal) => return Box::pin(async move { terminal.decide(request).await }),
+                    None => Decision::reject(format!(
+                        "`{}` needs approval, and there is nobody to ask",
+                        request.call.name
+                    )),
+                },
+            },
+        };
+        Box::pin(async move { decision })
     }
 }
 
 /// A model by its name in the file, opened when it is first asked.
 struct Lent {
+    console: Console,
     name: String,
-    later: Later,
+    models: Named,
     opened: OnceLock<Result<Box<dyn Model>, String>>,
 }
 
 impl Lent {
     fn model(&self) -> Result<&dyn Model, ModelError> {
         let opened = self.opened.get_or_init(|| {
-            let none = Named::new();
-            let opened =
-                models::open(&self.later.console, &self.name, self.later.models.get().unwrap_or(&none));
+            let opened = models::open(&self.console, &self.name, &self.models);
             opened.map_err(|error| {
-                self.later.console.notice(&printable(&format!(
+                self.console.notice(&printable(&format!(
                     "the model `{}`, which an MCP server may ask, cannot be used: {error:#}",
                     self.name
                 )));

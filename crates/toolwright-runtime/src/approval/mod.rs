@@ -30,10 +30,8 @@ use crate::run::RunFrame;
 
 pub use call_text::call_text;
 pub use matching::Match;
-pub use policy::{Policy, PolicyError};
+pub use policy::{Policy, PolicyError, Ruling};
 pub use rule::{Examples, Rule, RuleDecision};
-
-use policy::Ruling;
 
 /// What the model is told when every approver passed the call on.
 const NOBODY_LEFT: &str = "nobody granted approval for this call";
@@ -91,13 +89,8 @@ impl Approvals {
         // Rules and people look at the whole call.
         call.arguments = prepared.arguments.take();
         let mut case = Case { run, entry, policy, prepared, frame };
-        // A model cannot choose an order that no rule is about.
-        let as_given = policy.sees_order().then(|| case.rule_from(0, call));
-        in_declared_order(entry.tool.spec(), &mut call.arguments);
-        let mut ruling = case.rule_from(0, call);
-        if let Some(as_given) = as_given.filter(|as_given| as_given.decision > ruling.decision) {
-            ruling = as_given;
-        }
+        let (spec, tool) = (entry.tool.spec(), entry.tool.policy());
+        let mut ruling = policy.ruling(call, spec, tool, is_contained(run, tool));
         let changed = case.change(call, &mut ruling)?;
         let Some((approver, decision, reason)) = self.decide(&case, call, ruling).await? else {
             return Ok(case.into_prepared(call));

@@ -1,8 +1,8 @@
 //! `cargo xtask live [FORMAT] [TASK]`: tasks for a small model that is real and errs, over real tools, judged by what they did.
 //!
-//! The model runs on this machine, on a llama.cpp server that xtask starts. This is not a test: a model of this size fails
-//! at some tasks. It shows how well our definitions, errors and repairs lead it, and whether the wire formats
-//! differ.
+//! The model runs on this machine, on a llama.cpp server that xtask starts. This is not a test: a model of
+//! this size fails at some tasks. It shows how well our definitions, errors and repairs lead it, and whether
+//! the wire formats differ.
 
 mod tasks;
 
@@ -24,7 +24,8 @@ const FORMATS: &[(&str, &str)] = &[
     ("anthropic-messages", "anthropic-compatible/m"),
 ];
 
-/// Runs, on the server at `url`, the tasks whose names hold `task` over the formats whose names hold `format`.
+/// Runs, on the server at `url`, the tasks whose names hold `task` over the formats whose names hold
+/// `format`.
 pub fn run(url: &str, format: &str, task: &str) -> Result<()> {
     let formats: Vec<_> = FORMATS.iter().filter(|(name, _)| name.contains(format)).collect();
     let chosen: Vec<&Task> = TASKS.iter().filter(|each| each.name.contains(task)).collect();
