@@ -34,7 +34,7 @@ pub fn for_call(name: &str) -> Result<(Toolset, String), ToolsetError> {
 
 /// True when a tool works in a sandbox.
 pub fn needs_sandbox(tools: &Toolset, name: &str) -> bool {
-    tools.get(name).is_some_and(|entry| entry.tool.settings().sandboxed)
+    tools.get(name).is_some_and(|entry| entry.tool.policy().sandboxed)
 }
 
 /// The tools as definitions.

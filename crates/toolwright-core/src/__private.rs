@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::error::ToolError;
 use crate::output::{IntoToolOutput, ToolOutput};
-use crate::tool::CallView;
+use crate::prepare::CallView;
 
 /// A returned value: `(&&Returned::new(value)).split()` takes a `Result` apart, and `(&&Returned::new(value)).convert()`
 /// makes the output.
@@ -126,7 +126,7 @@ impl<E: Into<ToolError>> ToolFailure for E {
 #[diagnostic::on_unimplemented(
     message = "a viewer cannot return `{Self}`",
     label = "not a view of a call",
-    note = "write it as `fn(&ToolCall) -> CallView` or `fn(&ToolCall) -> Result<CallView, ToolError>`"
+    note = "write it as `fn(&Value) -> CallView` or `fn(&Value) -> Result<CallView, ToolError>`"
 )]
 pub trait IntoCallView {
     fn into_call_view(self) -> Result<CallView, ToolError>;

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::dispatch::Requester;
 use crate::error::ToolError;
 use crate::message::ToolCall;
-use crate::tool::{Annotations, BoxFuture, CallView};
+use crate::prepare::CallView;
+use crate::tool::{Annotations, BoxFuture};
 
 /// Someone, or something, that decides about calls.
 pub trait Approver: Send + Sync {

@@ -1,5 +1,6 @@
 //! [`ToolDef`]: a tool as one value. Closures become tools here, and existing tools are copied with changes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,12 +11,14 @@ use serde_json::Value;
 
 use crate::context::ToolContext;
 use crate::error::{ErrorKind, ToolError};
-use crate::message::ToolCall;
 use crate::output::{Content, IntoToolOutput, ToolOutput};
+use crate::prepare::{Arguments, CallDescription, CallView, Prepared};
 use crate::schema;
-use crate::tool::{Annotations, BoxFuture, CallView, Tool, ToolSettings, ToolSpec};
+use crate::tool::{Annotations, BoxFuture, Handoff, RewriteResults, Tool, ToolSpec};
+use crate::tool_policy::ToolPolicy;
+use crate::toolset::Toolset;
 
-/// A tool as one cheap-to-clone value: its definition, its settings and its code.
+/// A tool as one cheap-to-clone value: its definition, its policy and its code.
 ///
 /// ```
 /// use toolwright_core::{ToolContext, ToolDef, ToolError};
@@ -46,17 +49,39 @@ struct Inner {
     /// The number of the code: copies have the same one.
     identity: u64,
     spec: ToolSpec,
-    settings: ToolSettings,
+    policy: ToolPolicy,
+    /// What is done to arguments before they are checked.
+    readers: Vec<Reader>,
+    /// What is done to a call after its arguments were checked, in this order.
+    steps: Vec<Step>,
+    rewriter: Option<Arc<dyn RewriteResults>>,
+    handoff: Option<Arc<dyn Handoff>>,
     body: Body,
 }
 
 type AsyncBody =
     Arc<dyn for<'a> Fn(&'a ToolContext, Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> + Send + Sync>;
 
+type Reader = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send + Sync>;
+
+type Step = Arc<dyn Fn(Prepared) -> Result<Prepared, ToolError> + Send + Sync>;
+
 #[derive(Clone)]
 enum Body {
     Code(AsyncBody),
     Tool(Arc<dyn Tool>),
+    /// Code around the calls of a tool, which prepares them itself.
+    Around(Arc<dyn Tool>, AsyncBody),
+}
+
+impl Body {
+    /// The tool inside, if there is one.
+    fn tool(&self) -> Option<&dyn Tool> {
+        match self {
+            Body::Code(_) => None,
+            Body::Tool(tool) | Body::Around(tool, _) => Some(&**tool),
+        }
+    }
 }
 
 impl ToolDef {
@@ -70,8 +95,7 @@ impl ToolDef {
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolOutput,
     {
-        let mut spec = ToolSpec::new(name, description);
-        spec.parameters = schema::parameters_of::<A>();
+        let mut spec = ToolSpec::new(name, description).with_parameters_of::<A>();
         spec.output_schema = R::output_schema();
         Self::from_fn(spec, move |context, arguments| {
             let parsed = schema::read_arguments::<A>(arguments);
@@ -114,16 +138,33 @@ impl ToolDef {
             + Sync
             + 'static,
     {
-        let (identity, settings) = (new_identity(), ToolSettings::default());
-        let inner = Inner { identity, spec, settings, body: Body::Code(Arc::new(code)) };
-        ToolDef { inner: Arc::new(inner) }
+        Self::new(new_identity(), spec, ToolPolicy::default(), Body::Code(Arc::new(code)))
     }
 
     /// The definition of an existing tool; calls go to that tool.
     pub fn of(tool: impl Tool + 'static) -> Self {
-        let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
+        let (spec, policy) = (tool.spec().clone(), tool.policy().clone());
         let identity = tool.identity().unwrap_or_else(new_identity);
-        ToolDef { inner: Arc::new(Inner { identity, spec, settings, body: Body::Tool(Arc::new(tool)) }) }
+        Self::new(identity, spec, policy, Body::Tool(Arc::new(tool)))
+    }
+
+    /// The definition of an existing tool, with code around its calls. It counts as the same tool.
+    pub(crate) fn around<F>(tool: Arc<dyn Tool>, code: F) -> Self
+    where
+        F: for<'a> Fn(&'a ToolContext, Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        let (spec, policy) = (tool.spec().clone(), tool.policy().clone());
+        let identity = tool.identity().unwrap_or_else(new_identity);
+        Self::new(identity, spec, policy, Body::Around(tool, Arc::new(code)))
+    }
+
+    fn new(identity: u64, spec: ToolSpec, policy: ToolPolicy, body: Body) -> Self {
+        let (readers, steps) = (Vec::new(), Vec::new());
+        let inner = Inner { identity, spec, policy, readers, steps, rewriter: None, handoff: None, body };
+        ToolDef { inner: Arc::new(inner) }
     }
 
     /// Tells tools apart, whatever they are called: copies have the same number.
@@ -141,6 +182,21 @@ impl ToolDef {
     /// What a model is told.
     pub fn spec(&self) -> &ToolSpec {
         &self.inner.spec
+    }
+
+    /// The call as it is decided about, for tests of a tool and of its viewer.
+    ///
+    /// ```
+    /// use toolwright_core::{ToolDef, ToolSpec};
+    ///
+    /// let tool = ToolDef::dynamic(ToolSpec::new("ping", "Answers."), |_, _| async { "pong" });
+    /// assert!(tool.prepared(serde_json::json!({})).is_ok());
+    /// assert!(tool.prepared(serde_json::json!({"host": "a"})).is_err());
+    /// ```
+    pub fn prepared(&self, arguments: Value) -> Result<Prepared, ToolError> {
+        let entry = Toolset::new().with(self.clone())?;
+        let entry = entry.find(&self.spec().name)?;
+        entry.prepare(arguments, schema::Strictness::Lenient)
     }
 
     /// A copy under another name.
@@ -207,28 +263,75 @@ impl ToolDef {
         if known.iter().any(|name| name == alias) {
             return Err(ToolError::fatal(format!("tool `{name}` has a parameter `{alias}` already")));
         }
-        Ok(self.edit(|_, settings| settings.aliases.push((alias.into(), parameter.into()))))
+        Ok(self.edit(|_, policy| policy.aliases.push((alias.into(), parameter.into()))))
     }
 
     /// A copy that is said to work inside a sandbox, so that the program's default policy need not ask.
     #[must_use]
     pub fn with_sandboxed(self, sandboxed: bool) -> Self {
-        self.edit(|_, settings| settings.sandboxed = sandboxed)
+        self.edit(|_, policy| policy.sandboxed = sandboxed)
     }
 
     /// A copy that may, or may not, run beside other calls of a batch.
     #[must_use]
     pub fn with_parallel(self, parallel: bool) -> Self {
-        self.edit(|_, settings| settings.parallel = Some(parallel))
+        self.edit(|_, policy| policy.parallel = Some(parallel))
     }
 
-    /// A copy whose calls are shown to approvers by `viewer`.
+    /// A copy that reads its arguments by rules of its own before they are checked against the schema.
+    #[must_use]
+    pub fn with_reader(
+        self,
+        read: impl Fn(Value) -> Result<Value, ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        self.change(|inner| inner.readers.push(Arc::new(read)))
+    }
+
+    /// A copy with one more step between the check of a call's arguments and the decision about it. The steps run in the
+    /// order in which they were added, on every call.
+    #[must_use]
+    pub fn with_step(
+        self,
+        step: impl Fn(Prepared) -> Result<Prepared, ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        self.change(|inner| inner.steps.push(Arc::new(step)))
+    }
+
+    /// A copy whose calls are shown to approvers by `viewer`, which gets the checked arguments. It runs on every call, so
+    /// it should be cheap; when it fails, the call is refused where somebody would be asked.
     #[must_use]
     pub fn with_viewer(
         self,
-        viewer: impl Fn(&ToolCall) -> Result<CallView, ToolError> + Send + Sync + 'static,
+        viewer: impl Fn(&Value) -> Result<CallView, ToolError> + Send + Sync + 'static,
     ) -> Self {
-        self.edit(|_, settings| settings.viewer = Some(Arc::new(viewer)))
+        self.with_step(move |mut prepared| {
+            let shown = catch_unwind(AssertUnwindSafe(|| viewer(&prepared.arguments)));
+            let shown = shown.unwrap_or_else(|_| Err(ToolError::new("its viewer panicked")));
+            prepared.describe(|description| match shown {
+                Ok(view) => description.view = view,
+                Err(error) => description.view_error = Some(error.message().to_owned()),
+            });
+            Ok(prepared)
+        })
+    }
+
+    /// A copy whose calls are described to people by `describe`, which gets the checked arguments. A view that is empty
+    /// leaves the one there was.
+    #[must_use]
+    pub fn with_call_description(
+        self,
+        describe: impl Fn(&Value) -> CallDescription + Send + Sync + 'static,
+    ) -> Self {
+        self.with_step(move |mut prepared| {
+            let CallDescription { hint, action, confirm, view, view_error } = describe(&prepared.arguments);
+            prepared.describe(|description| {
+                (description.hint, description.action, description.confirm) = (hint, action, confirm);
+                if view != CallView::default() || view_error.is_some() {
+                    (description.view, description.view_error) = (view, view_error);
+                }
+            });
+            Ok(prepared)
+        })
     }
 
     /// A copy whose old results are rewritten before each model request: `rewrite(index, total, content)` gets
@@ -238,25 +341,31 @@ impl ToolDef {
         self,
         rewrite: impl Fn(usize, usize, &[Content]) -> Vec<Content> + Send + Sync + 'static,
     ) -> Self {
-        self.edit(|_, settings| settings.model_input = Some(Arc::new(rewrite)))
+        self.change(|inner| inner.rewriter = Some(Arc::new(rewrite)))
+    }
+
+    /// A copy whose calls hand the conversation over to an agent.
+    #[must_use]
+    pub fn with_handoff(self, handoff: Arc<dyn Handoff>) -> Self {
+        self.change(|inner| inner.handoff = Some(handoff))
     }
 
     /// A copy whose calls may take no longer than this.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
-        self.edit(|_, settings| settings.timeout = Some(timeout))
+        self.edit(|_, policy| policy.timeout = Some(timeout))
     }
 
     /// A copy whose output to a model is bounded to `bytes`; 0 means not at all.
     #[must_use]
     pub fn with_max_output(self, bytes: usize) -> Self {
-        self.edit(|_, settings| settings.max_output = Some(bytes))
+        self.edit(|_, policy| policy.max_output = Some(bytes))
     }
 
     /// A copy that belongs to a category.
     #[must_use]
     pub fn with_category(self, category: impl Into<Arc<str>>) -> Self {
-        self.edit(|_, settings| settings.category = Some(category.into()))
+        self.edit(|_, policy| policy.category = Some(category.into()))
     }
 
     /// A copy that says this of its effects.
@@ -271,11 +380,15 @@ impl ToolDef {
         self.edit(|spec, _| spec.output_schema = Some(schema))
     }
 
-    /// A copy with any change to the definition or the settings.
+    /// A copy with any change to the definition or the policy.
     #[must_use]
-    pub fn edit(self, change: impl FnOnce(&mut ToolSpec, &mut ToolSettings)) -> Self {
+    pub fn edit(self, change: impl FnOnce(&mut ToolSpec, &mut ToolPolicy)) -> Self {
+        self.change(|inner| change(&mut inner.spec, &mut inner.policy))
+    }
+
+    fn change(self, change: impl FnOnce(&mut Inner)) -> Self {
         let mut inner = Arc::unwrap_or_clone(self.inner);
-        change(&mut inner.spec, &mut inner.settings);
+        change(&mut inner);
         ToolDef { inner: Arc::new(inner) }
     }
 }
@@ -285,8 +398,18 @@ impl Tool for ToolDef {
         &self.inner.spec
     }
 
-    fn settings(&self) -> &ToolSettings {
-        &self.inner.settings
+    fn policy(&self) -> &ToolPolicy {
+        &self.inner.policy
+    }
+
+    fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
+        let Inner { readers, steps, body, .. } = &*self.inner;
+        let arguments = readers.iter().try_fold(arguments, |arguments, read| arguments.read(&**read))?;
+        let prepared = match body {
+            Body::Code(_) => arguments.check()?,
+            Body::Tool(tool) | Body::Around(tool, _) => tool.prepare(arguments)?,
+        };
+        steps.iter().try_fold(prepared, |prepared, step| step(prepared))
     }
 
     fn call<'a>(
@@ -295,9 +418,17 @@ impl Tool for ToolDef {
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         match &self.inner.body {
-            Body::Code(code) => code(context, arguments),
+            Body::Code(code) | Body::Around(_, code) => code(context, arguments),
             Body::Tool(tool) => tool.call(context, arguments),
         }
+    }
+
+    fn result_rewriter(&self) -> Option<&dyn RewriteResults> {
+        self.inner.rewriter.as_deref().or_else(|| self.inner.body.tool()?.result_rewriter())
+    }
+
+    fn handoff(&self) -> Option<&dyn Handoff> {
+        self.inner.handoff.as_deref().or_else(|| self.inner.body.tool()?.handoff())
     }
 
     fn identity(&self) -> Option<u64> {
@@ -309,7 +440,7 @@ impl std::fmt::Debug for ToolDef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ToolDef")
             .field("spec", &self.inner.spec)
-            .field("settings", &self.inner.settings)
+            .field("policy", &self.inner.policy)
             .finish_non_exhaustive()
     }
 }
@@ -373,12 +504,8 @@ mod tests {
         );
         assert_eq!((&*changed.spec().name, changed.spec().description.as_str()), ("f", "d"));
         let again = changed.clone().with_parallel(false);
-        assert_eq!(
-            (&*again.spec().name, again.settings().is_parallel()),
-            ("f", false),
-            "earlier changes stay"
-        );
-        assert!(changed.settings().is_parallel(), "the original is as it was");
+        assert_eq!((&*again.spec().name, again.policy().is_parallel()), ("f", false), "earlier changes stay");
+        assert!(changed.policy().is_parallel(), "the original is as it was");
         let error = changed.describe_parameter("q", "no").unwrap_err();
         assert_eq!(error.message(), "tool `f` has no parameter `q`; it has: x");
         assert_eq!(again.call(&ToolContext::detached(), json!({"x": 4})).await.unwrap().to_text(), "8");

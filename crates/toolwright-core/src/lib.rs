@@ -35,7 +35,9 @@ mod misfit;
 mod model;
 mod nearest;
 mod output;
+mod path;
 mod preparation;
+mod prepare;
 mod sandbox;
 pub mod schema;
 mod secret;
@@ -44,6 +46,7 @@ mod store;
 pub mod text;
 pub mod time;
 mod tool;
+mod tool_policy;
 mod toolset;
 mod wrap;
 
@@ -66,7 +69,9 @@ pub use nearest::{nearest, nearest_word};
 pub use output::{
     Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, Structured, ToolOutput, json_size,
 };
+pub use path::{PathParameters, RootedPath, WorkspacePath};
 pub use preparation::Preparation;
+pub use prepare::{Arguments, CallDescription, CallView, Prepared, ViewContent, ViewFormat};
 pub use sandbox::{
     Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,
     PLACEHOLDER_LOGIN, PLACEHOLDER_TIME, ProcessHandle, Sandbox, SandboxProcess, SpawnRequest, TerminalSize,
@@ -75,9 +80,10 @@ pub use secret::Secret;
 pub use shape::JsonShape;
 pub use store::{Store, StoreState, Stored};
 pub use tool::{
-    Annotations, BoxFuture, CallView, CallWords, Canonical, Fingerprint, ModelInput, Reader, Tool,
-    ToolSettings, ToolSpec, ViewContent, ViewFormat, Viewer, Words, canonical_json, empty_parameters,
+    Annotations, BoxFuture, Fingerprint, Handoff, RewriteResults, Tool, ToolSpec, canonical_json,
+    empty_parameters,
 };
+pub use tool_policy::ToolPolicy;
 pub use toolset::{Entry, ToolSource, Toolset, ToolsetError, register, registered};
 pub use wrap::{Cache, RateLimit, Retry, ToolExt};
 

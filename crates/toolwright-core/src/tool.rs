@@ -1,18 +1,22 @@
 //! The tool contract: what a model is told, how the runtime treats a call, and the call itself.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::message::ToolCall;
 use crate::output::{Content, ToolOutput};
+use crate::path::PathParameters;
+use crate::prepare::{Arguments, Prepared};
+use crate::schema::parameters_and_paths;
+use crate::tool_policy::{DEFAULT_POLICY, ToolPolicy};
 
 /// A future on the heap, as the object-safe traits here return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -26,8 +30,15 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
     /// How the runtime treats a call. The defaults fit most tools.
-    fn settings(&self) -> &ToolSettings {
-        &DEFAULT_SETTINGS
+    fn policy(&self) -> &ToolPolicy {
+        &DEFAULT_POLICY
+    }
+
+    /// Gets a call ready before anybody decides about it: reads the arguments by rules of the tool's own, has them
+    /// [checked](Arguments::check), and says what people are told of the call. It does no I/O, and it runs again when
+    /// an approver changes the arguments.
+    fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
+        arguments.check()
     }
 
     /// Does the work. The arguments have passed the schema and the approver.
@@ -37,6 +48,16 @@ pub trait Tool: Send + Sync {
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
+    /// Rewrites old results of the tool before each model request, where the tool wants that.
+    fn result_rewriter(&self) -> Option<&dyn RewriteResults> {
+        None
+    }
+
+    /// The agent that goes on with the conversation after a call, where the tool hands it over.
+    fn handoff(&self) -> Option<&dyn Handoff> {
+        None
+    }
+
     /// Tells tools apart whatever they are called; only a [`ToolDef`](crate::ToolDef) has such a number.
     #[doc(hidden)]
     fn identity(&self) -> Option<u64> {
@@ -44,13 +65,35 @@ pub trait Tool: Send + Sync {
     }
 }
 
+/// Rewrites old results of one tool before each model request. Functions of this shape implement it.
+pub trait RewriteResults: Send + Sync {
+    /// The content of result number `index`, counted from 0, of the `total` results of the tool.
+    fn rewrite(&self, index: usize, total: usize, content: &[Content]) -> Vec<Content>;
+}
+
+impl<F: Fn(usize, usize, &[Content]) -> Vec<Content> + Send + Sync> RewriteResults for F {
+    fn rewrite(&self, index: usize, total: usize, content: &[Content]) -> Vec<Content> {
+        self(index, total, content)
+    }
+}
+
+/// An agent that goes on with a conversation. The runtime that made it knows it by its own type, and runs it.
+pub trait Handoff: Any + Send + Sync {
+    /// The agent's name.
+    fn agent(&self) -> &str;
+}
+
 impl<T: Tool + ?Sized> Tool for Arc<T> {
     fn spec(&self) -> &ToolSpec {
         (**self).spec()
     }
 
-    fn settings(&self) -> &ToolSettings {
-        (**self).settings()
+    fn policy(&self) -> &ToolPolicy {
+        (**self).policy()
+    }
+
+    fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
+        (**self).prepare(arguments)
     }
 
     fn call<'a>(
@@ -59,6 +102,14 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
         arguments: Value,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         (**self).call(context, arguments)
+    }
+
+    fn result_rewriter(&self) -> Option<&dyn RewriteResults> {
+        (**self).result_rewriter()
+    }
+
+    fn handoff(&self) -> Option<&dyn Handoff> {
+        (**self).handoff()
     }
 
     fn identity(&self) -> Option<u64> {
@@ -85,6 +136,10 @@ pub struct ToolSpec {
     /// does without.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extras: Map<String, Value>,
+    /// Which parameters are paths of the workspace. No model is told, and neither the fingerprint nor a stored definition
+    /// has it.
+    #[serde(skip)]
+    pub paths: PathParameters,
 }
 
 impl ToolSpec {
@@ -97,7 +152,15 @@ impl ToolSpec {
             output_schema: None,
             annotations: Annotations::default(),
             extras: Map::new(),
+            paths: PathParameters::default(),
         }
+    }
+
+    /// The same tool with parameters that are the fields of a type.
+    #[must_use]
+    pub fn with_parameters_of<A: JsonSchema>(mut self) -> Self {
+        (self.parameters, self.paths) = parameters_and_paths::<A>();
+        self
     }
 
     /// The names of the parameters, in declaration order.
@@ -206,205 +269,6 @@ impl Annotations {
     }
 }
 
-/// How the runtime treats calls of a tool. Nothing here is told to a model.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct ToolSettings {
-    /// Whether calls may run beside others of the same batch; `None` means yes.
-    pub parallel: Option<bool>,
-    /// The longest a call may take.
-    pub timeout: Option<Duration>,
-    /// The most bytes of output a model is given; 0 means no bound, `None` the run's default.
-    pub max_output: Option<usize>,
-    /// Which group the tool belongs to, for choosing tools.
-    pub category: Option<Arc<str>>,
-    /// True when the tool works inside a sandbox, so that the program's default policy need not ask.
-    pub sandboxed: bool,
-    /// True when the tool does nothing by itself: it works out values and calls other tools, about each of which is decided
-    /// apart. The program's default policy need not ask about it.
-    pub delegates: bool,
-    /// The result goes to the user as it is, and the turn ends.
-    pub return_direct: bool,
-    /// The result is never shown to a model again.
-    pub confidential: bool,
-    /// Whether a person must confirm each call, even one that a policy approves; `None` leaves it to the tool's
-    /// [`words`](Self::words) and the policy.
-    pub require_confirmation: Option<bool>,
-    /// Reads arguments before they are checked, for tools with rules of their own about what fits.
-    pub reader: Option<Reader>,
-    /// Puts checked arguments into the one form that rules and people decide about and the tool gets: a path without
-    /// `..`, for example.
-    pub canonical: Option<Canonical>,
-    /// Shows a call to an approver.
-    pub viewer: Option<Viewer>,
-    /// Puts a call into words for people, and says whether it needs their word.
-    pub words: Option<Words>,
-    /// Rewrites old results of this tool before each model request.
-    pub model_input: Option<ModelInput>,
-    /// Other names for parameters: `(alias, parameter)`. A model is not told about them.
-    pub aliases: Vec<(Arc<str>, Arc<str>)>,
-    /// What only the runtime understands, such as the agent behind a handoff.
-    pub extension: Option<Arc<dyn std::any::Any + Send + Sync>>,
-}
-
-static DEFAULT_SETTINGS: ToolSettings = ToolSettings {
-    parallel: None,
-    timeout: None,
-    max_output: None,
-    category: None,
-    sandboxed: false,
-    delegates: false,
-    return_direct: false,
-    confidential: false,
-    require_confirmation: None,
-    reader: None,
-    canonical: None,
-    viewer: None,
-    words: None,
-    model_input: None,
-    aliases: Vec::new(),
-    extension: None,
-};
-
-impl ToolSettings {
-    /// The arguments with every alias under its parameter's own name. Where the parameter itself is given too, the
-    /// alias stays, so that the schema refuses it like any name it does not know.
-    pub fn with_real_names(&self, mut arguments: Value) -> Value {
-        if let Some(map) = arguments.as_object_mut() {
-            for (alias, parameter) in &self.aliases {
-                if map.contains_key(&**alias)
-                    && !map.contains_key(&**parameter)
-                    && let Some(value) = map.shift_remove(&**alias)
-                {
-                    map.insert(parameter.to_string(), value);
-                }
-            }
-        }
-        arguments
-    }
-
-    /// Whether calls may run beside others of the same batch.
-    pub fn is_parallel(&self) -> bool {
-        self.parallel.unwrap_or(true)
-    }
-}
-
-impl std::fmt::Debug for ToolSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolSettings")
-            .field("parallel", &self.parallel)
-            .field("timeout", &self.timeout)
-            .field("max_output", &self.max_output)
-            .field("category", &self.category)
-            .field("sandboxed", &self.sandboxed)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Reads the arguments of a call; what it returns is then checked against the schema.
-pub type Reader = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send + Sync>;
-
-/// Puts checked arguments into the form that is decided about and acted on. Their types stay what they are.
-pub type Canonical = Arc<dyn Fn(Value) -> Value + Send + Sync>;
-
-/// Makes the view of a call that an approver sees. An error refuses the call under a policy.
-pub type Viewer = Arc<dyn Fn(&ToolCall) -> Result<CallView, ToolError> + Send + Sync>;
-
-/// Puts a call into words, from its checked arguments.
-pub type Words = Arc<dyn Fn(&Value) -> CallWords + Send + Sync>;
-
-/// A call in words for people.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallWords {
-    /// What is shown while it runs; `None` leaves that to the program.
-    pub hint: Option<String>,
-    /// What it does, as the object of "may it ...?".
-    pub action: Option<String>,
-    /// Whether a person must confirm this very call. [`ToolSettings::require_confirmation`] overrules it.
-    pub confirm: bool,
-}
-
-/// Rewrites an old result: gets which result of this tool it is, counted from 0, and how many of this tool there are.
-pub type ModelInput = Arc<dyn Fn(usize, usize, &[Content]) -> Vec<Content> + Send + Sync>;
-
-/// A call as an approver sees it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallView {
-    /// What surrounds the call, for example the page it acts on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<ViewContent>,
-    /// The call itself; `None` shows the arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<ViewContent>,
-}
-
-/// One part of a [`CallView`]. `{{name}}` in the content stands for the argument of that name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ViewContent {
-    /// A heading.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// How to read the content.
-    pub format: ViewFormat,
-    /// The content.
-    pub content: String,
-}
-
-/// How the content of a view is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ViewFormat {
-    /// As it stands.
-    Text,
-    /// As markdown.
-    Markdown,
-}
-
-impl CallView {
-    /// A view of the call as markdown under a title.
-    pub fn markdown(title: impl Into<String>, content: impl Into<String>) -> Self {
-        let call =
-            ViewContent { title: Some(title.into()), format: ViewFormat::Markdown, content: content.into() };
-        CallView { context: None, call: Some(call) }
-    }
-
-    /// A view of the call as plain text.
-    pub fn text(content: impl Into<String>) -> Self {
-        let call = ViewContent { title: None, format: ViewFormat::Text, content: content.into() };
-        CallView { context: None, call: Some(call) }
-    }
-
-    /// The same view with `{{name}}` replaced by the call's arguments; unknown names stay.
-    #[must_use]
-    pub fn substitute(mut self, arguments: &Value) -> Self {
-        for part in [&mut self.context, &mut self.call].into_iter().flatten() {
-            part.content = substitute(&part.content, arguments);
-        }
-        self
-    }
-}
-
-fn substitute(content: &str, arguments: &Value) -> String {
-    let mut out = String::with_capacity(content.len());
-    let mut rest = content;
-    while let Some((before, after)) = rest.split_once("{{") {
-        out.push_str(before);
-        let Some((name, tail)) = after.split_once("}}") else {
-            out.push_str("{{");
-            rest = after;
-            continue;
-        };
-        match arguments.get(name.trim()) {
-            Some(Value::String(text)) => out.push_str(text),
-            Some(value) => out.push_str(&value.to_string()),
-            None => out.push_str(&format!("{{{{{name}}}}}")),
-        }
-        rest = tail;
-    }
-    out.push_str(rest);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,15 +279,9 @@ mod tests {
         spec.parameters = serde_json::json!({"type": "object", "properties": {"x": {"type": "integer"}}});
         let first = spec.fingerprint();
         spec.parameters = serde_json::json!({"properties": {"x": {"type": "integer"}}, "type": "object"});
+        spec.paths = PathParameters::named(["x"]);
         assert_eq!(spec.fingerprint(), first);
         spec.description.push('\u{200b}');
         assert_ne!(spec.fingerprint(), first);
-    }
-
-    #[test]
-    fn placeholders_in_a_view_stand_for_arguments() {
-        let view = CallView::text("run {{cmd}} {{other}} {{n}} {{")
-            .substitute(&serde_json::json!({"cmd": "ls", "n": 2}));
-        assert_eq!(view.call.unwrap().content, "run ls {{other}} 2 {{");
     }
 }

@@ -6,12 +6,14 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use indexmap::IndexMap;
+use serde_json::Value;
 
 use crate::definition::ToolDef;
 use crate::error::ToolError;
 use crate::glob::Patterns;
 use crate::nearest::nearest;
-use crate::schema::Schema;
+use crate::prepare::{Arguments, Prepared};
+use crate::schema::{Schema, Strictness};
 use crate::tool::{BoxFuture, Fingerprint, Tool, ToolSpec};
 
 /// Tools by name, in the order they were added. Cloning is cheap.
@@ -43,6 +45,16 @@ pub struct Entry {
     pub fingerprint: Fingerprint,
     /// Where it comes from, for messages about clashes.
     pub origin: Arc<str>,
+}
+
+impl Entry {
+    /// Gets a call of the tool ready: aliases become the parameters they stand for, and the tool
+    /// [prepares](Tool::prepare) the rest.
+    pub fn prepare(&self, arguments: Value, strictness: Strictness) -> Result<Prepared, ToolError> {
+        let arguments = self.tool.policy().with_real_names(arguments);
+        let arguments = Arguments::new(arguments, &self.schema, strictness);
+        self.tool.prepare(arguments.with_paths(&self.tool.spec().paths))
+    }
 }
 
 impl Toolset {
@@ -108,7 +120,7 @@ impl Toolset {
     /// The tools of one category.
     #[must_use]
     pub fn in_category(self, category: &str) -> Self {
-        self.keeping(|_, entry| entry.tool.settings().category.as_deref() == Some(category))
+        self.keeping(|_, entry| entry.tool.policy().category.as_deref() == Some(category))
     }
 
     fn keeping(mut self, keep: impl Fn(&str, &Entry) -> bool) -> Self {
@@ -119,7 +131,7 @@ impl Toolset {
     /// The categories in use, in order of first appearance.
     pub fn categories(&self) -> Vec<Arc<str>> {
         let mut seen: Vec<Arc<str>> = Vec::new();
-        for category in self.entries.values().filter_map(|entry| entry.tool.settings().category.clone()) {
+        for category in self.entries.values().filter_map(|entry| entry.tool.policy().category.clone()) {
             if !seen.contains(&category) {
                 seen.push(category);
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value as Json;
 use toolwright_core::schema::Schema;
-use toolwright_core::{Annotations, Tool, ToolSettings, ToolSpec, Toolset, nearest};
+use toolwright_core::{Annotations, Tool, ToolPolicy, ToolSpec, Toolset, nearest};
 use toolwright_expr::is_builtin;
 
 use crate::absent::Absent;
@@ -258,15 +258,13 @@ impl<'b> Builder<'b> {
         spec.annotations = node.get("annotations").map(annotations).unwrap_or_default();
         let (promised, output) = output.unzip();
         spec.output_schema = promised;
-        let mut settings = ToolSettings::default();
-        settings.delegates = true;
-        common_settings(node, &mut settings);
-        let reads = inputs.clone();
-        settings.reader = Some(Arc::new(move |arguments| input::read(&reads, arguments)));
+        let mut policy = ToolPolicy::default();
+        policy.delegates = true;
+        common_policy(node, &mut policy);
         let takes = takes(&body, &inputs);
         let quick = body.is_pure() && !body.loops();
         let (globals, limits) = (self.globals.clone(), self.limits.clone());
-        let tool = FlowTool { spec, settings, inputs, output, body, globals, limits, hint, quick };
+        let tool = FlowTool { spec, policy, inputs, output, body, globals, limits, hint, quick };
         self.register(Arc::new(tool), takes, false, name_place, into, scope);
         if let Some(own) = into.get_mut(name.as_str()).filter(|own| own.place == name_place) {
             own.broken |= broken;
@@ -464,20 +462,20 @@ fn annotations(node: &Node) -> Annotations {
     }
 }
 
-pub(crate) fn common_settings(node: &Node, settings: &mut ToolSettings) {
+pub(crate) fn common_policy(node: &Node, policy: &mut ToolPolicy) {
     let flag = |key: &str| node.get(key).and_then(shape::flag);
     if let Some(direct) = flag("return_direct") {
-        settings.return_direct = direct;
+        policy.return_direct = direct;
     }
     if let Some(confidential) = flag("confidential") {
-        settings.confidential = confidential;
+        policy.confidential = confidential;
     }
-    settings.return_direct |= settings.confidential;
+    policy.return_direct |= policy.confidential;
     if let Some(parallel) = flag("parallel") {
-        settings.parallel = Some(parallel);
+        policy.parallel = Some(parallel);
     }
     if let Some(confirm) = flag("require_confirmation") {
-        settings.require_confirmation = Some(confirm);
+        policy.require_confirmation = Some(confirm);
     }
 }
 

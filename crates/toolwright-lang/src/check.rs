@@ -7,12 +7,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use toolwright_core::schema::{Schema, Strictness};
-use toolwright_core::{Entry, ToolSpec, nearest};
+use toolwright_core::{Arguments, Entry, ToolSpec, nearest};
 use toolwright_expr::{EvalLimits, ScriptCall, Span, Value, builtin_names, is_builtin};
 
 use crate::build::FlowInfo;
 use crate::cli::CLI_TOOL;
 use crate::diag::{Diagnostic, Found, Place, Severity};
+use crate::exact::is_flow;
 use crate::input::Input;
 use crate::json;
 use crate::kinds::{self, Kind};
@@ -392,7 +393,7 @@ fn missing(spec: &ToolSpec, given: impl Fn(&str) -> bool) -> Vec<&str> {
 /// Whether a tool reads its arguments itself, as flows do.
 fn reads(callee: &Callee) -> bool {
     let own = callee.tools.get(&callee.name);
-    own.is_some_and(|entry| entry.tool.settings().reader.is_some())
+    own.is_some_and(is_flow)
 }
 
 /// What the callee will say about one argument, if it will refuse it.
@@ -405,21 +406,7 @@ fn misfit(
     // The others are put aside: only this argument is asked about.
     let mut alone = serde_json::Map::new();
     alone.insert(name.to_owned(), value);
-    let mut alone = serde_json::Value::Object(alone);
-    if let Some(read) = &entry.tool.settings().reader {
-        alone = match read(alone) {
-            Ok(read) => read,
-            Err(error) => {
-                let mark = format!("- `{name}");
-                let told = |line: &&str| line.starts_with(&mark) && !line.ends_with("missing");
-                return error
-                    .message()
-                    .lines()
-                    .find(told)
-                    .map(|line| line.trim_start_matches("- ").to_owned());
-            }
-        };
-    }
+    let alone = serde_json::Value::Object(alone);
     let mut whole = serde_json::json!({"type": "object", "properties": {}});
     whole.get_mut("properties")?.as_object_mut()?.insert(name.to_owned(), schema?);
     if let (Some(definitions), Some(map)) = (entry.tool.spec().parameters.get("$defs"), whole.as_object_mut())
@@ -427,8 +414,11 @@ fn misfit(
         map.insert("$defs".to_owned(), definitions.clone());
     }
     let schema = Schema::compile(&whole).ok()?;
-    let error = schema.validate(alone, Strictness::Lenient).err()?;
-    error.message().lines().nth(1).map(|line| line.trim_start_matches("- ").to_owned())
+    let error = entry.tool.prepare(Arguments::new(alone, &schema, Strictness::Lenient)).err()?;
+    // A flow misses the arguments that were put aside.
+    let (mark, flow) = (format!("- `{name}"), is_flow(entry));
+    let told = |line: &&str| line.starts_with(&mark) && !(flow && line.ends_with("missing"));
+    error.message().lines().find(told).map(|line| line.trim_start_matches("- ").to_owned())
 }
 
 /// The names that callers may lend to each flow: all they define, and all that is lent to them.

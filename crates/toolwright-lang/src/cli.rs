@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    BoxFuture, Dispatch, Origin, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
+    BoxFuture, Dispatch, Origin, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec,
     Toolset,
 };
 use toolwright_expr::Value;
@@ -79,10 +79,10 @@ impl Cli {
     pub fn tool(&self) -> impl Tool + 'static {
         let mut spec = ToolSpec::new(CLI_TOOL, "Runs the `cli` flow of the file on one input.");
         spec.parameters = json!({"type": "object", "properties": {"input": {}}, "required": ["input"]});
-        let mut settings = ToolSettings::default();
-        settings.parallel = Some(false);
-        settings.max_output = Some(0);
-        CliTool { spec, settings, cli: self.clone(), kept: Mutex::default() }
+        let mut policy = ToolPolicy::default();
+        policy.parallel = Some(false);
+        policy.max_output = Some(0);
+        CliTool { spec, policy, cli: self.clone(), kept: Mutex::default() }
     }
 
     /// Runs one input through a run that has the [`tool`](Self::tool).
@@ -135,7 +135,7 @@ pub struct CliResult {
 
 struct CliTool {
     spec: ToolSpec,
-    settings: ToolSettings,
+    policy: ToolPolicy,
     cli: Cli,
     kept: Mutex<Vec<(Arc<str>, Value)>>,
 }
@@ -145,8 +145,8 @@ impl Tool for CliTool {
         &self.spec
     }
 
-    fn settings(&self) -> &ToolSettings {
-        &self.settings
+    fn policy(&self) -> &ToolPolicy {
+        &self.policy
     }
 
     fn call<'a>(

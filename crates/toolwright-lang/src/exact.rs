@@ -4,25 +4,25 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{Entry, Tool, ToolError, Toolset};
+use toolwright_core::{Arguments, Entry, Tool, ToolError, Toolset};
 
 use crate::flow::ImportedTool;
 
 /// The same tools, which do not take a number for text.
 pub(crate) fn exact(tools: Toolset) -> Toolset {
     tools.replaced(|entry| {
-        let settings = entry.tool.settings();
         let texts = texts(entry);
-        // Flows read their arguments themselves.
-        if settings.reader.is_some() || texts.is_empty() {
+        if is_flow(entry) || texts.is_empty() {
             return None;
         }
-        let mut settings = settings.clone();
-        settings.reader = Some(Arc::new(move |arguments| read(&texts, arguments)));
-        let tool: Arc<dyn Tool> =
-            Arc::new(ImportedTool::new(entry.tool.clone(), entry.tool.spec().clone(), settings, None));
+        let tool: Arc<dyn Tool> = Arc::new(ImportedTool::exact(entry.tool.clone(), texts));
         Some(tool)
     })
+}
+
+/// Whether a tool is made of statements: those read their arguments by rules of their own.
+pub(crate) fn is_flow(entry: &Entry) -> bool {
+    entry.tool.policy().delegates
 }
 
 /// The parameters that are text and nothing else.
@@ -35,10 +35,12 @@ fn texts(entry: &Entry) -> Vec<String> {
     texts.map(|(name, _)| name.clone()).collect()
 }
 
-fn read(texts: &[String], arguments: Json) -> Result<Json, ToolError> {
-    let number = |name: &&String| arguments.get(name.as_str()).is_some_and(Json::is_number);
+/// The arguments, unless one of them is a number where text is wanted.
+pub(crate) fn read<'a>(texts: &[String], arguments: Arguments<'a>) -> Result<Arguments<'a>, ToolError> {
+    let given = arguments.value();
+    let number = |name: &&String| given.get(name.as_str()).is_some_and(Json::is_number);
     let Some(name) = texts.iter().find(number) else { return Ok(arguments) };
-    let number = arguments.get(name.as_str()).unwrap_or(&Json::Null);
+    let number = given.get(name.as_str()).unwrap_or(&Json::Null);
     let message = format!("the arguments do not fit:\n- `{name}`: {number} is not text");
     Err(ToolError::invalid(message).hint("`${str(...)}` makes text of a number"))
 }

@@ -5,20 +5,21 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    BoxFuture, CallNote, CallWords, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
+    Arguments, BoxFuture, CallNote, Handoff, Prepared, RewriteResults, Tool, ToolContext, ToolError,
+    ToolOutput, ToolPolicy, ToolSpec,
 };
 
-use crate::error;
 use crate::exec::{Flow, FlowLimits, Frame, Globals, Lent, Locals, Outcome};
 use crate::hint::Hint;
-use crate::input::Input;
+use crate::input::{self, Input};
 use crate::json;
 use crate::step::Body;
+use crate::{error, exact};
 
 /// A tool made of statements.
 pub(crate) struct FlowTool {
     pub(crate) spec: ToolSpec,
-    pub(crate) settings: ToolSettings,
+    pub(crate) policy: ToolPolicy,
     pub(crate) inputs: Arc<[Input]>,
     /// What its result must be.
     pub(crate) output: Option<Schema>,
@@ -72,8 +73,16 @@ impl Tool for FlowTool {
         &self.spec
     }
 
-    fn settings(&self) -> &ToolSettings {
-        &self.settings
+    fn policy(&self) -> &ToolPolicy {
+        &self.policy
+    }
+
+    fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
+        let mut prepared = arguments.read(|arguments| input::read(&self.inputs, arguments))?.check()?;
+        if let Some(hint) = &self.hint {
+            hint.put_into(&mut prepared, &self.spec.name);
+        }
+        Ok(prepared)
     }
 
     fn call<'a>(
@@ -81,9 +90,6 @@ impl Tool for FlowTool {
         context: &'a ToolContext,
         arguments: Json,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        if let Some(hint) = &self.hint {
-            hint.note(context, &self.spec.name, &arguments);
-        }
         if self.quick {
             return Box::pin(std::future::ready(self.run_quick(context, arguments)));
         }
@@ -139,29 +145,27 @@ pub(crate) fn failed(context: &ToolContext, error: ToolError) -> ToolError {
     error
 }
 
-/// A tool from elsewhere, with another name, description, hint or other settings.
+/// A tool from elsewhere, with another name, description, hint or policy.
 pub(crate) struct ImportedTool {
     tool: Arc<dyn Tool>,
     spec: ToolSpec,
-    settings: ToolSettings,
+    policy: ToolPolicy,
     hint: Option<Hint>,
+    /// The parameters for which a number is no text.
+    texts: Vec<String>,
 }
 
 impl ImportedTool {
     /// The tool as the file says; a hint of the file stands in place of the tool's own, but for `true`, which only asks
     /// for one.
-    pub(crate) fn new(
-        tool: Arc<dyn Tool>,
-        spec: ToolSpec,
-        mut settings: ToolSettings,
-        hint: Option<Hint>,
-    ) -> Self {
-        if !matches!(hint, None | Some(Hint::Calling(_)))
-            && let Some(words) = settings.words.take()
-        {
-            settings.words = Some(Arc::new(move |call| CallWords { hint: None, ..words(call) }));
-        }
-        ImportedTool { tool, spec, settings, hint }
+    pub(crate) fn new(tool: Arc<dyn Tool>, spec: ToolSpec, policy: ToolPolicy, hint: Option<Hint>) -> Self {
+        ImportedTool { tool, spec, policy, hint, texts: Vec::new() }
+    }
+
+    /// The tool, which takes no number for the text of these parameters.
+    pub(crate) fn exact(tool: Arc<dyn Tool>, texts: Vec<String>) -> Self {
+        let (spec, policy) = (tool.spec().clone(), tool.policy().clone());
+        ImportedTool { tool, spec, policy, hint: None, texts }
     }
 }
 
@@ -170,8 +174,18 @@ impl Tool for ImportedTool {
         &self.spec
     }
 
-    fn settings(&self) -> &ToolSettings {
-        &self.settings
+    fn policy(&self) -> &ToolPolicy {
+        &self.policy
+    }
+
+    fn prepare(&self, arguments: Arguments<'_>) -> Result<Prepared, ToolError> {
+        let mut prepared = self.tool.prepare(exact::read(&self.texts, arguments)?)?;
+        match &self.hint {
+            Some(Hint::Calling(_)) if prepared.hint().is_some() => {}
+            Some(hint) => hint.put_into(&mut prepared, &self.spec.name),
+            None => {}
+        }
+        Ok(prepared)
     }
 
     fn call<'a>(
@@ -179,12 +193,14 @@ impl Tool for ImportedTool {
         context: &'a ToolContext,
         arguments: Json,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        let own = || self.settings.words.as_ref().is_some_and(|words| words(&arguments).hint.is_some());
-        if let Some(hint) = &self.hint
-            && !(matches!(hint, Hint::Calling(_)) && own())
-        {
-            hint.note(context, &self.spec.name, &arguments);
-        }
         self.tool.call(context, arguments)
+    }
+
+    fn result_rewriter(&self) -> Option<&dyn RewriteResults> {
+        self.tool.result_rewriter()
+    }
+
+    fn handoff(&self) -> Option<&dyn Handoff> {
+        self.tool.handoff()
     }
 }

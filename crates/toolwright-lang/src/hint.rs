@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{CallNote, Patterns, ToolContext};
+use toolwright_core::{Patterns, Prepared};
 use toolwright_expr::{EvalLimits, Value};
 
 use crate::template::Snippet;
@@ -22,14 +22,10 @@ pub(crate) enum Hint {
 }
 
 impl Hint {
-    /// Records the hint for a call, unless the caller chose another one.
-    pub(crate) fn note(&self, context: &ToolContext, name: &str, arguments: &Json) {
-        if context.caller_hint().is_some() {
-            return;
-        }
-        if let Some(text) = self.text(name, arguments) {
-            context.note(CallNote::Hint { text });
-        }
+    /// Says what people are shown while the call runs, in place of what the tool itself says.
+    pub(crate) fn put_into(&self, prepared: &mut Prepared, name: &str) {
+        let text = self.text(name, &prepared.arguments);
+        prepared.describe(|description| description.hint = text);
     }
 
     /// The text; `None` when the template fails, so that the usual hint is shown.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use toolwright_core::{Entry, Tool, ToolSettings, ToolSpec, Toolset, nearest};
+use toolwright_core::{Entry, Tool, ToolPolicy, ToolSpec, Toolset, nearest};
 
 use crate::absent::{stand_in, takes_anything};
-use crate::build::{Builder, Tools, common_settings, text, to_toolset};
+use crate::build::{Builder, Tools, common_policy, text, to_toolset};
 use crate::diag::{Place, Severity};
 use crate::flow::ImportedTool;
 use crate::host::ServerState;
@@ -57,7 +57,7 @@ impl Builder<'_> {
             self.register(tool, takes, blocks, place, into, scope);
             return;
         }
-        let (mut spec, mut settings) = (tool.spec().clone(), tool.settings().clone());
+        let (mut spec, mut policy) = (tool.spec().clone(), tool.policy().clone());
         if let Some(name) = name {
             spec.name = name.into();
         }
@@ -71,18 +71,18 @@ impl Builder<'_> {
             self.describe_parameters(node, &mut spec);
         }
         if let Some(confirm) = config.get("require_confirmation").and_then(Json::as_bool) {
-            settings.require_confirmation = Some(confirm);
+            policy.require_confirmation = Some(confirm);
         }
-        common_settings(node, &mut settings);
+        common_policy(node, &mut policy);
         let hint = self.hint(node);
-        let tool = ImportedTool::new(tool, spec, settings, hint);
+        let tool = ImportedTool::new(tool, spec, policy, hint);
         self.register(Arc::new(tool), takes, blocks, place, into, scope);
     }
 
     /// Warns of a tool that is to work in a sandbox the file does not describe. The program that uses the file may have it.
     fn check_sandbox(&mut self, node: &Node, tool: &Arc<dyn Tool>) {
         let Some(named) = node.get("config").and_then(|config| config.get("sandbox")) else { return };
-        let Some(name) = named.text().filter(|_| tool.settings().sandboxed) else { return };
+        let Some(name) = named.text().filter(|_| tool.policy().sandboxed) else { return };
         if &**name == "default" || self.sandboxes.iter().any(|known| **known == **name) {
             return;
         }
@@ -423,8 +423,8 @@ impl Builder<'_> {
             _ => Toolset::new(),
         };
         let system_message = setting("system_message").and_then(|node| self.evaluated(node));
-        let mut settings = ToolSettings::default();
-        common_settings(node, &mut settings);
+        let mut policy = ToolPolicy::default();
+        common_policy(node, &mut policy);
         let model_ref =
             config.and_then(|config| text(config, "model_ref")).unwrap_or_else(|| "default".to_owned());
         // A program that lends models may know the name.
@@ -435,7 +435,7 @@ impl Builder<'_> {
         self.describe_parameters(node, &mut spec);
         let tool = LlmTool {
             spec,
-            settings: settings.clone(),
+            policy: policy.clone(),
             model_name: self.models.get(&model_ref).unwrap_or(&model_ref).clone(),
             model_ref,
             system_message,
@@ -449,7 +449,7 @@ impl Builder<'_> {
             None => Arc::new(tool),
             Some(hint) => {
                 let (spec, tool) = (tool.spec.clone(), Arc::new(tool));
-                Arc::new(ImportedTool::new(tool, spec, settings, Some(hint)))
+                Arc::new(ImportedTool::new(tool, spec, policy, Some(hint)))
             }
         };
         self.register(tool, Vec::new(), false, place, into, scope);

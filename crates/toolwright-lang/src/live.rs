@@ -55,7 +55,7 @@ impl Rule {
 
     /// The tool as the file has it; `None` when the file does not take it in.
     pub(crate) fn take(&self, tool: &Arc<dyn Tool>) -> Option<ImportedTool> {
-        let (mut spec, mut settings) = (tool.spec().clone(), tool.settings().clone());
+        let (mut spec, mut policy) = (tool.spec().clone(), tool.policy().clone());
         let own = spec.name.clone();
         if !self.filter.matches(&own) {
             return None;
@@ -69,11 +69,11 @@ impl Rule {
             matches(&self.no_hints).then_some(Hint::Silent)
         };
         if matches(&self.confirm) {
-            settings.require_confirmation = Some(true);
+            policy.require_confirmation = Some(true);
         } else if matches(&self.no_confirm) {
-            settings.require_confirmation = Some(false);
+            policy.require_confirmation = Some(false);
         }
-        Some(ImportedTool::new(tool.clone(), spec, settings, hint))
+        Some(ImportedTool::new(tool.clone(), spec, policy, hint))
     }
 }
 

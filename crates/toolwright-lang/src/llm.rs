@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    BoxFuture, Message, Model, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec, Toolset,
+    BoxFuture, Message, Model, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec, Toolset,
 };
 
 use crate::cli::write_json;
@@ -16,7 +16,7 @@ const MAX_TURNS: u64 = 50;
 /// A tool that asks a model, which may use tools of its own.
 pub(crate) struct LlmTool {
     pub(crate) spec: ToolSpec,
-    pub(crate) settings: ToolSettings,
+    pub(crate) policy: ToolPolicy,
     pub(crate) model_ref: String,
     /// What the file says the reference stands for; the reference itself when it says nothing.
     pub(crate) model_name: String,
@@ -75,8 +75,8 @@ impl Tool for LlmTool {
         &self.spec
     }
 
-    fn settings(&self) -> &ToolSettings {
-        &self.settings
+    fn policy(&self) -> &ToolPolicy {
+        &self.policy
     }
 
     fn call<'a>(

@@ -95,7 +95,7 @@ pub(crate) async fn run_into(
 /// Cuts calls into stages: runs of parallel calls stay together, every other call stands alone.
 fn stages(tools: &Toolset, calls: Vec<ToolCall>, fail_fast: &[String]) -> Vec<Vec<ToolCall>> {
     let parallel = |call: &ToolCall| {
-        tools.get(&call.name).is_some_and(|entry| entry.tool.settings().is_parallel())
+        tools.get(&call.name).is_some_and(|entry| entry.tool.policy().is_parallel())
             && !fail_fast.iter().any(|name| **name == *call.name)
     };
     let mut stages: Vec<Vec<ToolCall>> = Vec::new();

@@ -4,13 +4,11 @@
 
 use std::sync::Arc;
 
-use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    CallInfo, CallNote, CancelToken, Entry, Invocation, InvokeOptions, ProgressListener, Requester, ToolCall,
-    ToolContext, ToolError, ToolOutput, ToolResult, Toolset,
+    CallInfo, CallNote, CancelToken, Entry, Invocation, InvokeOptions, Prepared, ProgressListener, Requester,
+    ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, Toolset,
 };
 
-use crate::approval::Approved;
 use crate::events::EventKind;
 use crate::executor::{self, Envelope};
 use crate::limits::LimitReached;
@@ -135,7 +133,7 @@ impl<'a> Lookup<'a> {
     }
 
     fn output_limit(&self, run: &RunFrame) -> usize {
-        let own = self.found.as_ref().ok().and_then(|entry| entry.tool.settings().max_output);
+        let own = self.found.as_ref().ok().and_then(|entry| entry.tool.policy().max_output);
         own.unwrap_or(run.shared.max_output)
     }
 }
@@ -156,18 +154,15 @@ async fn attempt(
     let arguments = arguments?;
     let entry = found?;
     to_real_name(entry, call);
-    call.arguments = validate(run, entry, arguments)?;
-    let Approved { mut arguments, changed } = shared.approvals.review(run, entry, call, &frame).await?;
-    if changed {
-        arguments = validate(run, entry, arguments)?;
-    }
+    let prepared = entry.prepare(arguments, shared.strictness)?;
+    let prepared = shared.approvals.review(run, entry, call, prepared, &frame).await?;
+    let Prepared { arguments, description, .. } = prepared;
     let CallFrame { mut info, clock } = frame;
     let span = info.span;
-    let settings = entry.tool.settings();
-    if let Some(words) = &settings.words
-        && info.options.hint.is_none()
+    let policy = entry.tool.policy();
+    if info.options.hint.is_none()
         && shared.events.wanted()
-        && let Some(text) = words(&arguments).hint
+        && let Some(text) = description.and_then(|description| description.hint)
     {
         shared.events.emit(EventKind::CallNoted { span, note: CallNote::Hint { text } })?;
     }
@@ -175,7 +170,7 @@ async fn attempt(
     let _active;
     // What only the beginning needs is gone when the work is waited for.
     let work = {
-        let permit = run.limits.admit_call(settings.timeout).map_err(|limit| run.refuse(limit))?;
+        let permit = run.limits.admit_call(policy.timeout).map_err(|limit| run.refuse(limit))?;
         let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
         info.deadline = deadline.into_iter().chain(info.deadline).min();
         info.tool.clone_from(&entry.tool.spec().name);
@@ -196,7 +191,7 @@ async fn attempt(
         let host: Arc<RunFrame> = run.clone();
         context = ToolContext::new(host, info);
         _active = shared.active.enter(&context, clock);
-        guard::run(run, tools, envelope, &context, permit, settings.timeout)
+        guard::run(run, tools, envelope, &context, permit, policy.timeout)
     };
     let outcome = work.await;
     run.scope.store.check()?;
@@ -205,7 +200,7 @@ async fn attempt(
     {
         run.limit_reached(LimitReached::clone(limit))?;
     }
-    if settings.confidential { in_confidence(outcome) } else { outcome }
+    if policy.confidential { in_confidence(outcome) } else { outcome }
 }
 
 /// Marks what a confidential tool returned or said, wherever it goes from here. What was wrong with the call itself is
@@ -215,40 +210,6 @@ fn in_confidence(outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, T
         Ok(output) => Ok(ToolOutput { confidential: true, ..output }),
         Err(error) => Err(error.in_confidence()),
     }
-}
-
-/// Arguments as the tool reads them, checked against its schema.
-pub(crate) fn validate(
-    run: &RunFrame,
-    entry: &Entry,
-    arguments: serde_json::Value,
-) -> Result<serde_json::Value, ToolError> {
-    let checked = check(run.shared.strictness, entry, arguments)?;
-    Ok(match &entry.tool.settings().canonical {
-        Some(canonical) => canonical(checked),
-        None => checked,
-    })
-}
-
-/// The arguments as the tool's reader and its schema take them.
-pub(crate) fn check(
-    strictness: Strictness,
-    entry: &Entry,
-    arguments: serde_json::Value,
-) -> Result<serde_json::Value, ToolError> {
-    let settings = entry.tool.settings();
-    let arguments = settings.with_real_names(arguments);
-    let Some(read) = &settings.reader else { return entry.schema.validate(arguments, strictness) };
-    // JSON text for a list or an object plainly means that; a reader of its own need not know.
-    let own = if holds_json_text(&arguments) {
-        read(arguments.clone()).or_else(|refused| {
-            let fitted = entry.schema.validate(arguments, strictness).map_err(|_| refused)?;
-            read(fitted)
-        })
-    } else {
-        read(arguments)
-    };
-    entry.schema.validate(own?, strictness)
 }
 
 /// Gives a call the name of the tool it is for, so that rules about the tool hold however a model wrote the name.
@@ -266,9 +227,4 @@ pub(crate) fn to_real_names(tools: &Toolset, calls: &mut [ToolCall]) {
             to_real_name(entry, call);
         }
     }
-}
-
-fn holds_json_text(arguments: &serde_json::Value) -> bool {
-    let texts = arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
-    texts.into_iter().any(|text| text.trim_start().starts_with(['[', '{']))
 }

@@ -1,6 +1,6 @@
 //! Results that go to the user as they are.
 //!
-//! A tool whose settings say `return_direct` ends the turn: its result becomes an answer of its own, and the model is
+//! A tool whose policy says `return_direct` ends the turn: its result becomes an answer of its own, and the model is
 //! only told that there was one. So does any result that is `confidential`; that one no model is shown afterwards either:
 //! every request to a model goes through [`masked`].
 
@@ -11,8 +11,8 @@ const SHOWN: &str = "The user was shown the result. Nothing more is to be done a
 
 /// True when the results of that tool go to the user.
 pub(crate) fn is_direct(tools: &Toolset, name: &str) -> bool {
-    let settings = tools.find(name).map(|entry| entry.tool.settings());
-    settings.is_ok_and(|settings| settings.return_direct || settings.confidential)
+    let policy = tools.find(name).map(|entry| entry.tool.policy());
+    policy.is_ok_and(|policy| policy.return_direct || policy.confidential)
 }
 
 /// The answer made of results that go to the user, which are then taken out of what the model reads; `None` when there
@@ -74,7 +74,7 @@ mod tests {
 
     fn tools() -> Toolset {
         let tool = |name: &str| ToolDef::dynamic(ToolSpec::new(name, "d"), |_, _| async { "ok" });
-        let direct = tool("direct").edit(|_, settings| settings.return_direct = true);
+        let direct = tool("direct").edit(|_, policy| policy.return_direct = true);
         Toolset::new().with(direct).unwrap().with(tool("plain")).unwrap()
     }
 

@@ -5,9 +5,8 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
-use toolwright_core::{Content, Message, ModelInput, ToolError, Toolset};
+use toolwright_core::{Content, Message, RewriteResults, ToolError, Toolset};
 
 use crate::{direct, guard};
 
@@ -25,12 +24,9 @@ pub(crate) fn for_model<'a>(
         Some(masked) => Cow::Owned(masked),
         None => Cow::Borrowed(messages),
     };
-    let rewriters: Vec<(Arc<str>, ModelInput)> = tools
+    let rewriters: Vec<(&str, &dyn RewriteResults)> = tools
         .iter()
-        .filter_map(|entry| {
-            let rewrite = entry.tool.settings().model_input.clone();
-            rewrite.map(|rewrite| (entry.tool.spec().name.clone(), rewrite))
-        })
+        .filter_map(|entry| Some((&*entry.tool.spec().name, entry.tool.result_rewriter()?)))
         .collect();
     if !rewriters.is_empty() {
         guard::contain(|| rewrite(sent.to_mut(), &rewriters))?;
@@ -44,16 +40,16 @@ pub(crate) fn for_model<'a>(
 
 /// Lets tools rewrite their results: each is told which of its own results it is, counted from 0, and how many of its own
 /// there are.
-fn rewrite(messages: &mut [Message], rewriters: &[(Arc<str>, ModelInput)]) {
-    for (name, rewrite) in rewriters {
+fn rewrite(messages: &mut [Message], rewriters: &[(&str, &dyn RewriteResults)]) {
+    for (name, rewriter) in rewriters {
         let own = messages.iter_mut().filter_map(|message| match message {
-            Message::Tool(result) if result.name == *name => Some(&mut result.content),
+            Message::Tool(result) if *result.name == **name => Some(&mut result.content),
             _ => None,
         });
         let own: Vec<&mut Vec<Content>> = own.collect();
         let total = own.len();
         for (index, content) in own.into_iter().enumerate() {
-            *content = rewrite(index, total, content);
+            *content = rewriter.rewrite(index, total, content);
         }
     }
 }

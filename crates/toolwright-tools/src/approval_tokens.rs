@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{CallWords, ToolContext, ToolDef, ToolError};
+use toolwright_core::{CallDescription, ToolContext, ToolDef, ToolError};
 
 use crate::options::{Effect, Options, finish};
 
@@ -40,15 +40,14 @@ pub fn request_approval(options: &Options) -> ToolDef {
             let given = agree(&context, &instance, request.prompt);
             async move { given.map(|token| serde_json::json!({"approval_token": token}).to_string()) }
         });
-    let tool = tool.edit(|_, settings| {
-        settings.words = Some(std::sync::Arc::new(|call| {
-            let prompt = call.get("prompt").and_then(serde_json::Value::as_str).unwrap_or_default();
-            CallWords {
-                hint: Some(String::new()),
-                action: Some(format!("get approval for following actions: {prompt}")),
-                confirm: true,
-            }
-        }));
+    let tool = tool.with_call_description(|arguments| {
+        let prompt = arguments.get("prompt").and_then(serde_json::Value::as_str).unwrap_or_default();
+        CallDescription {
+            hint: Some(String::new()),
+            action: Some(format!("get approval for following actions: {prompt}")),
+            confirm: true,
+            ..CallDescription::default()
+        }
     });
     finish(tool, "approval", Effect::Reads, &[])
 }
@@ -84,9 +83,9 @@ fn token_tool(
                 })
             }
         });
-    let tool = tool.edit(|_, settings| {
-        let silent = |_: &serde_json::Value| CallWords { hint: Some(String::new()), ..CallWords::default() };
-        settings.words = Some(std::sync::Arc::new(silent));
+    let tool = tool.with_call_description(|_| CallDescription {
+        hint: Some(String::new()),
+        ..CallDescription::default()
     });
     finish(tool, "approval", Effect::Reads, &[])
 }
@@ -133,7 +132,6 @@ mod tests {
         assert_eq!(call(&context, &consume, with()).await, Ok(json!("Approval token consumed")));
         assert!(call(&context, &validate, with()).await.is_err());
         assert!(call(&context, &consume, json!({"approval_token": "0"})).await.is_err());
-        let words = request.settings().words.as_ref().unwrap()(&json!({"prompt": "x"}));
-        assert!(words.confirm);
+        assert!(request.prepared(json!({"prompt": "x"})).unwrap().wants_confirmation());
     }
 }

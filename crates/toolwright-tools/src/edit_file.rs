@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Structured, ToolDef, ToolError};
+use toolwright_core::{RootedPath, Structured, ToolDef, ToolError, WorkspacePath};
 
 use crate::marsys::place;
 use crate::options::{Call, Effect, Options, define, finish};
@@ -11,7 +11,7 @@ use crate::{patch, paths, read_file, text};
 #[derive(Deserialize, JsonSchema)]
 struct EditFile {
     /// The file to change.
-    path: String,
+    path: WorkspacePath,
     /// The text to replace, character for character.
     old_string: String,
     /// The text to put in its place.
@@ -81,7 +81,7 @@ fn edit(file: &str, arguments: &EditFile) -> Result<(String, u64), ToolError> {
 #[derive(Deserialize, JsonSchema)]
 struct EditWithChanges {
     /// The file to change.
-    path: String,
+    path: RootedPath,
     /// A unified diff, or the text to look for and the text to put in its place.
     changes: Changes,
     /// What the changes are, when it is to be checked: their form shows it anyway.
@@ -238,7 +238,7 @@ mod tests {
     fn only_what_was_asked_for_changes() {
         let edit = |file: &str, old: &str, new: &str| {
             let (old_string, new_string) = (old.to_owned(), new.to_owned());
-            let path = "f".to_owned();
+            let path = WorkspacePath::from("f");
             super::edit(
                 file,
                 &EditFile { path, old_string, new_string, replace_all: true, expected_count: None },

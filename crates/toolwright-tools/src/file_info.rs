@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolwright_core::time::Civil;
-use toolwright_core::{Structured, ToolDef, ToolError};
+use toolwright_core::{Structured, ToolDef, ToolError, WorkspacePath};
 
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::paths::{self, About, Kind};
@@ -11,7 +11,7 @@ use crate::paths::{self, About, Kind};
 #[derive(Deserialize, JsonSchema)]
 struct FileInfo {
     /// The file or folder.
-    path: String,
+    path: WorkspacePath,
 }
 
 /// What is known. Everything but `exists` is left out when nothing is there.

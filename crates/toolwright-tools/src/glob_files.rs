@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolwright_core::{Structured, ToolDef, ToolError, glob_match};
+use toolwright_core::{Structured, ToolDef, ToolError, WorkspacePath, glob_match};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths;
@@ -14,7 +14,7 @@ struct GlobFiles {
     pattern: String,
     /// The folder to look in.
     #[serde(default = "here")]
-    path: String,
+    path: WorkspacePath,
     /// The most files to name.
     #[serde(default = "hundred")]
     max_results: i64,
@@ -23,8 +23,8 @@ struct GlobFiles {
     include_hidden: bool,
 }
 
-fn here() -> String {
-    ".".to_owned()
+fn here() -> WorkspacePath {
+    ".".into()
 }
 
 fn hundred() -> i64 {

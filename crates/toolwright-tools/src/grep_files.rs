@@ -4,7 +4,7 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput, WorkspacePath};
 
 use crate::glob_files::{files, is_pattern};
 use crate::hits::{Hit, Wanted};
@@ -200,7 +200,7 @@ struct Grep {
     pattern: String,
     /// The file or folder to look in.
     #[serde(default = "here")]
-    path: String,
+    path: WorkspacePath,
     /// Only files whose name matches, for example *.py.
     glob: Option<String>,
     /// Take the pattern as plain text.
@@ -214,8 +214,8 @@ struct Grep {
     output_mode: GrepMode,
 }
 
-fn here() -> String {
-    ".".to_owned()
+fn here() -> WorkspacePath {
+    ".".into()
 }
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Structured, ToolDef, ToolError, glob_match};
+use toolwright_core::{Structured, ToolDef, ToolError, WorkspacePath, glob_match};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::paths::{self, Kind};
@@ -12,13 +12,13 @@ use crate::walk::{Hidden, walk};
 struct ListFiles {
     /// The folder to list.
     #[serde(default = "here")]
-    path: String,
+    path: WorkspacePath,
     /// How deep to go; 1 is the folder alone, and left out means all the way down.
     depth: Option<i64>,
 }
 
-fn here() -> String {
-    ".".to_owned()
+fn here() -> WorkspacePath {
+    ".".into()
 }
 
 /// The tool `list_files`: every path below a folder, hidden ones too, one a line. `directory` is accepted for `path`.
@@ -54,7 +54,7 @@ fn inside(folder: &str, name: &str) -> String {
 struct ListFolder {
     /// The folder to list.
     #[serde(default = "here")]
-    path: String,
+    path: WorkspacePath,
 }
 
 /// `list_files` as llm-workers has it: the files and the folders of one folder, apart and counted.
@@ -92,7 +92,7 @@ async fn look_for_folder(call: &Call, path: &str) -> Result<(), ToolError> {
 struct ListDirectory {
     /// The folder to list.
     #[serde(default = "here")]
-    path: String,
+    path: WorkspacePath,
     /// Only names that match, for example *.md.
     pattern: Option<String>,
 }

@@ -139,13 +139,16 @@ impl Memory {
             });
         let tool = if read_only { tool.edit(|spec, _| only_view(&mut spec.parameters)) } else { tool };
         // Nothing outside the state of the run changes, so nobody need be asked.
-        finish(tool, "memory", Effect::Reads, &[])
-            .edit(|_, settings| settings.canonical = Some(Arc::new(canonical)))
+        finish(tool, "memory", Effect::Reads, &[]).with_step(|mut prepared| {
+            canonicalise(&mut prepared.arguments);
+            Ok(prepared)
+        })
     }
 }
 
-/// The arguments with the paths that are acted on. One that leads out is left, and the command refuses it.
-fn canonical(mut arguments: serde_json::Value) -> serde_json::Value {
+/// Puts the paths that are acted on into their one form. One that leads out is left, and the command refuses it. They are
+/// paths of the virtual folder, not of a workspace.
+fn canonicalise(arguments: &mut serde_json::Value) {
     for name in ["path", "old_path", "new_path"] {
         if let Some(serde_json::Value::String(path)) = arguments.get_mut(name)
             && let Ok(plain) = resolve(path)
@@ -153,7 +156,6 @@ fn canonical(mut arguments: serde_json::Value) -> serde_json::Value {
             *path = plain;
         }
     }
-    arguments
 }
 
 /// Leaves only what `view` takes.

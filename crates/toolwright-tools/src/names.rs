@@ -137,7 +137,7 @@ pub fn resolve_with(reference: &str, options: &Options) -> Option<ToolDef> {
         tool = marsys::as_there(tool);
     }
     Some(match words::of(reference) {
-        Some(words) => tool.edit(|_, settings| settings.words = Some(words)),
+        Some(describe) => tool.with_call_description(describe),
         None => tool,
     })
 }
@@ -227,7 +227,7 @@ mod tests {
         for reference in references() {
             let tool = resolve(reference).unwrap();
             let names: Vec<&str> = tool.spec().parameter_names().collect();
-            for (alias, parameter) in &tool.settings().aliases {
+            for (alias, parameter) in &tool.policy().aliases {
                 assert!(names.contains(&&**parameter), "{reference}: {parameter}");
                 assert!(!names.contains(&&**alias), "{reference}: {alias} is a parameter");
             }
@@ -264,8 +264,8 @@ mod tests {
     fn an_approval_is_asked_for_under_every_name() {
         for reference in ["request_approval", "llm_workers.tools.misc.request_approval"] {
             let tool = resolve(reference).unwrap();
-            let words = tool.settings().words.as_ref().unwrap();
-            assert!(words(&serde_json::json!({"prompt": "all of it"})).confirm, "{reference}");
+            let prepared = tool.prepared(serde_json::json!({"prompt": "all of it"})).unwrap();
+            assert!(prepared.wants_confirmation(), "{reference}");
         }
     }
 
@@ -299,7 +299,7 @@ mod tests {
             let reads = tool.spec().annotations.read_only == Some(true);
             let writes =
                 ["write_file", "edit_file", "text_editor", "apply_patch", "bash_session"].contains(&name);
-            assert_eq!(tool.settings().is_parallel(), !writes, "{name}");
+            assert_eq!(tool.policy().is_parallel(), !writes, "{name}");
             assert!(!(reads && writes), "{name}");
         }
     }

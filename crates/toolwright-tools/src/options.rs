@@ -8,14 +8,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolCall, ToolContext, ToolDef,
-    ToolError, ToolSettings, ToolSpec,
+    CallView, ErrorKind, ExecRequest, ExecResult, IntoToolOutput, Sandbox, ToolContext, ToolDef, ToolError,
 };
 
 use toolwright_net::{Proxies, Reach};
 
 use crate::live::Live;
-use crate::paths;
 
 /// A command is stopped so long after its call, whose own error says more; it comes in time to carry the output.
 const AFTER_THE_CALL: Duration = Duration::from_millis(5);
@@ -261,7 +259,7 @@ where
         code(Call { context, options: options.clone() }, arguments)
     })
     .with_sandboxed(true)
-    .edit(move |_, settings| settings.timeout = timeout)
+    .edit(move |_, policy| policy.timeout = timeout)
 }
 
 /// What a tool does to the world, in one word.
@@ -275,19 +273,17 @@ pub(crate) enum Effect {
 
 /// Annotations, category and aliases in one go. That each alias leads to a parameter is a test.
 pub(crate) fn finish(tool: ToolDef, category: &str, effect: Effect, aliases: &[(&str, &str)]) -> ToolDef {
-    tool.with_category(category)
-        .edit(|spec, settings| {
-            match effect {
-                Effect::Reads => spec.annotations.read_only = Some(true),
-                Effect::Writes => {
-                    spec.annotations.read_only = Some(false);
-                    settings.parallel = Some(false);
-                }
+    tool.with_category(category).edit(|spec, policy| {
+        match effect {
+            Effect::Reads => spec.annotations.read_only = Some(true),
+            Effect::Writes => {
+                spec.annotations.read_only = Some(false);
+                policy.parallel = Some(false);
             }
-            let names = aliases.iter().map(|(alias, parameter)| ((*alias).into(), (*parameter).into()));
-            settings.aliases.extend(names);
-        })
-        .edit(|spec, settings| with_plain_paths(spec, settings, paths::plain))
+        }
+        let names = aliases.iter().map(|(alias, parameter)| ((*alias).into(), (*parameter).into()));
+        policy.aliases.extend(names);
+    })
 }
 
 /// The schema of a result that is an object: what is always there, and what may be.
@@ -298,39 +294,13 @@ pub(crate) fn object(always: Value, sometimes: Value) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// Has the paths among the arguments put into their one form before anybody decides about them, so that a rule about a path
-/// holds however the path is written.
-pub(crate) fn with_plain_paths(
-    spec: &ToolSpec,
-    settings: &mut ToolSettings,
-    plain: impl Fn(&str) -> String + Send + Sync + 'static,
-) {
-    let has = |name: &&str| spec.parameters.get("properties").is_some_and(|all| all.get(name).is_some());
-    let taken: Vec<&str> = PATHS.into_iter().filter(has).collect();
-    if taken.is_empty() {
-        return;
-    }
-    settings.canonical = Some(Arc::new(move |mut arguments: Value| {
-        for name in &taken {
-            if let Some(Value::String(path)) = arguments.get_mut(*name) {
-                *path = plain(path);
-            }
-        }
-        arguments
-    }));
-}
-
-/// What parameters that are paths are called.
-const PATHS: [&str; 7] = ["path", "file_path", "file_or_dir", "filename", "working_dir", "file1", "file2"];
-
 /// Shows an approver the code in one argument.
 pub(crate) fn show_code(
     language: &'static str,
     parameter: &'static str,
-) -> impl Fn(&ToolCall) -> Result<CallView, ToolError> + Send + Sync {
-    move |call| {
-        let code =
-            call.arguments.get(parameter).and_then(serde_json::Value::as_str).unwrap_or_default().trim();
+) -> impl Fn(&Value) -> Result<CallView, ToolError> + Send + Sync {
+    move |arguments| {
+        let code = arguments.get(parameter).and_then(Value::as_str).unwrap_or_default().trim();
         // The fence is longer than any in the code, so the code cannot end it.
         let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
         let fence = "`".repeat(longest.max(2) + 1);

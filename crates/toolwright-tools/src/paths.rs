@@ -43,24 +43,6 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
     }
 }
 
-/// The path without `.`, `..` after a name, doubled and last slashes. Where a name is a link, what is meant is what is
-/// written: `link/../x` is `x`.
-pub(crate) fn plain(path: &str) -> String {
-    let start = if path.starts_with('/') { "/" } else { "" };
-    let mut names: Vec<&str> = Vec::new();
-    for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
-        match (name, names.last()) {
-            ("..", None) if !start.is_empty() => {}
-            ("..", Some(last)) if *last != ".." => _ = names.pop(),
-            _ => names.push(name),
-        }
-    }
-    match (start, names.as_slice()) {
-        ("", []) if !path.is_empty() => ".".to_owned(),
-        _ => format!("{start}{}", names.join("/")),
-    }
-}
-
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct About {
@@ -280,26 +262,6 @@ mod tests {
             assert_eq!(check(path).unwrap_err().kind(), ErrorKind::Parsing);
         }
         assert_eq!(check("-rf").unwrap(), "-rf");
-    }
-
-    #[test]
-    fn a_path_has_one_plain_form() {
-        for (path, wanted) in [
-            ("a/b", "a/b"),
-            ("./a//b/.", "a/b"),
-            ("a/../b/", "b"),
-            ("a/../../b", "../b"),
-            ("../../b", "../../b"),
-            ("/../a", "/a"),
-            ("//a/./b/..", "/a"),
-            ("/", "/"),
-            ("a/..", "."),
-            (".", "."),
-            ("", ""),
-            ("a\\..\\b", "a\\..\\b"),
-        ] {
-            assert_eq!(plain(path), wanted, "{path}");
-        }
     }
 
     #[test]

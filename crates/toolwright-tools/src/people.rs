@@ -247,7 +247,7 @@ pub fn notify_user(_: &Options) -> ToolDef {
 }
 
 fn one_at_a_time(tool: ToolDef) -> ToolDef {
-    finish(tool, "people", Effect::Reads, &[]).edit(|_, settings| settings.parallel = Some(false))
+    finish(tool, "people", Effect::Reads, &[]).edit(|_, policy| policy.parallel = Some(false))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolwright_core::{ErrorKind, MAX_READ_FILE, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, MAX_READ_FILE, ToolDef, ToolError, ToolOutput, WorkspacePath};
 
 use crate::options::{Call, Effect, Options, count, define, finish};
 use crate::{decode, paths};
@@ -13,7 +13,7 @@ use crate::{decode, paths};
 #[derive(Deserialize, JsonSchema)]
 struct ReadFile {
     /// The file to read.
-    path: String,
+    path: WorkspacePath,
     /// How many lines, all of them when left out; a negative number leaves that many out at the end. Or the first and
     /// the last line, counted from 1: [3, 5].
     lines: Option<Lines>,
@@ -68,7 +68,7 @@ pub fn read_file(options: &Options) -> ToolDef {
 #[derive(Deserialize, JsonSchema)]
 struct ReadNumbered {
     /// The file to read.
-    file_path: String,
+    file_path: WorkspacePath,
     /// How many lines to pass over first.
     #[serde(default)]
     offset: i64,

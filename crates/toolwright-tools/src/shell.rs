@@ -58,8 +58,8 @@ pub(crate) fn code_tool(
     aliases: &[(&str, &str)],
 ) -> ToolDef {
     let tool = tool.with_category("shell").with_viewer(show_code(language, parameter));
-    tool.edit(|_, settings| {
-        settings.aliases.extend(aliases.iter().map(|(alias, name)| ((*alias).into(), (*name).into())));
+    tool.edit(|_, policy| {
+        policy.aliases.extend(aliases.iter().map(|(alias, name)| ((*alias).into(), (*name).into())));
     })
 }
 

@@ -5,7 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolwright_core::{ErrorKind, ToolDef, ToolError};
+use toolwright_core::{ErrorKind, ToolDef, ToolError, WorkspacePath};
 
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::paths;
@@ -23,7 +23,7 @@ const WRAPPERS: [&str; 5] = ["gz", "bz2", "xz", "br", "z"];
 #[derive(Deserialize, JsonSchema)]
 struct Show {
     /// The path of the file.
-    filename: String,
+    filename: WorkspacePath,
 }
 
 /// The tool `show_file`.
@@ -41,7 +41,8 @@ pub fn show_file(options: &Options) -> ToolDef {
                 return Err(paths::missing(&call, &filename).await);
             }
             // A name that looks like an option is not taken for one.
-            let path = if filename.starts_with('-') { format!("./{filename}") } else { filename };
+            let path =
+                if filename.starts_with('-') { format!("./{filename}") } else { filename.into_string() };
             let result = call.run(call.request(["xdg-open", &path])).await?;
             if result.success() {
                 return Ok(());

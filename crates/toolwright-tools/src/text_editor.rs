@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ErrorKind, Stored, ToolDef, ToolError};
+use toolwright_core::{ErrorKind, Stored, ToolDef, ToolError, WorkspacePath};
 
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::paths::{self, Kind};
@@ -21,7 +21,7 @@ struct TextEditor {
     /// What to do.
     command: Command,
     /// The file, or for `view` also a folder.
-    path: String,
+    path: WorkspacePath,
     /// For `create`: the text of the new file.
     file_text: Option<String>,
     /// For `insert`: the line after which to insert; 0 is the top.
@@ -71,7 +71,7 @@ pub fn text_editor(options: &Options) -> ToolDef {
 async fn run(call: &Call, arguments: TextEditor) -> Result<String, ToolError> {
     let command = arguments.command;
     let found = paths::find(call, &arguments.path).await?;
-    let path = found.real.clone().unwrap_or_else(|| arguments.path.clone());
+    let path = found.real.clone().unwrap_or_else(|| arguments.path.to_string());
     // Where a sandbox holds the place of a protected file, making it is refused, and says why.
     let held = |about: &paths::About| command == Command::Create && about.is_placeholder(&path);
     let kind = found.about.filter(|about| !held(about)).map(|about| about.kind);

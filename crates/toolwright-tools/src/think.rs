@@ -36,8 +36,8 @@ pub fn think() -> ToolDef {
          to go over the rules that apply, or to check a result before going on.",
         |_: ToolContext, _: Think| async { "" },
     );
-    let viewer = |call: &toolwright_core::ToolCall| {
-        let thought = call.arguments.get("thought").and_then(Value::as_str).unwrap_or_default();
+    let viewer = |arguments: &Value| {
+        let thought = arguments.get("thought").and_then(Value::as_str).unwrap_or_default();
         Ok(CallView::markdown("Thought", thought))
     };
     finish(tool.with_viewer(viewer), "planning", Effect::Reads, &[])

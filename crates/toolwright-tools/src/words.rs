@@ -4,15 +4,16 @@
 //! There a path outside the working folder is asked about, and so is every script. The sandbox decides what can be
 //! reached either way; files written for that system ask here as they did there.
 
-use std::sync::Arc;
-
 use serde_json::Value;
-use toolwright_core::{CallWords, Words};
+use toolwright_core::CallDescription;
 
-/// The words for the tool that llm-workers knows under `reference`.
-pub(crate) fn of(reference: &str) -> Option<Words> {
+/// Describes a call, from its checked arguments.
+type Describe = fn(&Value) -> CallDescription;
+
+/// How calls of the tool that llm-workers knows under `reference` are described.
+pub(crate) fn of(reference: &str) -> Option<Describe> {
     let (module, tool) = reference.strip_prefix("llm_workers.tools.")?.split_once('.')?;
-    let words: fn(&Value) -> CallWords = match (module, tool) {
+    let describe: Describe = match (module, tool) {
         ("fs", "read_file") => |call| file(call, "read file", &reading(call)),
         ("fs", "write_file") => |call| file(call, "write to the file", "Writing file"),
         ("fs", "edit_file") => |call| file(call, "edit file", "Updating file"),
@@ -26,9 +27,9 @@ pub(crate) fn of(reference: &str) -> Option<Words> {
             let place = text(call, "files_glob", "");
             search(place, &what, format!("Searching for {what} in \"{place}\""))
         },
-        ("fs", "file_info") => |call| CallWords {
+        ("fs", "file_info") => |call| CallDescription {
             hint: Some(format!("Getting info for \"{}\"", text(call, "path", ""))),
-            ..CallWords::default()
+            ..CallDescription::default()
         },
         ("unsafe", "bash") => |_| script("execute bash script", "Executing bash script".to_owned()),
         ("unsafe", "run_python_script") => {
@@ -42,17 +43,20 @@ pub(crate) fn of(reference: &str) -> Option<Words> {
             let confirm = is_outside(path);
             let place = if confirm { " outside working directory" } else { "" };
             let action = format!("open the file \"{path}\"{place} in OS-default application");
-            CallWords { hint: Some(format!("Opening file {path}")), action: Some(action), confirm }
+            let hint = Some(format!("Opening file {path}"));
+            CallDescription { hint, action: Some(action), confirm, ..CallDescription::default() }
         },
         ("fetch", "fetch_page_links") => |call| fetching("links from ", call),
         ("fetch", _) => |call| fetching("", call),
-        ("misc", "user_input") => |_| CallWords { hint: Some(String::new()), ..CallWords::default() },
+        ("misc", "user_input") => {
+            |_| CallDescription { hint: Some(String::new()), ..CallDescription::default() }
+        }
         _ => return None,
     };
-    Some(Arc::new(words))
+    Some(describe)
 }
 
-fn file(call: &Value, action: &str, hint: &str) -> CallWords {
+fn file(call: &Value, action: &str, hint: &str) -> CallDescription {
     let path = text(call, "path", ".");
     let confirm = is_outside(path);
     let hint = match hint.split_once("{}") {
@@ -60,21 +64,27 @@ fn file(call: &Value, action: &str, hint: &str) -> CallWords {
         None => format!("{hint} \"{path}\""),
     };
     let place = if confirm { " outside working directory" } else { "" };
-    CallWords { hint: Some(hint), action: Some(format!("{action} \"{path}\"{place}")), confirm }
+    let action = Some(format!("{action} \"{path}\"{place}"));
+    CallDescription { hint: Some(hint), action, confirm, ..CallDescription::default() }
 }
 
-fn search(place: &str, what: &str, hint: String) -> CallWords {
+fn search(place: &str, what: &str, hint: String) -> CallDescription {
     let confirm = is_outside(place);
     let place = if confirm { format!(" at \"{place}\" outside working directory") } else { String::new() };
-    CallWords { hint: Some(hint), action: Some(format!("search for {what}{place}")), confirm }
+    let action = Some(format!("search for {what}{place}"));
+    CallDescription { hint: Some(hint), action, confirm, ..CallDescription::default() }
 }
 
-fn fetching(what: &str, call: &Value) -> CallWords {
-    CallWords { hint: Some(format!("Fetching {what}{}", text(call, "url", ""))), ..CallWords::default() }
+fn fetching(what: &str, call: &Value) -> CallDescription {
+    CallDescription {
+        hint: Some(format!("Fetching {what}{}", text(call, "url", ""))),
+        ..CallDescription::default()
+    }
 }
 
-fn script(action: &str, hint: String) -> CallWords {
-    CallWords { hint: Some(hint), action: Some(action.to_owned()), confirm: true }
+fn script(action: &str, hint: String) -> CallDescription {
+    let action = Some(action.to_owned());
+    CallDescription { hint: Some(hint), action, confirm: true, ..CallDescription::default() }
 }
 
 /// Which lines are read; `{}` stands for the path.

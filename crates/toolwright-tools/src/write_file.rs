@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{ErrorKind, ToolDef, ToolError};
+use toolwright_core::{ErrorKind, ToolDef, ToolError, WorkspacePath};
 
 use crate::options::{Call, Effect, Options, define, finish};
 use crate::paths::{self, Kind};
@@ -10,7 +10,7 @@ use crate::paths::{self, Kind};
 #[derive(Deserialize, JsonSchema)]
 struct WriteFile {
     /// The file to write. Its folder is made when it is not there.
-    path: String,
+    path: WorkspacePath,
     /// What to write.
     content: String,
     /// What to do when the file is there already; `write` is another word for `overwrite`.

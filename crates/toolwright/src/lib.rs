@@ -64,10 +64,10 @@
 // Writing tools.
 #[doc(inline)]
 pub use toolwright_core::{
-    Annotations, CallView, CallWords, Canonical, Entry, Fingerprint, ModelInput, Reader, Tool, ToolDef,
-    ToolExt, ToolSettings, ToolSource, ToolSpec, Toolset, ToolsetError, ViewContent, ViewFormat, Viewer,
-    Words, canonical_json, empty_parameters, panic_error, panic_of, register, registered, run_blocking, tool,
-    toolset,
+    Annotations, Arguments, CallDescription, CallView, Entry, Fingerprint, Handoff, PathParameters, Prepared,
+    RewriteResults, RootedPath, Tool, ToolDef, ToolExt, ToolPolicy, ToolSource, ToolSpec, Toolset,
+    ToolsetError, ViewContent, ViewFormat, WorkspacePath, canonical_json, empty_parameters, panic_error,
+    panic_of, register, registered, run_blocking, tool, toolset,
 };
 // What they take, give and keep.
 #[doc(inline)]

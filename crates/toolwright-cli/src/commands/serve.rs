@@ -42,7 +42,7 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     let mut opened = opening.open(console, ParsedFile::of(choice.as_ref())?).await?;
     let tools = commands::tools::chosen(opened.tools()?, &what.tools)?;
     let prompts = opened.session.loaded().prompts().clone();
-    let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.settings().sandboxed);
+    let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.policy().sandboxed);
     let sandboxing = if needs_sandbox { Sandboxing::WherePossible } else { Sandboxing::Never };
     opened.sandboxes(&what.sandbox, sandboxing).await?;
     let (builder, _) = opened.run(Caller::Model, &what.tools)?;

@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
 use crate::error::ToolError;
+use crate::path::PathParameters;
 use cost::{Cost, Telling};
 
 pub use numbers::lossy_integer;
@@ -256,7 +257,13 @@ pub fn flatten(value: &mut Value, levels: usize) {
 /// Unknown parameters are refused, `required` is always there, and number formats that only mean something to Rust are
 /// left out.
 pub fn parameters_of<A: JsonSchema>() -> Value {
-    let mut schema = schema_of::<A>();
+    parameters_and_paths::<A>().0
+}
+
+/// The parameter schema of a type, and which of the parameters are paths.
+pub fn parameters_and_paths<A: JsonSchema>() -> (Value, PathParameters) {
+    let mut schema = marked_schema::<A>(SchemaSettings::draft2020_12());
+    let paths = PathParameters::taken_from(&mut schema);
     if let Some(map) = schema.as_object_mut() {
         map.shift_remove("title");
         map.shift_remove("description");
@@ -270,7 +277,7 @@ pub fn parameters_of<A: JsonSchema>() -> Value {
             map.entry(others).or_insert(Value::Bool(false));
         }
     }
-    schema
+    (schema, paths)
 }
 
 /// The schema of a type as it is read.
@@ -284,6 +291,13 @@ pub fn output_schema_of<A: JsonSchema>() -> Value {
 }
 
 fn root_schema<A: JsonSchema>(settings: SchemaSettings) -> Value {
+    let mut schema = marked_schema::<A>(settings);
+    PathParameters::taken_from(&mut schema);
+    schema
+}
+
+/// The schema of a type, in which paths are marked.
+fn marked_schema<A: JsonSchema>(settings: SchemaSettings) -> Value {
     let settings = settings.with(|settings| settings.meta_schema = None);
     let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     strip_number_formats(&mut schema);

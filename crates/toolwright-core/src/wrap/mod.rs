@@ -78,7 +78,7 @@ pub trait ToolExt: Tool + Sized + 'static {
 
 impl<T: Tool + Sized + 'static> ToolExt for T {}
 
-/// A tool with the definition and settings of another, and code around its calls. It counts as the same tool.
+/// A tool with the definition and policy of another, and code around its calls. It counts as the same tool.
 fn around<T, F>(tool: T, code: F) -> ToolDef
 where
     T: Tool + 'static,
@@ -88,14 +88,8 @@ where
         + 'static,
 {
     let tool = Arc::new(tool);
-    let (spec, settings) = (tool.spec().clone(), tool.settings().clone());
-    let identity = tool.identity();
-    let def = ToolDef::from_fn(spec, move |context, arguments| code(tool.clone(), context, arguments));
-    let def = def.edit(|_, own| *own = settings);
-    match identity {
-        Some(identity) => def.with_identity(identity),
-        None => def,
-    }
+    let inside: Arc<dyn Tool> = tool.clone();
+    ToolDef::around(inside, move |context, arguments| code(tool.clone(), context, arguments))
 }
 
 /// Locks, also after a panic elsewhere: what is behind these locks is valid at every step.

@@ -642,7 +642,7 @@ shared: {data: {1: one}}
 fn flags_are_read_as_arguments_are() {
     let text = "tools: [{name: t, return_direct: 'yes', confidential: 0, do: {eval: 1}}]\n";
     let file = loaded(text);
-    let settings = file.tools().get("t").unwrap().tool.settings();
+    let settings = file.tools().get("t").unwrap().tool.policy();
     assert_eq!((settings.return_direct, settings.confidential), (true, false));
     let wrong = "tools: [{name: t, return_direct: maybe, do: {eval: 1}}]\n";
     assert_eq!(problems(wrong), ["1:34 `return_direct` of a tool is true or false, not text"]);

@@ -499,7 +499,7 @@ tools:
   - {import_tool: read_file, name: c, return_direct: true, require_confirmation: false, description: Other}
 ",
     );
-    let settings = |name: &str| file.tools().get(name).unwrap().tool.settings().clone();
+    let settings = |name: &str| file.tools().get(name).unwrap().tool.policy().clone();
     assert!(settings("a").confidential && settings("a").return_direct);
     assert_eq!(settings("b").require_confirmation, Some(true));
     assert_eq!((settings("c").return_direct, settings("c").require_confirmation), (true, Some(false)));

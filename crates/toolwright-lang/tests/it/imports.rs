@@ -185,7 +185,7 @@ tools:
         file.tools().names().collect::<Vec<_>>(),
         ["auto_search", "auto_write_file", "auto_write_dir", "gh_search", "writer", "greet"]
     );
-    assert_eq!(file.tools().get("gh_search").unwrap().tool.settings().require_confirmation, Some(true));
+    assert_eq!(file.tools().get("gh_search").unwrap().tool.policy().require_confirmation, Some(true));
     assert_eq!(call(&file, "writer", json!({})).await, Ok(json!("gh --user ann")));
     let unconfirmed = call(&file, "gh_search", json!({})).await.unwrap_err();
     assert!(unconfirmed.contains("needs approval"), "{unconfirmed}");
@@ -210,7 +210,7 @@ tools:
     let file = load(Source::text("t.yaml", text), &host()).unwrap();
     let told = |name: &str, parameter: &str| {
         let tool = &file.tools().get(name).unwrap().tool;
-        assert!(!tool.settings().is_parallel(), "{name}");
+        assert!(!tool.policy().is_parallel(), "{name}");
         tool.spec().parameters["properties"][parameter]["description"].clone()
     };
     assert_eq!((told("look", "path"), told("look", "lines")), (json!("Which file."), json!("How many.")));

@@ -86,6 +86,13 @@ pub(crate) fn block(set: &ToolImpl, problems: &mut Problems) {
                 None => problems.at(tool.ident(), message),
             }
         }
+        for parameter in tool.parameters.iter().filter(|parameter| matches!(parameter.role, Role::Setup(_))) {
+            let message = format!(
+                "the tools of a set share `self`; make `{name}` a field of it, and take `self.{name}`",
+                name = parameter.ident
+            );
+            problems.at(&parameter.ident, message);
+        }
         if let Some(path) = &tool.options.crate_path {
             problems.at(path, "`crate` is said once, for all tools: `#[toolset(crate = ...)]`");
         }

@@ -56,12 +56,37 @@ pub(crate) fn description(tool: &ToolFn, parameter: &Parameter) -> Option<syn::E
 /// What the program provides is not told to a model, so nothing can be said about it.
 fn injected(parameter: &Parameter, problems: &mut Problems) {
     let name = parameter.name();
-    let message =
-        format!("`{name}` is provided by the program and not told to a model; take its options away");
-    if let Some((_, place)) = parameter.options.places.first() {
+    let setup = matches!(parameter.role, Role::Setup(_));
+    let message = match setup {
+        true => format!(
+            "`{name}` is given when the tool is made and not told to a model; take its other options away"
+        ),
+        false => {
+            format!("`{name}` is provided by the program and not told to a model; take its options away")
+        }
+    };
+    if setup {
+        mutable_setup(parameter, problems);
+    }
+    let others = parameter.options.places.iter().find(|(option, _)| !(setup && option == "setup"));
+    if let Some((_, place)) = others {
         problems.at_span(*place, message);
     } else if let Some(attribute) = parameter.passed_on.first() {
         problems.at(attribute, message);
+    }
+}
+
+/// What a tool is made with is shared by its calls.
+fn mutable_setup(parameter: &Parameter, problems: &mut Problems) {
+    if let Type::Reference(reference) = bare(&parameter.ty)
+        && let Some(mutable) = &reference.mutability
+    {
+        let message = format!(
+            "calls share `{}`, so it cannot be changed; take `&{}`",
+            parameter.name(),
+            written(&reference.elem)
+        );
+        problems.at(mutable, message);
     }
 }
 

@@ -28,6 +28,24 @@ pub(super) fn of_function(tool: &ToolFn, core: &Path) -> TokenStream {
     definition.write()
 }
 
+/// What the function is called inside the one that makes the tool.
+pub(super) const RUN: &str = "__toolwright_run";
+
+/// The definition of a function that takes what the tool is made with.
+pub(super) fn of_function_with_setup(tool: &ToolFn, core: &Path) -> TokenStream {
+    let run = format_ident!("{RUN}");
+    let definition = Definition {
+        tool,
+        core,
+        name: tool.name(),
+        category: tool.options.category.as_ref(),
+        function: quote! { #run },
+        receiver: SelfForm::Absent,
+        self_type: None,
+    };
+    definition.write()
+}
+
 /// The definition of a method; `self` is an `Arc` of the type.
 pub(super) fn of_method(set: &ToolImpl, tool: &ToolFn, core: &Path) -> TokenStream {
     let name = tool.ident();
@@ -60,19 +78,42 @@ impl Definition<'_> {
         let arguments = self.arguments();
         let spec = self.spec();
         let code = self.code();
-        let settings = self.settings();
+        let policy = self.policy();
         let wrappers = self.wrappers();
         let core = self.core;
+        let setup = self.setup().map(|(parameter, passing)| {
+            let (kept, ident) = (kept_setup(parameter), &parameter.ident);
+            match passing {
+                Passing::Borrowed => quote! {
+                    let #kept = ::std::sync::Arc::new(::core::clone::Clone::clone(#ident));
+                },
+                Passing::Owned => quote! { let #kept = ::std::sync::Arc::new(#ident); },
+            }
+        });
+        let finish = self.tool.options.finish.as_ref().map(|finish| {
+            let setup = self.setup().map(|(parameter, _)| kept_setup(parameter));
+            quote_spanned! { finish.span() => let __def = #finish(__def #(, &*#setup)*); }
+        });
         quote! {
             {
+                #(#setup)*
                 #arguments
                 #spec
                 let __def = #core::ToolDef::from_fn(__spec, #code);
-                #settings
+                #policy
                 #wrappers
+                #finish
                 __def
             }
         }
+    }
+
+    /// What the tool is made with.
+    fn setup(&self) -> impl Iterator<Item = (&Parameter, Passing)> {
+        self.tool.parameters.iter().filter_map(|parameter| match parameter.role {
+            Role::Setup(passing) => Some((parameter, passing)),
+            _ => None,
+        })
     }
 
     fn parameters(&self) -> impl Iterator<Item = &Parameter> {
@@ -103,6 +144,7 @@ impl Definition<'_> {
             quote! { #[schemars(description = #text)] }
         });
         let rename = options.rename.as_ref().map(|name| quote! { #[serde(rename = #name)] });
+        let aliases = options.aliases.iter().map(|alias| quote! { #[serde(alias = #alias)] });
         let default = stated_default(parameter).map(|default| match default {
             DefaultValue::OfType => quote! { #[serde(default)] },
             DefaultValue::Value(_) => {
@@ -112,7 +154,7 @@ impl Definition<'_> {
         });
         let keywords = self.keywords(parameter);
         let keywords = (!keywords.is_empty()).then(|| quote! { #[schemars(extend(#(#keywords),*))] });
-        quote! { #description #rename #default #keywords #(#passed_on)* #ident: #ty }
+        quote! { #description #rename #(#aliases)* #default #keywords #(#passed_on)* #ident: #ty }
     }
 
     /// The options that become keywords of JSON Schema, which the runtime enforces.
@@ -187,8 +229,9 @@ impl Definition<'_> {
             Some(quote! { __spec.annotations.#name = ::core::option::Option::Some(#flag); })
         });
         quote! {
-            let mut __spec = #core::ToolSpec::new(#name, #description);
-            __spec.parameters = #core::schema::parameters_of::<__ToolwrightArguments>();
+            #[allow(unused_mut, reason = "a tool may say nothing more about itself")]
+            let mut __spec = #core::ToolSpec::new(#name, #description)
+                .with_parameters_of::<__ToolwrightArguments>();
             #output
             #title
             #(#flags)*
@@ -222,6 +265,7 @@ impl Definition<'_> {
         let captured = (self.receiver != SelfForm::Absent).then(|| {
             quote! { let __this = ::std::sync::Arc::clone(self); }
         });
+        let setup: Vec<Ident> = self.setup().map(|(parameter, _)| kept_setup(parameter)).collect();
         let future = if blocking {
             let owned = self.needs_context().then(|| {
                 quote! { let __context = ::core::clone::Clone::clone(__context); }
@@ -237,8 +281,10 @@ impl Definition<'_> {
         quote! {
             {
                 #captured
+                #(let #setup = ::std::sync::Arc::clone(&#setup);)*
                 move |__context: &#core::ToolContext, __arguments: #core::__private::serde_json::Value| {
                     #share
+                    #(let #setup = ::std::sync::Arc::clone(&#setup);)*
                     #future
                 }
             }
@@ -246,7 +292,8 @@ impl Definition<'_> {
     }
 
     fn needs_context(&self) -> bool {
-        self.tool.parameters.iter().any(|parameter| parameter.role != Role::Argument)
+        let needs = |role: &Role| !matches!(role, Role::Argument | Role::Setup(_));
+        self.tool.parameters.iter().any(|parameter| needs(&parameter.role))
     }
 
     /// Reads the arguments, calls the function and converts what it returns.
@@ -284,28 +331,35 @@ impl Definition<'_> {
             Role::Context(Passing::Borrowed) => quote! { __context },
             Role::Context(Passing::Owned) => quote! { ::core::clone::Clone::clone(__context) },
             Role::State(ty) => quote! { #core::State(__context.state::<#ty>()?) },
+            Role::Setup(passing) => {
+                let kept = kept_setup(parameter);
+                match passing {
+                    Passing::Borrowed => quote! { &*#kept },
+                    Passing::Owned => quote! { ::core::clone::Clone::clone(&*#kept) },
+                }
+            }
             Role::Sandbox(SandboxForm::Borrowed) => quote! { &*__sandbox },
             Role::Sandbox(SandboxForm::BorrowedShared) => quote! { &__sandbox },
             Role::Sandbox(SandboxForm::Shared) => quote! { ::std::sync::Arc::clone(&__sandbox) },
         }
     }
 
-    /// How the runtime treats a call.
-    fn settings(&self) -> Option<TokenStream> {
+    /// How the runtime treats a call, and how it is shown.
+    fn policy(&self) -> TokenStream {
         let (core, options) = (self.core, &self.tool.options);
         let mut changes = Vec::new();
         if let Some(parallel) = &options.parallel {
-            changes.push(quote! { __settings.parallel = ::core::option::Option::Some(#parallel); });
+            changes.push(quote! { __policy.parallel = ::core::option::Option::Some(#parallel); });
         }
         if let Some(timeout) = options.timeout.map(duration) {
-            changes.push(quote! { __settings.timeout = ::core::option::Option::Some(#timeout); });
+            changes.push(quote! { __policy.timeout = ::core::option::Option::Some(#timeout); });
         }
         if let Some(bytes) = &options.max_output {
-            changes.push(quote! { __settings.max_output = ::core::option::Option::Some(#bytes); });
+            changes.push(quote! { __policy.max_output = ::core::option::Option::Some(#bytes); });
         }
         if let Some(category) = self.category {
             changes.push(quote! {
-                __settings.category = ::core::option::Option::Some(::std::sync::Arc::from(#category));
+                __policy.category = ::core::option::Option::Some(::std::sync::Arc::from(#category));
             });
         }
         let flags = [
@@ -316,26 +370,30 @@ impl Definition<'_> {
         for (name, flag) in flags {
             if let Some(flag) = flag.as_ref().filter(|flag| LitBool::value(flag)) {
                 let name = format_ident!("{name}");
-                changes.push(quote! { __settings.#name = #flag; });
+                changes.push(quote! { __policy.#name = #flag; });
             }
         }
         for parameter in self.parameters() {
             let (name, aliases) = parameter.aliases();
             changes.extend(aliases.into_iter().map(|alias| {
                 quote! {
-                    __settings.aliases.push((::std::sync::Arc::from(#alias), ::std::sync::Arc::from(#name)));
+                    __policy.aliases.push((::std::sync::Arc::from(#alias), ::std::sync::Arc::from(#name)));
                 }
             }));
         }
-        if let Some(viewer) = &options.viewer {
-            let view = quote_spanned! { viewer.span() => #viewer(__call) };
-            changes.push(quote! {
-                __settings.viewer = ::core::option::Option::Some(::std::sync::Arc::new(
-                    |__call: &#core::ToolCall| #core::__private::IntoCallView::into_call_view(#view),
-                ));
-            });
-        }
-        (!changes.is_empty()).then(|| quote! { let __def = __def.edit(|_, __settings| { #(#changes)* }); })
+        let viewer = options.viewer.as_ref().map(|viewer| {
+            let view = quote_spanned! { viewer.span() => #viewer(__arguments) };
+            quote! {
+                let __def = __def.with_viewer(
+                    |__arguments: &#core::__private::serde_json::Value| {
+                        #core::__private::IntoCallView::into_call_view(#view)
+                    },
+                );
+            }
+        });
+        let edit =
+            (!changes.is_empty()).then(|| quote! { let __def = __def.edit(|_, __policy| { #(#changes)* }); });
+        quote! { #edit #viewer }
     }
 
     /// The cache is outside the rate limit: a call that is answered from it takes no turn.
@@ -382,6 +440,11 @@ fn stated_default(parameter: &Parameter) -> Option<&DefaultValue> {
         DefaultValue::Value(value) => matches!(&**value, Expr::Path(path) if path.path.is_ident("None")),
     };
     parameter.options.default.as_ref().filter(|default| !(optional && nothing(default)))
+}
+
+/// Where what the tool is made with is kept for its calls.
+fn kept_setup(parameter: &Parameter) -> Ident {
+    format_ident!("__toolwright_setup_{}", parameter.ident.unraw())
 }
 
 fn default_name(parameter: &Ident) -> Ident {

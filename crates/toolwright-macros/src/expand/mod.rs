@@ -9,7 +9,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Attribute, Ident, Path};
 
-use crate::parse::{ToolFn, ToolImpl};
+use crate::parse::{Role, ToolFn, ToolImpl};
 use crate::problems::Problems;
 
 /// Where the generated code finds core: the option, or what the user's `Cargo.toml` calls it.
@@ -44,6 +44,9 @@ pub(crate) fn function(tool: &ToolFn, core: &Path, problems: Problems) -> TokenS
         let errors = problems.into_tokens();
         return quote! { #(#attributes)* #visibility #signature #body #errors };
     }
+    if tool.parameters.iter().any(|parameter| matches!(parameter.role, Role::Setup(_))) {
+        return with_setup(tool, core, problems);
+    }
     let mut run = signature.clone();
     run.ident = Ident::new("run", name.span());
     let (ours, theirs): (Vec<&Attribute>, Vec<&Attribute>) =
@@ -77,6 +80,41 @@ pub(crate) fn function(tool: &ToolFn, core: &Path, problems: Problems) -> TokenS
             #[allow(clippy::too_many_arguments, reason = "they are the parameters of a tool")]
             #(#theirs)*
             #visibility #run #body
+        }
+
+        #errors
+    }
+}
+
+/// The code of a `#[tool]` that is given something when it is made: a function that takes it.
+fn with_setup(tool: &ToolFn, core: &Path, problems: Problems) -> TokenStream {
+    let ToolFn { visibility, attributes, signature, body, .. } = tool;
+    let name = tool.ident();
+    let mut run = signature.clone();
+    run.ident = Ident::new(definition::RUN, name.span());
+    let (ours, theirs): (Vec<&Attribute>, Vec<&Attribute>) =
+        attributes.iter().partition(|attribute| belongs_to_definition(attribute));
+    let everywhere = attributes.iter().filter(|attribute| is(attribute, &["cfg", "allow"]));
+    let setup = tool.parameters.iter().filter(|parameter| matches!(parameter.role, Role::Setup(_)));
+    let setup = setup.map(|parameter| {
+        let (ident, ty) = (&parameter.ident, &parameter.ty);
+        quote! { #ident: #ty }
+    });
+    let definition = if problems.is_empty() {
+        definition::of_function_with_setup(tool, core)
+    } else {
+        quote! { ::core::unreachable!() }
+    };
+    let errors = problems.into_tokens();
+    quote! {
+        #(#ours)*
+        #(#everywhere)*
+        #[allow(unused_variables, reason = "with mistakes in it, the tool is not made")]
+        #visibility fn #name(#(#setup),*) -> #core::ToolDef {
+            #[allow(dead_code, clippy::too_many_arguments, reason = "they are the parameters of a tool")]
+            #(#theirs)*
+            #run #body
+            #definition
         }
 
         #errors

@@ -114,6 +114,19 @@ impl Entry {
         }
     }
 
+    /// `key = "text"` or `key("text", ...)`.
+    pub(crate) fn texts(&self, problems: &mut Problems) -> Vec<LitStr> {
+        let EntryValue::List(list) = &self.given else { return self.text(problems).into_iter().collect() };
+        let texts = list.iter().filter_map(|value| match value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if !text.value().is_empty() => Some(text.clone()),
+            value => {
+                problems.at(value, format!("`{key}` wants texts: `{key}(\"a\", \"b\")`", key = self.key));
+                None
+            }
+        });
+        texts.collect()
+    }
+
     /// `key = "text"` or any expression that makes text, such as `include_str!("...")`.
     pub(crate) fn text_expression(&self, problems: &mut Problems) -> Option<Expr> {
         match &self.given {

@@ -76,9 +76,9 @@ impl Parameter {
         }
     }
 
-    /// Its name in the schema, and the other names that serde reads it by.
+    /// Its name in the schema, and the other names that it is read by.
     pub(crate) fn aliases(&self) -> (String, Vec<LitStr>) {
-        let (mut name, mut aliases) = (self.name(), Vec::new());
+        let (mut name, mut aliases) = (self.name(), self.options.aliases.clone());
         for attribute in self.passed_on.iter().filter(|attribute| attribute.path().is_ident("serde")) {
             // A list that does not parse is reported by serde itself.
             let _ = attribute.parse_nested_meta(|meta| {
@@ -112,6 +112,8 @@ pub(crate) enum Role {
     State(Box<Type>),
     /// `&dyn Sandbox`, `Arc<dyn Sandbox>` or `&Arc<dyn Sandbox>`.
     Sandbox(SandboxForm),
+    /// Given when the tool is made.
+    Setup(Passing),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,7 +200,12 @@ fn parameter(ident: Ident, ty: Type, attributes: Vec<Attribute>, problems: &mut 
         }
     }
     let options = ParameterOptions::read(all, problems);
-    let role = role(&ty);
+    let is_setup = options.setup.as_ref().is_some_and(syn::LitBool::value);
+    let role = match bare(&ty) {
+        Type::Reference(_) if is_setup => Role::Setup(Passing::Borrowed),
+        _ if is_setup => Role::Setup(Passing::Owned),
+        ty => role(ty),
+    };
     Parameter { ident, ty, role, docs, options, passed_on }
 }
 

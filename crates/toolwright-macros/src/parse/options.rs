@@ -29,6 +29,7 @@ pub(crate) struct ToolOptions {
     pub(crate) rate_limit: Option<(usize, Duration)>,
     pub(crate) max_output: Option<LitInt>,
     pub(crate) viewer: Option<Path>,
+    pub(crate) finish: Option<Path>,
     pub(crate) crate_path: Option<Path>,
 }
 
@@ -50,6 +51,7 @@ const TOOL_OPTIONS: &[&str] = &[
     "rate_limit",
     "max_output",
     "viewer",
+    "finish",
     "crate",
 ];
 
@@ -77,6 +79,7 @@ impl ToolOptions {
                     options.max_output = entry.size("a number of bytes, 0 for no bound", problems);
                 }
                 "viewer" => options.viewer = entry.path(problems),
+                "finish" => options.finish = entry.path(problems),
                 _ => options.crate_path = entry.path(problems),
             }
         }
@@ -116,6 +119,9 @@ pub(crate) struct ParameterOptions {
     pub(crate) pattern: Option<LitStr>,
     pub(crate) format: Option<LitStr>,
     pub(crate) examples: Vec<Expr>,
+    pub(crate) aliases: Vec<LitStr>,
+    /// The value is given when the tool is made.
+    pub(crate) setup: Option<LitBool>,
     /// Where each option stands, for rules that look at several.
     pub(crate) places: Vec<(String, Span)>,
 }
@@ -150,6 +156,8 @@ const PARAMETER_OPTIONS: &[&str] = &[
     "format",
     "example",
     "examples",
+    "alias",
+    "setup",
 ];
 
 impl ParameterOptions {
@@ -182,6 +190,8 @@ impl ParameterOptions {
                 }
                 "pattern" => options.pattern = entry.text(problems),
                 "format" => options.format = entry.text(problems),
+                "alias" => options.aliases.extend(entry.texts(problems)),
+                "setup" => options.setup = entry.flag(problems),
                 _ => options.examples.extend(entry.values(problems)),
             }
         }

@@ -3,10 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
-use toolwright_core::{
-    Annotations, CallView, RunScope, State, Tool, ToolCall, ToolContext, ToolDef, ToolError, tool,
-};
+use serde_json::{Value, json};
+use toolwright_core::{Annotations, CallView, RunScope, State, Tool, ToolContext, ToolDef, ToolError, tool};
 
 use crate::value;
 
@@ -29,9 +27,9 @@ use crate::value;
 async fn with_options() {}
 
 #[test]
-fn options_become_annotations_and_settings() {
+fn options_become_annotations_and_policy() {
     let tool = with_options();
-    let settings = tool.settings();
+    let settings = tool.policy();
     assert_eq!(&*tool.spec().name, "everything");
     assert_eq!(
         tool.spec().annotations,
@@ -57,10 +55,10 @@ async fn without_options() {}
 #[test]
 fn without_options_nothing_is_said() {
     let tool = without_options();
-    let settings = tool.settings();
+    let settings = tool.policy();
     assert!(tool.spec().annotations.is_empty());
     assert_eq!((settings.parallel, settings.timeout, settings.max_output), (None, None, None));
-    assert!(settings.is_parallel() && !settings.sandboxed && settings.viewer.is_none());
+    assert!(settings.is_parallel() && !settings.sandboxed);
 }
 
 /// Whole seconds.
@@ -81,21 +79,21 @@ async fn hours() {}
 
 #[test]
 fn a_timeout_has_a_unit_or_is_in_seconds() {
-    let timeout = |tool: ToolDef| tool.settings().timeout.unwrap().as_millis();
+    let timeout = |tool: ToolDef| tool.policy().timeout.unwrap().as_millis();
     let all = [whole_seconds(), part_of_a_second(), minutes(), hours()].map(timeout);
     assert_eq!(all, [30_000, 250, 120_000, 3_600_000]);
-    assert_eq!(whole_seconds().settings().parallel, Some(true));
+    assert_eq!(whole_seconds().policy().parallel, Some(true));
 }
 
-fn show(call: &ToolCall) -> CallView {
-    CallView::markdown("Run", format!("`{}`", call.arguments["command"]))
+fn show(arguments: &Value) -> CallView {
+    CallView::markdown("Run", format!("`{}`", arguments["command"]))
 }
 
-fn show_or_refuse(call: &ToolCall) -> Result<CallView, ToolError> {
-    if call.arguments["command"].is_null() {
+fn show_or_refuse(arguments: &Value) -> Result<CallView, ToolError> {
+    if arguments["command"] == "" {
         return Err(ToolError::new("nothing to show"));
     }
-    Ok(show(call))
+    Ok(show(arguments))
 }
 
 /// Runs a command.
@@ -118,13 +116,14 @@ async fn viewed_with_care(
 
 #[test]
 fn a_viewer_shows_calls_to_an_approver() {
-    let view = |tool: ToolDef, arguments| {
-        tool.settings().viewer.as_ref().unwrap()(&ToolCall::new("1", "viewed", arguments))
+    let described = |tool: ToolDef, command: &str| {
+        *tool.prepared(json!({"command": command})).unwrap().description.unwrap()
     };
-    let shown = view(viewed(), json!({"command": "ls"})).unwrap();
+    let shown = described(viewed(), "ls").view;
     assert_eq!(shown, CallView::markdown("Run", "`\"ls\"`"));
-    assert_eq!(view(viewed_with_care(), json!({"command": "ls"})).unwrap(), shown);
-    assert!(view(viewed_with_care(), json!({})).is_err());
+    assert_eq!(described(viewed_with_care(), "ls").view, shown);
+    let refused = described(viewed_with_care(), "");
+    assert_eq!((refused.view, refused.view_error.as_deref()), (CallView::default(), Some("nothing to show")));
 }
 
 static LIMITED: AtomicUsize = AtomicUsize::new(0);
@@ -144,7 +143,7 @@ async fn a_rate_limit_makes_calls_wait() {
         times.push(start.elapsed().as_secs());
     }
     assert_eq!(times, [0, 0, 10, 10, 20]);
-    assert_eq!(limited().settings().category.as_deref(), Some("slow"));
+    assert_eq!(limited().policy().category.as_deref(), Some("slow"));
 }
 
 static CACHED: AtomicUsize = AtomicUsize::new(0);

@@ -128,7 +128,7 @@ async fn raw_names_and_other_names_are_taken() {
     let tool = raw();
     assert_eq!(tool.spec().parameter_names().collect::<Vec<_>>(), ["type", "query"]);
     for name in ["query", "q", "search"] {
-        let arguments = tool.settings().with_real_names(json!({name: "x"}));
+        let arguments = tool.policy().with_real_names(json!({name: "x"}));
         assert_eq!(value(&tool, arguments).await, json!(["plain", "x"]));
     }
     let set = Raw.into_tools().unwrap();

@@ -1,6 +1,6 @@
-use toolwright_core::{ToolCall, tool};
+use toolwright_core::tool;
 
-fn view(_: &ToolCall) -> String {
+fn view(_: &serde_json::Value) -> String {
     String::new()
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use toolwright_core::{
-    Annotations, BoxFuture, Content, Tool, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
+    Annotations, BoxFuture, Content, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolSpec,
 };
 
 use super::Inner;
@@ -26,7 +26,7 @@ pub(super) struct ReadingTool {
     server: Arc<Inner>,
     what: Feature,
     spec: ToolSpec,
-    settings: ToolSettings,
+    policy: ToolPolicy,
 }
 
 /// The tools for what the server says it has.
@@ -56,7 +56,7 @@ pub(super) fn tools(server: &Arc<Inner>, capabilities: &Value) -> Vec<ReadingToo
         spec.parameters = parameters;
         // Reading is asked of a server nobody vouches for, so a policy may still want to look.
         spec.annotations = Annotations { open_world: Some(true), ..Annotations::default() };
-        ReadingTool { server: server.clone(), what, spec, settings: ToolSettings::default() }
+        ReadingTool { server: server.clone(), what, spec, policy: ToolPolicy::default() }
     };
     wanted.into_iter().map(tool).collect()
 }
@@ -66,8 +66,8 @@ impl Tool for ReadingTool {
         &self.spec
     }
 
-    fn settings(&self) -> &ToolSettings {
-        &self.settings
+    fn policy(&self) -> &ToolPolicy {
+        &self.policy
     }
 
     fn call<'a>(

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    Annotations, BoxFuture, CallNote, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolSettings,
+    Annotations, BoxFuture, CallNote, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy,
     ToolSpec,
 };
 
@@ -22,7 +22,7 @@ pub(super) struct McpTool {
     remote: String,
     hash: String,
     spec: ToolSpec,
-    settings: ToolSettings,
+    policy: ToolPolicy,
     output_schema: Option<Schema>,
     timeout: Duration,
 }
@@ -32,8 +32,8 @@ impl Tool for McpTool {
         &self.spec
     }
 
-    fn settings(&self) -> &ToolSettings {
-        &self.settings
+    fn policy(&self) -> &ToolPolicy {
+        &self.policy
     }
 
     fn call<'a>(
@@ -85,7 +85,7 @@ impl McpTool {
             remote: definition.name,
             hash,
             spec,
-            settings: ToolSettings::default(),
+            policy: ToolPolicy::default(),
             output_schema,
             timeout,
         })

@@ -1,9 +1,10 @@
 //! Handing a conversation over to another agent.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use toolwright_core::{
-    AssistantMessage, BoxFuture, CancelToken, Content, Message, ToolDef, ToolSettings, ToolSpec, Toolset,
+    AssistantMessage, BoxFuture, CancelToken, Content, Message, Tool, ToolDef, ToolSpec, Toolset,
 };
 
 use super::Agent;
@@ -18,9 +19,16 @@ use crate::turn::RunError;
 pub(super) const PROMPT: &str = "You work together with other agents. A tool named `transfer_to_...` lets another agent \
                                  go on with this conversation; when it has done its part, you go on.";
 
-/// An agent to hand over to; the loop finds it in the settings of its tool.
+/// An agent to hand over to; the loop finds it at its tool.
+#[derive(Clone)]
 pub(crate) struct Handoff {
-    agent: Agent,
+    agent: Arc<Agent>,
+}
+
+impl toolwright_core::Handoff for Handoff {
+    fn agent(&self) -> &str {
+        &self.agent.name
+    }
 }
 
 /// What an agent added to a conversation, and whether it broke.
@@ -35,19 +43,19 @@ impl Handoff {
             let text = format!("Transferred to {name}.");
             async move { text }
         });
-        let handoff: Arc<dyn std::any::Any + Send + Sync> = Arc::new(Handoff { agent });
-        tool.with_parallel(false).edit(|_, settings| settings.extension = Some(handoff))
+        tool.with_parallel(false).with_handoff(Arc::new(Handoff { agent: Arc::new(agent) }))
     }
 
     /// The handoff behind a tool, if it is one.
-    pub(crate) fn of(settings: &ToolSettings) -> Option<Arc<Handoff>> {
-        settings.extension.clone().and_then(|extension| extension.downcast().ok())
+    pub(crate) fn of(tool: &dyn Tool) -> Option<Handoff> {
+        let handoff: &dyn Any = tool.handoff()?;
+        handoff.downcast_ref().cloned()
     }
 
     /// Lets the agent go on with a conversation until `stop` fires: gives what it adds, and whether it broke. It sees what
     /// was said and done, without the instructions of others.
     pub(crate) fn take_over(
-        self: Arc<Self>,
+        self,
         run: &Run,
         messages: &[Message],
         stop: &CancelToken,
@@ -99,8 +107,7 @@ impl Handoff {
 /// A message as another agent sees it, who has neither the instructions nor the tools that it is about: calls and their
 /// results are words. That the conversation was handed over goes without saying.
 fn seen(message: &Message, tools: &Toolset) -> Option<Message> {
-    let hands_over =
-        |name: &str| tools.get(name).is_some_and(|entry| Handoff::of(entry.tool.settings()).is_some());
+    let hands_over = |name: &str| tools.get(name).is_some_and(|entry| Handoff::of(&*entry.tool).is_some());
     match message {
         Message::System { .. } => None,
         Message::User { .. } => Some(message.clone()),

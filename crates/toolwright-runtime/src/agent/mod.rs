@@ -261,7 +261,7 @@ impl Agent {
     }
 
     fn system_text(&self) -> Option<String> {
-        let handoffs = self.options.tools.iter().any(|entry| Handoff::of(entry.tool.settings()).is_some());
+        let handoffs = self.options.tools.iter().any(|entry| Handoff::of(&*entry.tool).is_some());
         let react = self.react.as_ref().map(React::prompt);
         let parts = [self.instructions.as_deref(), handoffs.then_some(handoff::PROMPT), react.as_deref()];
         let parts: Vec<&str> = parts.into_iter().flatten().collect();

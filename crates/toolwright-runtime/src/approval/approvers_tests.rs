@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwright_core::{ToolCall, ToolSettings, ToolSpec};
+use toolwright_core::{ToolCall, ToolPolicy, ToolSpec};
 
 use super::policy::Policy;
 use super::rule::RuleDecision;
@@ -30,7 +30,7 @@ fn runs(entries: &[Value], name: &str, arguments: &Value, schema: &Value) -> boo
     let mut spec = ToolSpec::new(name, "A tool.");
     spec.parameters = schema.clone();
     let call = ToolCall::new("1", name, arguments.clone());
-    policy.rule_from(0, &call, &spec, &ToolSettings::default()).decision == RuleDecision::Approve
+    policy.rule_from(0, &call, &spec, &ToolPolicy::default(), false).decision == RuleDecision::Approve
 }
 
 /// What a pattern is about there, an entry that refuses refuses here, and one that approves approves nothing else.

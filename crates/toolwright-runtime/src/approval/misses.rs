@@ -69,7 +69,7 @@ fn cannot_have(entry: &Entry, name: &str) -> bool {
         ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].iter().any(|key| schema.get(key).is_some())
             || schema.get("additionalProperties") != Some(&Value::Bool(false));
     let first = name.split('.').next().unwrap_or(name);
-    let aliases = entry.tool.settings().aliases.iter().map(|(alias, _)| &**alias);
+    let aliases = entry.tool.policy().aliases.iter().map(|(alias, _)| &**alias);
     !open && !properties(schema).chain(aliases).any(|known| known == name || known == first)
 }
 

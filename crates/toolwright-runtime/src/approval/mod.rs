@@ -14,17 +14,14 @@ mod naming;
 mod policy;
 mod rule;
 
-use std::borrow::Cow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_core::{
-    ApprovalRequest, Approver, CallView, Choice, Decision, Entry, ErrorKind, ToolCall, ToolContext,
-    ToolError, ToolSettings, ToolSpec, Validator,
+    ApprovalRequest, Approver, Choice, Decision, Entry, ErrorKind, Prepared, ToolCall, ToolContext,
+    ToolError, ToolPolicy, ToolSpec, Validator,
 };
 
-use crate::call::{check, validate};
 use crate::clock::Clock;
 use crate::events::EventKind;
 use crate::guard;
@@ -47,42 +44,29 @@ pub(crate) struct Approvals {
     pub(crate) approvers: Vec<Arc<dyn Approver>>,
 }
 
-/// What was decided about a call that may run.
-pub(crate) struct Approved {
-    /// The arguments to use.
-    pub(crate) arguments: Value,
-    /// True when they are not the ones that were validated.
-    pub(crate) changed: bool,
-}
-
-impl Approved {
-    fn as_it_is(call: &mut ToolCall) -> Self {
-        Approved { arguments: call.arguments.take(), changed: false }
-    }
-}
-
 /// Who decided, what, and why.
 type Verdict<'a> = (&'a str, Decision, Option<String>);
 
 impl Approvals {
-    /// Decides about one call. An error is for the model, unless the run is to end.
+    /// Decides about one call, and returns it as it may run. An error is for the model, unless the run is to end.
     pub(crate) async fn review(
         &self,
         run: &RunFrame,
         entry: &Entry,
         call: &mut ToolCall,
+        prepared: Prepared,
         frame: &CallFrame<'_>,
-    ) -> Result<Approved, ToolError> {
+    ) -> Result<Prepared, ToolError> {
         if run.by_person {
             record(run, frame.info.span, "person", "approve", None, None)?;
-            return Ok(Approved::as_it_is(call));
+            return Ok(prepared);
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
-        if self.policy.is_none() && entry.tool.settings().require_confirmation != Some(true) {
-            return Ok(Approved::as_it_is(call));
+        if self.policy.is_none() && entry.tool.policy().require_confirmation != Some(true) {
+            return Ok(prepared);
         }
         // Boxed here and where somebody is asked, so that calls that need none of this stay small.
-        Box::pin(self.judge(run, entry, call, frame)).await
+        Box::pin(self.judge(run, entry, call, prepared, frame)).await
     }
 
     /// Decides by the rules.
@@ -91,9 +75,9 @@ impl Approvals {
         run: &RunFrame,
         entry: &Entry,
         call: &mut ToolCall,
+        mut prepared: Prepared,
         frame: &CallFrame<'_>,
-    ) -> Result<Approved, ToolError> {
-        let (settings, span) = (entry.tool.settings(), frame.info.span);
+    ) -> Result<Prepared, ToolError> {
         let all;
         let policy = match &self.policy {
             Some(policy) => policy.as_ref(),
@@ -102,21 +86,24 @@ impl Approvals {
                 &all
             }
         };
-        let case = Case { run, entry, policy, settings: trusted(run, settings), frame };
-        let mut ruling = policy.ruling(call, entry.tool.spec(), &case.settings);
+        // Rules and people look at the whole call.
+        call.arguments = prepared.arguments.take();
+        let mut case = Case { run, entry, policy, prepared, frame };
+        let (spec, tool) = (entry.tool.spec(), entry.tool.policy());
+        let mut ruling = policy.ruling(call, spec, tool, is_contained(run, tool));
         let changed = case.change(call, &mut ruling)?;
         let Some((approver, decision, reason)) = self.decide(&case, call, ruling).await? else {
-            return Ok(Approved::as_it_is(call));
+            return Ok(case.into_prepared(call));
         };
         let (reason, arguments) = match &decision {
             Decision::Reject { reason } | Decision::Terminate { reason } => (Some(reason.clone()), None),
             Decision::Modify { arguments } => (reason, Some(arguments)),
             Decision::Approve | Decision::Escalate => (reason, changed.then_some(&call.arguments)),
         };
-        record(run, span, approver, decision.as_str(), reason, arguments)?;
+        record(run, frame.info.span, approver, decision.as_str(), reason, arguments)?;
         match decision {
-            Decision::Approve => Ok(Approved::as_it_is(call)),
-            Decision::Modify { arguments } => Ok(Approved { arguments, changed: true }),
+            Decision::Approve => Ok(case.into_prepared(call)),
+            Decision::Modify { arguments } => entry.prepare(arguments, run.shared.strictness),
             Decision::Reject { reason } => Err(ToolError::of(ErrorKind::Approval, reason)),
             Decision::Escalate => Err(ToolError::of(ErrorKind::Approval, NOBODY_LEFT)),
             Decision::Terminate { reason } => {
@@ -134,7 +121,7 @@ impl Approvals {
         mut ruling: Ruling,
     ) -> Result<Option<Verdict<'_>>, ToolError> {
         loop {
-            ruling = case.confirmed(ruling, call);
+            ruling = case.confirmed(ruling);
             let reason = ruling.reason.clone();
             return Ok(Some(match ruling.decision {
                 RuleDecision::Ask => {
@@ -174,20 +161,13 @@ impl Approvals {
             let reason = format!("`{}` needs approval, and there is nobody to ask", call.name);
             return Ok(Some(("policy", Decision::reject(reason), None)));
         };
-        let view = match &entry.tool.settings().viewer {
-            None => CallView::default(),
-            Some(viewer) => {
-                let shown = catch_unwind(AssertUnwindSafe(|| viewer(call)));
-                let shown = shown.unwrap_or_else(|_| Err(ToolError::new("its viewer panicked")));
-                match shown {
-                    Ok(view) => view.substitute(&call.arguments),
-                    Err(error) => {
-                        let reason = format!("the call could not be shown for approval: {}", error.message());
-                        return Ok(Some(("policy", Decision::reject(reason), None)));
-                    }
-                }
-            }
-        };
+        let description = case.prepared.description.as_deref();
+        if let Some(problem) = description.and_then(|description| description.view_error.as_deref()) {
+            let reason = format!("the call could not be shown for approval: {problem}");
+            return Ok(Some(("policy", Decision::reject(reason), None)));
+        }
+        let view = description.map(|description| description.view.clone()).unwrap_or_default();
+        let view = view.substitute(&call.arguments);
         let &CallFrame { ref info, clock } = frame;
         let span = info.span;
         let annotations = &entry.tool.spec().annotations;
@@ -195,7 +175,7 @@ impl Approvals {
         (request.view, request.depth, request.requester) = (view, info.depth, info.requester.clone());
         (request.reason, request.choices) = (ruling.reason.clone(), ruling.choices.as_deref());
         let (tool, strictness) = (entry.clone(), run.shared.strictness);
-        request.validator = Validator::new(move |arguments| check(strictness, &tool, arguments).map(drop));
+        request.validator = Validator::new(move |arguments| tool.prepare(arguments, strictness).map(drop));
         // While somebody is asked the call can be cancelled like any other.
         let mut waiting = info.clone();
         (waiting.tool, waiting.deadline) = (call.name.clone(), None);
@@ -236,19 +216,27 @@ struct Case<'a> {
     run: &'a RunFrame,
     entry: &'a Entry,
     policy: &'a Policy,
-    /// The tool's settings, as far as they are to be believed.
-    settings: Cow<'a, ToolSettings>,
+    /// The call as the tool prepared it. Its arguments are in the call while rules and people look at it.
+    prepared: Prepared,
     frame: &'a CallFrame<'a>,
 }
 
 impl Case<'_> {
     /// What the rules from this one on say.
     fn rule_from(&self, first: usize, call: &ToolCall) -> Ruling {
-        self.policy.rule_from(first, call, self.entry.tool.spec(), &self.settings)
+        let tool = &self.entry.tool;
+        self.policy.rule_from(first, call, tool.spec(), tool.policy(), is_contained(self.run, tool.policy()))
+    }
+
+    /// The call as it may run.
+    fn into_prepared(self, call: &mut ToolCall) -> Prepared {
+        let mut prepared = self.prepared;
+        prepared.arguments = call.arguments.take();
+        prepared
     }
 
     /// Changes the arguments as the rules say; true when they did.
-    fn change(&self, call: &mut ToolCall, ruling: &mut Ruling) -> Result<bool, ToolError> {
+    fn change(&mut self, call: &mut ToolCall, ruling: &mut Ruling) -> Result<bool, ToolError> {
         if ruling.set.is_empty() || ruling.decision >= RuleDecision::Reject {
             return Ok(false);
         }
@@ -260,33 +248,41 @@ impl Case<'_> {
         let arguments = call.arguments.take();
         let reason = ruling.reason.clone().filter(|_| ruling.decision == RuleDecision::Modify);
         record(self.run, self.frame.info.span, "policy", "modify", reason, Some(&arguments))?;
-        call.arguments = validate(self.run, self.entry, arguments)?;
+        self.prepared = self.entry.prepare(arguments, self.run.shared.strictness)?;
+        call.arguments = self.prepared.arguments.take();
         in_declared_order(self.entry.tool.spec(), &mut call.arguments);
         Ok(true)
     }
 
     /// The ruling; where the rules would let the call run and the tool itself wants it confirmed, somebody is asked.
-    fn confirmed(&self, ruling: Ruling, call: &ToolCall) -> Ruling {
+    fn confirmed(&self, ruling: Ruling) -> Ruling {
         if ruling.decision >= RuleDecision::Ask {
             return ruling;
         }
-        match wants_confirmation(&self.settings, &call.arguments) {
+        match self.wants_confirmation() {
             None => ruling,
             reason => {
                 Ruling { decision: RuleDecision::Ask, reason, choices: None, next: None, set: ruling.set }
             }
         }
     }
+
+    /// Why the tool itself wants this call confirmed, if it does.
+    fn wants_confirmation(&self) -> Option<String> {
+        let said = self.prepared.wants_confirmation();
+        let confirm = self.entry.tool.policy().require_confirmation.unwrap_or(said);
+        let action = || self.prepared.description.as_ref()?.action.as_deref();
+        let reason = || match action() {
+            Some(action) => format!("the tool asks for confirmation to {action}"),
+            None => "the tool asks for confirmation".to_owned(),
+        };
+        confirm.then(reason)
+    }
 }
 
-/// The settings of a tool, as far as they are to be believed: one that works in a sandbox is no safer than the sandbox it is
-/// given.
-fn trusted<'a>(run: &RunFrame, settings: &'a ToolSettings) -> Cow<'a, ToolSettings> {
-    let mut trusted = Cow::Borrowed(settings);
-    if settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates()) {
-        trusted.to_mut().sandboxed = false;
-    }
-    trusted
+/// Whether a tool works in a sandbox that isolates: it is no safer than the sandbox it is given.
+fn is_contained(run: &RunFrame, policy: &ToolPolicy) -> bool {
+    policy.sandboxed && run.scope.sandboxes.values().all(|sandbox| sandbox.isolates())
 }
 
 /// Puts arguments in the order in which the tool declares them, and others after them by name: what a rule or a person
@@ -301,17 +297,6 @@ fn in_declared_order(spec: &ToolSpec, arguments: &mut Value) {
         entries.sort_by_cached_key(|(name, _)| (place(name), name.clone()));
         given.extend(entries);
     }
-}
-
-/// Why the tool itself wants this call confirmed, if it does.
-fn wants_confirmation(settings: &ToolSettings, arguments: &Value) -> Option<String> {
-    let words = settings.words.as_ref().map(|words| words(arguments)).unwrap_or_default();
-    let confirm = settings.require_confirmation.unwrap_or(words.confirm);
-    let reason = || match words.action {
-        Some(action) => format!("the tool asks for confirmation to {action}"),
-        None => "the tool asks for confirmation".to_owned(),
-    };
-    confirm.then(reason)
 }
 
 fn record(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_core::{Choice, Fingerprint, Misfit, Step, ToolCall, ToolSettings, ToolSpec, read_data};
+use toolwright_core::{Choice, Fingerprint, Misfit, Step, ToolCall, ToolPolicy, ToolSpec, read_data};
 use toolwright_yaml::Document;
 
 use super::in_declared_order;
@@ -21,8 +21,8 @@ pub struct Policy {
     pub(crate) id: Arc<str>,
     pub(super) rules: Vec<CompiledRule>,
     order: Order,
-    /// What no rule decides is approved when the tool's own settings speak for it.
-    trusts_settings: bool,
+    /// What no rule decides is approved when the tool's own policy speaks for it.
+    trusts_tools: bool,
 }
 
 /// Which of several matching rules decides.
@@ -113,7 +113,7 @@ impl Policy {
             return Err(PolicyError { problems });
         }
         let id = Fingerprint::of(&serde_json::json!([format!("{order:?}"), told])).0;
-        Ok(Policy { id, rules: compiled, order, trusts_settings: false })
+        Ok(Policy { id, rules: compiled, order, trusts_tools: false })
     }
 
     /// A policy from YAML or JSON: a list of rules, or a map with `approvers` as Inspect writes them.
@@ -168,7 +168,7 @@ impl Policy {
             id: "cautious".into(),
             rules: rules.into_iter().flatten().collect(),
             order: Order::Strictest,
-            trusts_settings: true,
+            trusts_tools: true,
         }
     }
 
@@ -179,7 +179,7 @@ impl Policy {
             id: "approve_all".into(),
             rules: CompiledRule::of(rule).into_iter().collect(),
             order: Order::Strictest,
-            trusts_settings: false,
+            trusts_tools: false,
         }
     }
 
@@ -193,7 +193,7 @@ impl Policy {
         self.order == Order::First
     }
 
-    /// The ruling about a call of a tool that has no settings of its own. Nobody is asked and nothing is recorded.
+    /// The ruling about a call of a tool that has no policy of its own. Nobody is asked and nothing is recorded.
     ///
     /// ```
     /// use serde_json::json;
@@ -208,38 +208,44 @@ impl Policy {
     /// # Ok::<(), toolwright_runtime::PolicyError>(())
     /// ```
     pub fn decide(&self, call: &ToolCall, spec: &ToolSpec) -> Ruling {
-        self.ruling(&mut call.clone(), spec, &ToolSettings::default())
+        self.ruling(&mut call.clone(), spec, &ToolPolicy::default(), false)
     }
 
     /// The ruling about a call, whose arguments are put in the order in which the tool declares them. A model cannot
     /// choose an order that no rule is about: the stricter of both rulings counts.
-    pub(super) fn ruling(&self, call: &mut ToolCall, spec: &ToolSpec, settings: &ToolSettings) -> Ruling {
-        let as_given = self.sees_order().then(|| self.rule_from(0, call, spec, settings));
+    pub(super) fn ruling(
+        &self,
+        call: &mut ToolCall,
+        spec: &ToolSpec,
+        tool: &ToolPolicy,
+        contained: bool,
+    ) -> Ruling {
+        let as_given = self.sees_order().then(|| self.rule_from(0, call, spec, tool, contained));
         in_declared_order(spec, &mut call.arguments);
-        let ruling = self.rule_from(0, call, spec, settings);
+        let ruling = self.rule_from(0, call, spec, tool, contained);
         as_given.filter(|as_given| as_given.decision > ruling.decision).unwrap_or(ruling)
     }
 
-    /// The ruling of the rules from this one on.
+    /// The ruling of the rules from this one on. `contained` says whether the tool works in a sandbox that isolates.
     pub(super) fn rule_from(
         &self,
         first: usize,
         call: &ToolCall,
         spec: &ToolSpec,
-        settings: &ToolSettings,
+        tool: &ToolPolicy,
+        contained: bool,
     ) -> Ruling {
         let mut deciding: Option<&Rule> = None;
         let (mut set, mut choices, mut next) = (Map::new(), None, None);
         let rules = self.rules.iter().enumerate().skip(first);
-        for (index, compiled) in rules.filter(|(_, rule)| rule.matches(call, spec, settings)) {
+        for (index, compiled) in rules.filter(|(_, rule)| rule.matches(call, spec, tool, contained)) {
             let rule = &compiled.rule;
             // Of equally strict rules the first one gives the reason.
             if deciding.is_none_or(|best| rule.decision > best.decision) {
                 deciding = Some(rule);
             }
             for (name, value) in &rule.set {
-                set.entry(real_name(name, &spec.parameters, &settings.aliases))
-                    .or_insert_with(|| value.clone());
+                set.entry(real_name(name, &spec.parameters, &tool.aliases)).or_insert_with(|| value.clone());
             }
             if self.order == Order::First {
                 choices.clone_from(&compiled.choices);
@@ -249,9 +255,7 @@ impl Policy {
         }
         match deciding {
             Some(rule) => Ruling { decision: rule.decision, reason: rule.reason.clone(), set, choices, next },
-            None if self.trusts_settings
-                && (settings.delegates || settings.require_confirmation == Some(false)) =>
-            {
+            None if self.trusts_tools && (tool.delegates || tool.require_confirmation == Some(false)) => {
                 Ruling { decision: RuleDecision::Approve, reason: None, set, choices, next }
             }
             None => {
@@ -365,7 +369,7 @@ mod tests {
     fn decide(policy: &str, name: &str, arguments: Value) -> RuleDecision {
         let policy = Policy::from_yaml(policy).unwrap();
         let call = ToolCall::new("1", name, arguments);
-        policy.rule_from(0, &call, &ToolSpec::new(name, "d"), &ToolSettings::default()).decision
+        policy.rule_from(0, &call, &ToolSpec::new(name, "d"), &ToolPolicy::default(), false).decision
     }
 
     #[test]
@@ -438,7 +442,7 @@ mod tests {
         spec.parameters = json!({"properties": {"force": {"type": "boolean", "default": true}}});
         let ruling = |arguments: Value| {
             policy
-                .rule_from(0, &ToolCall::new("1", "del", arguments), &spec, &ToolSettings::default())
+                .rule_from(0, &ToolCall::new("1", "del", arguments), &spec, &ToolPolicy::default(), false)
                 .decision
         };
         assert_eq!(ruling(json!({})), RuleDecision::Reject);
@@ -453,8 +457,8 @@ mod tests {
         let mut spec = ToolSpec::new("bash", "d");
         spec.parameters =
             json!({"properties": {"command": {}, "timeout": {}}, "additionalProperties": false});
-        let mut settings = ToolSettings::default();
-        settings.aliases = vec![("cmd".into(), "command".into())];
+        let mut tool = ToolPolicy::default();
+        tool.aliases = vec![("cmd".into(), "command".into())];
         let call = ToolCall::new("1", "bash", json!({"command": "cat secret", "timeout": 5}));
         for rule in [
             "{tools: bash, when: {cmd: '*secret*'}, decision: reject}",
@@ -463,13 +467,13 @@ mod tests {
             r#"{tools: ["bash(command='cat *"], decision: reject}"#,
         ] {
             assert_eq!(
-                policy(rule).rule_from(0, &call, &spec, &settings).decision,
+                policy(rule).rule_from(0, &call, &spec, &tool, false).decision,
                 RuleDecision::Reject,
                 "{rule}"
             );
         }
-        let changed =
-            policy("{tools: bash, decision: modify, set: {cmd: ls}}").rule_from(0, &call, &spec, &settings);
+        let changed = policy("{tools: bash, decision: modify, set: {cmd: ls}}")
+            .rule_from(0, &call, &spec, &tool, false);
         assert_eq!(Value::Object(changed.set), json!({"command": "ls"}));
     }
 
@@ -552,7 +556,7 @@ mod tests {
             "name: human, params: {choices: [approve, escalate]}",
         ] {
             let policy = file(entry).unwrap();
-            let ruling = policy.rule_from(0, &call, &ToolSpec::new("t", "d"), &ToolSettings::default());
+            let ruling = policy.rule_from(0, &call, &ToolSpec::new("t", "d"), &ToolPolicy::default(), false);
             assert_eq!(ruling.choices.as_deref(), Some([Choice::Approve, Choice::Escalate].as_slice()));
             assert_ne!(policy.id, file("name: human").unwrap().id);
         }
@@ -573,20 +577,19 @@ mod tests {
         let ruling = |read_only: Option<bool>, sandboxed: bool| {
             let mut spec = ToolSpec::new("t", "d");
             spec.annotations.read_only = read_only;
-            let mut settings = ToolSettings::default();
-            settings.sandboxed = sandboxed;
-            Policy::cautious().rule_from(0, &ToolCall::new("1", "t", json!({})), &spec, &settings).decision
+            let (call, tool) = (ToolCall::new("1", "t", json!({})), ToolPolicy::default());
+            Policy::cautious().rule_from(0, &call, &spec, &tool, sandboxed).decision
         };
         assert_eq!(ruling(None, false), RuleDecision::Ask);
         assert_eq!(ruling(Some(true), false), RuleDecision::Approve);
         assert_eq!(ruling(None, true), RuleDecision::Approve);
-        let set = |policy: Policy, change: fn(&mut ToolSettings)| {
-            let (spec, mut settings) = (ToolSpec::new("t", "d"), ToolSettings::default());
-            change(&mut settings);
-            policy.rule_from(0, &ToolCall::new("1", "t", json!({})), &spec, &settings).decision
+        let set = |policy: Policy, change: fn(&mut ToolPolicy)| {
+            let (spec, mut tool) = (ToolSpec::new("t", "d"), ToolPolicy::default());
+            change(&mut tool);
+            policy.rule_from(0, &ToolCall::new("1", "t", json!({})), &spec, &tool, false).decision
         };
-        let changes: [fn(&mut ToolSettings); 2] =
-            [|settings| settings.delegates = true, |settings| settings.require_confirmation = Some(false)];
+        let changes: [fn(&mut ToolPolicy); 2] =
+            [|tool| tool.delegates = true, |tool| tool.require_confirmation = Some(false)];
         for change in changes {
             assert_eq!(set(Policy::cautious(), change), RuleDecision::Approve);
             // Rules of one's own say what is approved.

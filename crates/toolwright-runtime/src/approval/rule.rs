@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, de::Error as _};
 use serde_json::{Map, Value};
-use toolwright_core::{Choice, ToolCall, ToolSettings, ToolSpec};
+use toolwright_core::{Choice, ToolCall, ToolPolicy, ToolSpec};
 
 use super::call_text::call_text;
 use super::matching::{Aliases, Match, meant};
@@ -173,12 +173,19 @@ impl CompiledRule {
         Ok(compiled)
     }
 
-    pub(super) fn matches(&self, call: &ToolCall, spec: &ToolSpec, settings: &ToolSettings) -> bool {
+    /// `contained` says whether the tool works in a sandbox that isolates.
+    pub(super) fn matches(
+        &self,
+        call: &ToolCall,
+        spec: &ToolSpec,
+        policy: &ToolPolicy,
+        contained: bool,
+    ) -> bool {
         let says = |wanted: Option<bool>, actual: bool| wanted.is_none_or(|wanted| wanted == actual);
         says(self.rule.read_only, spec.annotations.read_only == Some(true))
             && says(self.rule.destructive, spec.annotations.destructive == Some(true))
-            && says(self.rule.sandboxed, settings.sandboxed)
-            && self.matches_call(call, &spec.parameters, &settings.aliases)
+            && says(self.rule.sandboxed, contained)
+            && self.matches_call(call, &spec.parameters, &policy.aliases)
     }
 
     fn matches_call(&self, call: &ToolCall, schema: &Value, aliases: &Aliases) -> bool {

@@ -1,7 +1,5 @@
 //! The results of calls on their way into the conversation.
 
-use std::sync::Arc;
-
 use toolwright_core::{Message, ToolError, ToolResult, Toolset};
 
 use super::refusals::Refusals;
@@ -24,7 +22,7 @@ pub(super) struct PendingResults<'a> {
 impl PendingResults<'_> {
     /// Adds the results there are. Says whether one of them is the answer, and who goes on with the
     /// conversation.
-    pub(super) fn add(&mut self) -> Result<(bool, Vec<Arc<Handoff>>), ToolError> {
+    pub(super) fn add(&mut self) -> Result<(bool, Vec<Handoff>), ToolError> {
         self.results.insert(std::mem::take(&mut self.refused));
         let mut results = self.results.take();
         let answer = direct::answer(self.tools, &mut results);
@@ -32,7 +30,7 @@ impl PendingResults<'_> {
         let handoffs = results
             .iter()
             .filter(|result| !result.is_error())
-            .filter_map(|result| entry(result).and_then(|entry| Handoff::of(entry.tool.settings())))
+            .filter_map(|result| entry(result).and_then(|entry| Handoff::of(&*entry.tool)))
             .collect();
         let answered = answer.is_some();
         for message in results.into_iter().map(Message::Tool).chain(answer) {

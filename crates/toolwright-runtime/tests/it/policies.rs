@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolwright_core::{
     Annotations, ApprovalRequest, Approver, BoxFuture, CallView, Decision, ErrorKind, Message, ToolDef,
-    ToolError, ToolResult, ToolSpec,
+    ToolError, ToolResult, ToolSpec, WorkspacePath,
 };
 use toolwright_models::{Reply, ScriptedModel};
 use toolwright_runtime::{EventKind, LoopOptions, Policy, Run, RunEnd, RunLimits};
@@ -550,4 +550,34 @@ async fn the_time_of_decisions_is_not_that_of_the_calls_around() {
     });
     let took: Vec<u64> = took.collect();
     assert_eq!(took, [1, 1, 1, 1, 2]);
+}
+
+/// Reads a file and a backup of it.
+#[toolwright_core::tool]
+async fn read_both(
+    /// The file.
+    source: WorkspacePath,
+    /// Where more of it is.
+    more: Option<Vec<WorkspacePath>>,
+    /// What to look for, which is no path.
+    needle: String,
+) -> String {
+    let more: Vec<&str> = more.iter().flatten().map(WorkspacePath::as_str).collect();
+    format!("{source} {} {needle}", more.join(","))
+}
+
+#[tokio::test]
+async fn rules_see_the_paths_of_any_tool_in_their_plain_form_whatever_the_parameter_is_called() {
+    let rules = "[{tools: 'read_both', decision: approve}, \
+                  {tools: 'read_both', when: {source: 'secret/*'}, decision: reject}]";
+    let run = Run::builder(tools([read_both()])).policy(Policy::from_yaml(rules).unwrap()).build().unwrap();
+    let read = async |source: &str| {
+        let arguments = json!({"source": source, "more": ["./a//b", "c/../d"], "needle": "./x"});
+        run.call(call("read_both", arguments)).await.unwrap()
+    };
+    for hidden in ["secret/key", "./secret/key", "docs/../secret//key", "secret/./key/"] {
+        let error = read(hidden).await.error.unwrap();
+        assert_eq!(error.kind, ErrorKind::Approval, "{hidden}");
+    }
+    assert_eq!(read("secret/../docs//a.md").await.to_text(), "docs/a.md a/b,d ./x");
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolwright_core::schema::output_schema_of;
-use toolwright_core::{Content, ExecRequest, Structured, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{Content, ExecRequest, RootedPath, Structured, ToolDef, ToolError, ToolOutput};
 
 use super::picture::{self, Look, Picture};
 use super::python::{self, Program, Ran};
@@ -45,7 +45,7 @@ struct ShellExecute {
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// The folder to run it in.
-    working_dir: Option<String>,
+    working_dir: Option<RootedPath>,
     /// The shell that runs it.
     #[serde(default = "bash")]
     shell: String,
@@ -190,7 +190,7 @@ struct Streaming {
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// The folder to run it in.
-    working_dir: Option<String>,
+    working_dir: Option<RootedPath>,
 }
 
 /// The tool `shell_execute_streaming`: the result is the lines that were printed; who watches sees them as they come.

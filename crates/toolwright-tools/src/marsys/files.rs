@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Structured, ToolDef, ToolError};
+use toolwright_core::{RootedPath, Structured, ToolDef, ToolError};
 
 use super::{place, yes};
 use crate::options::{Call, Effect, Options, define, finish};
@@ -12,7 +12,7 @@ use crate::write_file::{self, IfExists};
 #[derive(Deserialize, JsonSchema)]
 struct WriteFile {
     /// The file to write. Its folder is made when it is not there.
-    path: String,
+    path: RootedPath,
     /// What to write.
     content: String,
     /// Write the whole file anew, or append to it.
@@ -60,7 +60,7 @@ pub(crate) fn write_file(options: &Options) -> ToolDef {
 #[derive(Deserialize, JsonSchema)]
 struct CreateDirectory {
     /// The folder to make.
-    path: String,
+    path: RootedPath,
     /// Also make the folders above it that are not there.
     #[serde(default = "yes")]
     parents: bool,

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolwright_core::{Structured, ToolDef, ToolError, glob_match};
+use toolwright_core::{RootedPath, Structured, ToolDef, ToolError, glob_match};
 
 use super::{here, place};
 use crate::glob_files::path_matches;
@@ -14,7 +14,7 @@ use crate::walk::{Hidden, Item, walk};
 struct ListFiles {
     /// The folder to list.
     #[serde(default = "here")]
-    path: String,
+    path: RootedPath,
     /// Only names that match, for example *.md.
     pattern: Option<String>,
     /// Also what is in the folders below.

@@ -18,10 +18,9 @@ mod shell;
 mod tokens;
 
 use serde_json::{Value, json};
-use toolwright_core::{ToolDef, ToolError};
+use toolwright_core::{RootedPath, ToolDef, ToolError};
 
 use crate::names::Make;
-use crate::options::with_plain_paths;
 use crate::paths;
 
 /// The references and what they stand for.
@@ -53,11 +52,9 @@ pub(crate) const TOOLS: [(&str, Make); 25] = [
     ("shell_diff", shell::shell_diff),
 ];
 
-/// What all of them share: a path has one form, and a model may say why it makes a call.
+/// What all of them share: a model may say why it makes a call.
 pub(crate) fn as_there(tool: ToolDef) -> ToolDef {
-    tool.edit(|spec, settings| {
-        // A path that leads out is left, and the tool refuses it.
-        with_plain_paths(spec, settings, |path| place(path).unwrap_or_else(|_| path.to_owned()));
+    tool.edit(|spec, _| {
         let properties = spec.parameters.get_mut("properties").and_then(Value::as_object_mut);
         if let Some(properties) = properties {
             let reasoning = json!({"type": ["string", "null"], "description": "Why; nothing depends on it."});
@@ -86,8 +83,8 @@ pub(crate) fn place(path: &str) -> Result<String, ToolError> {
     Ok(if names.is_empty() { ".".to_owned() } else { names.join("/") })
 }
 
-fn here() -> String {
-    ".".to_owned()
+fn here() -> RootedPath {
+    ".".into()
 }
 
 fn yes() -> bool {

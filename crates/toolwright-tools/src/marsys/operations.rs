@@ -1,11 +1,9 @@
 //! `file_operations`: one tool for the plain things that are done to files.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_core::{ToolDef, ToolError, ToolOutput};
+use toolwright_core::{RootedPath, ToolDef, ToolError, ToolOutput};
 
 use super::place;
 use crate::edit_file::{self, Extent};
@@ -20,7 +18,7 @@ struct FileOperations {
     /// What to do.
     operation: Operation,
     /// The file or folder.
-    path: String,
+    path: RootedPath,
     /// What to write.
     content: Option<String>,
     /// How the text is stored.
@@ -58,7 +56,7 @@ pub(crate) fn file_operations(options: &Options) -> ToolDef {
         },
     );
     finish(tool, "files", Effect::Writes, &[("file_path", "path")])
-        .edit(|_, settings| settings.reader = Some(Arc::new(in_any_case)))
+        .with_reader(in_any_case)
         .with_output_schema(result())
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolwright_core::{Structured, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{RootedPath, Structured, ToolDef, ToolError, ToolOutput};
 
 use super::picture::Picture;
 use super::{place, read};
@@ -135,7 +135,7 @@ fn of_picture(path: &str, bytes: &[u8], picture: Picture) -> Overview {
 #[derive(Deserialize, JsonSchema)]
 struct Structure {
     /// The file to look at.
-    path: String,
+    path: RootedPath,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -170,7 +170,7 @@ pub(crate) fn get_file_structure(options: &Options) -> ToolDef {
 #[derive(Deserialize, JsonSchema)]
 struct ReadSection {
     /// The file.
-    path: String,
+    path: RootedPath,
     /// Which section, as get_file_structure names it, for example paragraph:2.
     section_id: String,
 }

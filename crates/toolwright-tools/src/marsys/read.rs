@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_core::{ErrorKind, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ErrorKind, RootedPath, ToolDef, ToolError, ToolOutput};
 
 use super::outline::{self, Overview, Section};
 use super::picture::{self, Look, Picture};
@@ -25,7 +25,7 @@ const LONG_LIST: usize = 20;
 #[derive(Deserialize, JsonSchema)]
 struct ReadFile {
     /// The file to read.
-    path: String,
+    path: RootedPath,
     /// The first line, counted from 1. Left out, the first 250 lines are read.
     start_line: Option<i64>,
     /// The last line; at most 250 lines are read at once.

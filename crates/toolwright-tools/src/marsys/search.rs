@@ -5,7 +5,7 @@ use std::time::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolwright_core::{ErrorKind, Structured, ToolDef, ToolError, glob_match};
+use toolwright_core::{ErrorKind, RootedPath, Structured, ToolDef, ToolError, glob_match};
 
 use super::{here, outline, place, yes};
 use crate::glob_files::{is_pattern, path_matches};
@@ -26,7 +26,7 @@ struct SearchFiles {
     search_type: SearchType,
     /// The file or folder to look in.
     #[serde(default = "here")]
-    path: String,
+    path: RootedPath,
     /// Only files whose path matches.
     #[serde(default = "everything")]
     file_pattern: String,

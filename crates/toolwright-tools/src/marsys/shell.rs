@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_core::{ExecResult, ToolDef, ToolError, ToolOutput};
+use toolwright_core::{ExecResult, RootedPath, ToolDef, ToolError, ToolOutput};
 
 use super::place;
 use crate::options::{Call, Effect, Options, count, define, finish, object};
@@ -70,7 +70,7 @@ struct Grep {
     /// What to look for, as a basic regular expression.
     pattern: String,
     /// The file or folder to look in.
-    file_or_dir: String,
+    file_or_dir: RootedPath,
     /// Look in all files below the folder.
     #[serde(default)]
     recursive: bool,
@@ -158,7 +158,7 @@ impl Hit {
 #[derive(Deserialize, JsonSchema)]
 struct Find {
     /// The folder to look in.
-    path: String,
+    path: RootedPath,
     /// Only names that match, for example *.log.
     name_pattern: Option<String>,
     /// Only files (f), folders (d) or links (l).
@@ -221,7 +221,7 @@ pub(crate) fn shell_find(options: &Options) -> ToolDef {
 #[derive(Deserialize, JsonSchema)]
 struct Count {
     /// The file.
-    file_path: String,
+    file_path: RootedPath,
     /// What you are after; all three are counted.
     #[serde(default, rename = "count_type")]
     _count_type: Option<String>,
@@ -257,7 +257,7 @@ struct Sed {
     /// What to put in its place.
     replacement: String,
     /// The file.
-    file_path: String,
+    file_path: RootedPath,
     /// Change the file; otherwise only the changed text is given back.
     #[serde(default)]
     in_place: bool,
@@ -313,7 +313,7 @@ struct Awk {
     /// The awk program.
     script: String,
     /// The file it reads.
-    file_path: String,
+    file_path: RootedPath,
     /// What separates fields.
     field_separator: Option<String>,
 }
@@ -342,7 +342,7 @@ pub(crate) fn shell_awk(options: &Options) -> ToolDef {
 #[derive(Deserialize, JsonSchema)]
 struct Head {
     /// The file.
-    file_path: String,
+    file_path: RootedPath,
     /// How many lines; -8 is all but the last eight.
     #[serde(default = "ten")]
     num_lines: i64,
@@ -351,7 +351,7 @@ struct Head {
 #[derive(Deserialize, JsonSchema)]
 struct Tail {
     /// The file.
-    file_path: String,
+    file_path: RootedPath,
     /// How many lines.
     #[serde(default = "ten")]
     num_lines: i64,
@@ -407,9 +407,9 @@ fn told(text: &str) -> Result<ToolOutput, ToolError> {
 #[derive(Deserialize, JsonSchema)]
 struct Diff {
     /// The file as it was.
-    file1: String,
+    file1: RootedPath,
     /// The file as it is.
-    file2: String,
+    file2: RootedPath,
     /// As a unified diff, with lines around each change.
     #[serde(default = "super::yes")]
     unified: bool,

@@ -2,7 +2,7 @@
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
-use toolwright_core::{Tool as _, ToolSpec};
+use toolwright_core::ToolSpec;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![Trial::test("definitions::every_tool_under_every_name", || {

@@ -44,7 +44,7 @@ fn table() -> String {
         page.push_str("| parameter | type | also | meaning |\n| --- | --- | --- | --- |\n");
         for (name, schema) in spec.parameters["properties"].as_object().unwrap() {
             let aliases: Vec<String> = tool
-                .settings()
+                .policy()
                 .aliases
                 .iter()
                 .filter(|(_, parameter)| **parameter == **name)

@@ -197,8 +197,7 @@ async fn search_finds_lines_in_many_files(backend: Backend) {
 
 async fn an_approver_sees_the_code(_: Backend) {
     let view = |tool: &ToolDef, arguments: serde_json::Value| {
-        let viewer = tool.settings().viewer.clone().unwrap();
-        viewer(&ToolCall::new("1", "t", arguments)).unwrap().call.unwrap()
+        tool.prepared(arguments).unwrap().description.unwrap().view.call.unwrap()
     };
     let shown = view(&bash(&Options::new()), json!({"command": " ls -la \n"}));
     assert_eq!((shown.title.as_deref(), shown.content.as_str()), (Some("bash"), "```bash\nls -la\n```\n"));

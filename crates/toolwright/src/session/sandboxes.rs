@@ -113,7 +113,7 @@ impl Session {
 fn needs_sandbox(loaded: &Loaded) -> bool {
     let chat = loaded.chat().map(|chat| &chat.tools);
     let sets = std::iter::once(loaded.tools()).chain(chat).chain([loaded.prompts()]);
-    sets.flat_map(|tools| tools.iter()).any(|entry| entry.tool.settings().sandboxed)
+    sets.flat_map(|tools| tools.iter()).any(|entry| entry.tool.policy().sandboxed)
 }
 
 impl std::fmt::Debug for Sandboxes {

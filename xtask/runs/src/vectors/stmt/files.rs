@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value as Json, json};
+use toolwright_core::schema::Strictness;
 use toolwright_core::{Sandbox, ToolOutput};
 use toolwright_lang::load;
 use toolwright_sandbox::{LocalSandbox, SandboxPolicy};
@@ -100,12 +101,14 @@ pub(super) fn confirm(vector: &Json) -> Verdict {
         load(source(vector), &host()).map_err(|problems| (wanted.to_string(), format!("{problems}")))?;
     let entry = loaded.tools().get(name).ok_or((wanted.to_string(), "no such tool".to_owned()))?;
     let input = vector.get("input").cloned().unwrap_or_default();
-    let settings = entry.tool.settings();
-    let words = settings.words.as_ref().map(|words| words(&input)).unwrap_or_default();
+    let prepared = entry.prepare(input, Strictness::Lenient);
+    let prepared = prepared.map_err(|error| (wanted.to_string(), error.to_string()))?;
+    let confirm = entry.tool.policy().require_confirmation.unwrap_or(prepared.wants_confirmation());
+    let description = prepared.description.map(|description| *description).unwrap_or_default();
     let got = json!({
-        "needs_confirmation": settings.require_confirmation.unwrap_or(words.confirm),
-        "action": words.action,
-        "ui_hint": words.hint,
+        "needs_confirmation": confirm,
+        "action": description.action,
+        "ui_hint": description.hint,
     });
     if got == *wanted { Ok(()) } else { Err((wanted.to_string(), got.to_string())) }
 }

@@ -84,7 +84,7 @@ fn callable_beside_others(vector: &Json, id: &str) -> bool {
     };
     let Ok(loaded) = load(source(vector), &host()) else { return false };
     let entry = loaded.chat().and_then(|chat| chat.tools.get(name));
-    entry.is_some_and(|entry| !entry.tool.settings().return_direct)
+    entry.is_some_and(|entry| !entry.tool.policy().return_direct)
 }
 
 /// What happened when the model's answers were played.
