@@ -1,12 +1,11 @@
-//! Who answers what the MCP servers of a file ask: the person, and the model the file names for it.
+//! The answers to the MCP servers of a file: from the person, and from the model the file names for it.
 //!
-//! Servers are started while the file is read, before anybody knows its rules and how the person is asked. So both are
-//! looked up when a question comes.
+//! Servers are started while the file is read, before its rules are known. So those are looked up when a question comes.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use toolwright::mcp::{Answers, ElicitReply, Elicitation, Elicitor, Sampling};
+use toolwright::mcp::{Answers, Sampling};
 use toolwright::{
     ApprovalRequest, Approver, BoxFuture, Decision, Model, ModelError, ModelErrorKind, ModelReply,
     ModelRequest, Policy, Run, ToolCall, ToolDef, ToolSpec, Toolset, Usage as TokenUsage,
@@ -14,87 +13,44 @@ use toolwright::{
 
 use crate::console::Console;
 use crate::models::{self, Named};
-use crate::prompt::{Terminal, printable};
+use crate::prompt::printable;
 
-/// Where the person is whom servers ask.
-#[derive(Clone, Default)]
-enum Person {
-    /// At the terminal, if there is one.
-    #[default]
-    Terminal,
-    /// At the chat, which has the terminal to itself.
-    Chat(Arc<dyn Approver>, Arc<dyn Elicitor>),
-    /// At the MCP client whose call it is.
+/// Whom the servers of a file ask.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The person at the console, if there is one.
+    Console,
+    /// The MCP client whose call the server works on.
     Client,
-}
-
-static PERSON: Mutex<Person> = Mutex::new(Person::Terminal);
-
-/// Has everything that servers ask from now on asked in the chat.
-pub fn ask_in_chat(approver: impl Approver + 'static, elicitor: impl Elicitor + 'static) {
-    set_person(Person::Chat(Arc::new(approver), Arc::new(elicitor)));
-}
-
-/// Has everything that servers ask from now on passed on to the MCP client whose call they work on.
-pub fn ask_the_client() {
-    set_person(Person::Client);
-}
-
-fn set_person(person: Person) {
-    *PERSON.lock().unwrap_or_else(PoisonError::into_inner) = person;
-}
-
-fn person() -> Person {
-    PERSON.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// What a file that is being read will say.
 #[derive(Clone)]
 pub struct Later {
     console: Console,
+    asked: Asked,
     pub models: Arc<OnceLock<Named>>,
     /// Its policy, as it stands there.
     pub policy: Arc<OnceLock<Value>>,
 }
 
 impl Later {
-    pub fn new(console: &Console) -> Self {
-        Later { console: console.clone(), models: Arc::default(), policy: Arc::default() }
+    pub fn new(console: &Console, asked: Asked) -> Self {
+        Later { console: console.clone(), asked, models: Arc::default(), policy: Arc::default() }
     }
 
     /// Who answers a server of the file: the person where there is one, and a model where the file names one.
     pub fn answers(&self, sampling: Option<&str>) -> Answers {
         let mut answers = Answers::default();
-        match person() {
-            Person::Client => answers.passed_on = true,
-            // Whether it is the chat's is known when a question comes.
-            Person::Terminal | Person::Chat(..) if self.console.has_person() => {
-                answers.elicitor = Some(Arc::new(Asked(self.console.clone())));
-            }
-            Person::Terminal | Person::Chat(..) => {}
+        match self.asked {
+            Asked::Client => answers.passed_on = true,
+            Asked::Console => answers.person = self.console.person(),
         }
         answers.sampling = sampling.map(|model| {
             let model = Lent { name: model.to_owned(), later: self.clone(), opened: OnceLock::new() };
             Sampling::new(Arc::new(model), Arc::new(Rules(self.clone())))
         });
         answers
-    }
-}
-
-/// Asks the person, at the terminal or wherever they are.
-struct Asked(Console);
-
-impl Elicitor for Asked {
-    fn elicit<'a>(&'a self, request: &'a Elicitation) -> BoxFuture<'a, ElicitReply> {
-        Box::pin(async move {
-            match person() {
-                Person::Chat(_, elicitor) => elicitor.elicit(request).await,
-                Person::Terminal | Person::Client => match Terminal::of(&self.0) {
-                    Some(terminal) => terminal.elicit(request).await,
-                    None => ElicitReply::Cancel,
-                },
-            }
-        })
     }
 }
 
@@ -130,26 +86,13 @@ async fn allowed(console: &Console, policy: Policy, call: &ToolCall) -> anyhow::
     spec.parameters = serde_json::json!({"type": "object"});
     let tools = Toolset::new().with(ToolDef::dynamic(spec, |_, _| async { "allowed" }))?;
     let builder = Run::builder(tools).policy(policy);
-    let builder = match (person(), Terminal::of(console)) {
-        (Person::Chat(approver, _), _) => builder.approver(Through(approver)),
-        (Person::Terminal | Person::Client, Some(terminal)) => builder.approver(terminal),
-        (Person::Terminal | Person::Client, None) => builder,
+    let builder = match console.person() {
+        Some(person) => builder.approver(person),
+        None => builder,
     };
     match builder.build()?.call(call.clone()).await?.error {
         None => Ok(()),
         Some(error) => anyhow::bail!(error.message),
-    }
-}
-
-struct Through(Arc<dyn Approver>);
-
-impl Approver for Through {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        self.0.decide(request)
     }
 }
 

@@ -11,9 +11,8 @@ use toolwright::mcp::{Changes, Suspension};
 use toolwright::text::clip;
 use toolwright::{Limits, Policy, Redactor, RunBuilder, ToolError, Toolset};
 
-use crate::answers::Later;
+use crate::answers::{Asked, Later};
 use crate::console::Console;
-use crate::prompt::Terminal;
 use crate::report::Usage;
 use crate::{commands, models, prompt, report, tokens, toolbox, trust, unset};
 
@@ -78,7 +77,10 @@ pub fn around(console: &Console) -> anyhow::Result<Option<Loaded>> {
     if !path.is_file() {
         return Ok(None);
     }
-    let loaded = load_all(path, &host(console, path, MissingEnv::Empty, Later::new(console))?.offline());
+    let loaded = load_all(
+        path,
+        &host(console, path, MissingEnv::Empty, Later::new(console, Asked::Console))?.offline(),
+    );
     if let Some(error) = loaded.malformed() {
         let refused = report::refused(error.problems());
         let hint =
@@ -118,7 +120,15 @@ pub fn open(console: &Console, path: &Path) -> anyhow::Result<Loaded> {
 
 /// The same, with more to lend to the file.
 pub fn open_with(console: &Console, path: &Path, lend: impl FnOnce(Host) -> Host) -> anyhow::Result<Loaded> {
-    let loaded = read(console, path, MissingEnv::Error, lend)?;
+    let loaded = read(console, path, Asked::Console, MissingEnv::Error, lend)?;
+    warn(console, &loaded);
+    warn_of_short_secrets(console, &loaded)?;
+    Ok(loaded)
+}
+
+/// The same for a program that serves MCP clients: what the file's servers ask is passed on to the client.
+pub fn open_for_clients(console: &Console, path: &Path) -> anyhow::Result<Loaded> {
+    let loaded = read(console, path, Asked::Client, MissingEnv::Error, |host| host)?;
     warn(console, &loaded);
     warn_of_short_secrets(console, &loaded)?;
     Ok(loaded)
@@ -126,7 +136,7 @@ pub fn open_with(console: &Console, path: &Path, lend: impl FnOnce(Host) -> Host
 
 /// Loads a file for showing its tools. Nobody is asked for variables that are not set: they are empty, which is said.
 pub fn open_listed(console: &Console, path: &Path) -> anyhow::Result<Loaded> {
-    let loaded = read(console, path, MissingEnv::Empty, |host| host)?;
+    let loaded = read(console, path, Asked::Console, MissingEnv::Empty, |host| host)?;
     warn(console, &loaded);
     tell_of_unset(console, &loaded);
     Ok(loaded)
@@ -134,7 +144,7 @@ pub fn open_listed(console: &Console, path: &Path) -> anyhow::Result<Loaded> {
 
 /// Loads a file for what it says beside its tools. Nothing is started.
 pub fn open_sections(console: &Console, path: &Path) -> anyhow::Result<Loaded> {
-    let loaded = read(console, path, MissingEnv::Empty, Host::offline)?;
+    let loaded = read(console, path, Asked::Console, MissingEnv::Empty, Host::offline)?;
     tell_of_unset(console, &loaded);
     Ok(loaded)
 }
@@ -146,17 +156,18 @@ pub fn open_offline(
     path: &Path,
     lend: impl FnOnce(Host) -> Host,
 ) -> anyhow::Result<Loaded> {
-    read(console, path, MissingEnv::Error, |host| lend(host).offline())
+    read(console, path, Asked::Console, MissingEnv::Error, |host| lend(host).offline())
 }
 
 fn read(
     console: &Console,
     path: &Path,
+    asked: Asked,
     missing: MissingEnv,
     lend: impl FnOnce(Host) -> Host,
 ) -> anyhow::Result<Loaded> {
     exists(path)?;
-    let later = Later::new(console);
+    let later = Later::new(console, asked);
     let host =
         lend(models::lend(console, host(console, path, missing, later.clone())?, later.models.clone()));
     let host = match missing {
@@ -312,8 +323,8 @@ pub fn started_by_a_person(
     builder: RunBuilder,
 ) -> anyhow::Result<RunBuilder> {
     let builder = govern(loaded, None, builder)?.started_by_person();
-    Ok(match Terminal::of(console) {
-        Some(terminal) => builder.approver(terminal),
+    Ok(match console.person() {
+        Some(person) => builder.person(person),
         None => builder,
     })
 }

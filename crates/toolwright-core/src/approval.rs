@@ -1,4 +1,5 @@
-//! The approver contract: who looks at a call before it runs, and what they may decide.
+//! The approver contract: a decision about a call before it runs. The human side of a run is a [`Person`](crate::Person), which
+//! is an approver too.
 //!
 //! Policies, which pick an approver for a call, live in `toolwright-runtime`.
 
@@ -12,7 +13,7 @@ use crate::error::ToolError;
 use crate::message::ToolCall;
 use crate::tool::{Annotations, BoxFuture, CallView};
 
-/// Someone, or something, that decides about calls.
+/// Decides about calls: a [`Person`](crate::Person), or a program.
 pub trait Approver: Send + Sync {
     /// The name written into events, for example `human`.
     fn name(&self) -> &str;

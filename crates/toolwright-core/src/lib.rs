@@ -35,6 +35,7 @@ mod misfit;
 mod model;
 mod nearest;
 mod output;
+mod person;
 mod preparation;
 mod sandbox;
 pub mod schema;
@@ -64,6 +65,7 @@ pub use nearest::{nearest, nearest_word};
 pub use output::{
     Citation, Content, Detail, IntoToolOutput, Json, Media, MediaSource, Structured, ToolOutput, json_size,
 };
+pub use person::{Form, FormAuthor, FormBody, FormReply, Notice, Person};
 pub use preparation::Preparation;
 pub use sandbox::{
     Connection, ExecRequest, ExecResult, MAX_EXEC_OUTPUT, MAX_READ_FILE, OutputSink, OutputStream,

@@ -38,8 +38,8 @@ mod transport;
 mod whole;
 
 pub use client::{
-    Answers, Client, ClientOptions, ElicitReply, Elicitation, Elicitor, Greeting, HttpTarget, Listing,
-    MAX_TOOLS, OnLog, OnProgress, Paying, Sampling, Target, ThroughApprover, servers_ended,
+    Answers, Client, ClientOptions, Greeting, HttpTarget, Listing, MAX_TOOLS, OnLog, OnProgress, Paying,
+    Sampling, Target, ThroughApprover, servers_ended,
 };
 pub use error::{McpError, McpErrorKind};
 pub use jsonrpc::{MAX_MESSAGE_BYTES, MAX_MESSAGE_DEPTH, MAX_MESSAGE_VALUES};
@@ -51,8 +51,8 @@ pub use protocol::{
     Hints, Implementation, LATEST_SESSION_VERSION, SESSION_VERSIONS, STATELESS_VERSION, ToolDefinition,
 };
 pub use server::{
-    Changes, ClientApprover, CompletionRequest, Completions, FileResources, HttpOptions, HttpServer,
-    LogLevel, Peer, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Question, Reply, Resource,
+    Changes, ClientPerson, CompletionRequest, Completions, FileResources, HttpOptions, HttpServer, LogLevel,
+    Peer, Prompt, PromptArgument, PromptMessage, PromptResult, Prompts, Question, Reply, Resource,
     ResourceBody, ResourceContents, ResourceServer, ResourceTemplate, Resources, Role, Server, StateKey,
     TaskSupport, ToolPrompts, Watching,
 };

@@ -83,7 +83,8 @@ pub use toolwright_core::{
 #[doc(inline)]
 pub use toolwright_core::{
     ApprovalRequest, Approver, Asker, AssistantMessage, CONFIDENTIAL, CallNote, Choice, Decision, Dispatch,
-    Manner, Message, Origin, ToolCall, ToolResult, Truncation, Validator, Watch,
+    Form, FormAuthor, FormBody, FormReply, Manner, Message, Notice, Origin, Person, ToolCall, ToolResult,
+    Truncation, Validator, Watch,
 };
 // Models, as the loop sees them.
 #[doc(inline)]

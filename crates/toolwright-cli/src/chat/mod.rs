@@ -15,6 +15,7 @@ mod history;
 mod inline;
 mod input;
 mod markdown;
+mod person;
 mod picture;
 mod screen;
 mod session;
@@ -32,7 +33,6 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use toolwright::file;
-use toolwright::tools::AtHand;
 use toolwright::{
     Conversation, Event, Message, Model, ModelDelta, Run, RunBuilder, RunEnd, Secret, StopReason,
 };
@@ -43,13 +43,12 @@ use crate::prompt::printable;
 use crate::report::{Usage, counted, hint_of};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
-use crate::{answers, commands, demo, files, models, runs, sandboxes, trust};
+use crate::{commands, demo, files, models, runs, sandboxes, trust};
 
 use crate::lines::{BOLD, DIM, Line, PLAIN, RED};
-use approval::Asker;
 use changes::Files;
-use form::AtChat;
 use input::Inputs;
+use person::ChatPerson;
 use session::Session;
 use ui::{News, Ui, Wish};
 use words::{Command, WORDS};
@@ -58,7 +57,7 @@ use words::{Command, WORDS};
 const MOST_TOLD: usize = 64;
 
 /// A conversation and everything around it.
-struct Talk {
+struct ChatApp {
     console: Console,
     conversation: Conversation,
     run: Run,
@@ -118,9 +117,9 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let (sender, news) = mpsc::unbounded_channel();
     let inputs = Inputs::open(console)?;
     if inputs.interactive || inputs.plain {
-        builder = builder.approver(Asker(sender.clone()));
-        answers::ask_in_chat(Asker(sender.clone()), AtChat(sender.clone()));
-        builder = builder.state(AtHand::new(AtChat(sender.clone())));
+        let person = Arc::new(ChatPerson(sender.clone()));
+        console.ask_in_chat(person.clone());
+        builder = builder.person(person);
     }
     let (teller, told) = mpsc::channel(MOST_TOLD);
     if inputs.interactive {
@@ -138,7 +137,7 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
     let conversation = Conversation::new(&run);
     let system = chat.and_then(|chat| chat.system_message.clone());
     let script_name = file.as_ref().map(|file| file.display().to_string());
-    let mut talk = Talk {
+    let mut app = ChatApp {
         console: console.clone(),
         conversation,
         run,
@@ -158,20 +157,20 @@ pub async fn run(mut what: Chat, console: &Console) -> anyhow::Result<()> {
         failed: false,
         unanswered: None,
     };
-    talk.begin();
+    app.begin();
     if let Some(banner) = chat.and_then(|chat| chat.user_banner.as_deref()) {
-        talk.ui.say_markdown(banner);
+        app.ui.say_markdown(banner);
     }
     let prefill = match session {
         Some(session) => {
-            talk.take_up(session);
+            app.take_up(session);
             String::new()
         }
         // It begins a conversation; one that is taken up has begun.
         None => chat.and_then(|chat| chat.default_prompt.clone()).unwrap_or_default(),
     };
-    let outcome = talk.go(prefill).await;
-    talk.leave(outcome)
+    let outcome = app.go(prefill).await;
+    app.leave(outcome)
 }
 
 /// A run that tells what happens in it.
@@ -228,7 +227,7 @@ fn script(session: &Path, name: &str) -> anyhow::Result<PathBuf> {
     })
 }
 
-impl Talk {
+impl ChatApp {
     /// A conversation in which only the instructions were given.
     fn begin(&mut self) {
         self.back_to(0);

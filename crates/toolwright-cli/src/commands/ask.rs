@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
 use toolwright::prompted::{PromptFormat, Prompted};
-use toolwright::tools::AtHand;
 use toolwright::{
     CallNote, Content, Conversation, ErrorInfo, Event, EventKind, Limits, LoopOptions, Message, Model,
     ModelDelta, Policy, RunBuilder, RunEnd, RunError, Secret, StopReason, ToolCall, ToolChoice, ToolResult,
@@ -18,7 +17,7 @@ use crate::args::{Ask, PromptWay, UsingArgs};
 use crate::commands::told_to_stop;
 use crate::console::Console;
 use crate::lines::{self, DIM, Flow, Line};
-use crate::prompt::{Terminal, printable};
+use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::{About, record};
 use crate::spending::Spending;
@@ -163,8 +162,8 @@ pub async fn prepare(console: &Console, using: &UsingArgs) -> anyhow::Result<Pre
     let (builder, _) = files::run_with(loaded.as_ref(), &using.tools)?;
     let mut builder = files::govern(loaded.as_ref(), using.policy.as_deref(), builder)?;
     builder = sandboxes::lend(console, &using.sandbox, loaded.as_ref(), builder).await?;
-    if let Some(terminal) = Terminal::of(console) {
-        builder = builder.approver(terminal.clone()).state(AtHand::new(terminal));
+    if let Some(person) = console.person() {
+        builder = builder.person(person);
     }
     let secrets = loaded.as_ref().map(|loaded| loaded.secrets().to_vec()).unwrap_or_default();
     let limits = loaded.as_ref().map(files::limits).transpose()?.unwrap_or_default();

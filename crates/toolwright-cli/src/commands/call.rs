@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Map, Value};
 use toolwright::lang::Host;
-use toolwright::tools::AtHand;
 use toolwright::{
     CallNote, Content, Event, EventKind, Media, Run, RunEnd, ToolCall, ToolDef, ToolResult, Toolset,
 };
@@ -15,7 +14,6 @@ use toolwright::{
 use crate::args::Call;
 use crate::commands::until_stopped;
 use crate::console::Console;
-use crate::prompt::Terminal;
 use crate::report::{self, Failed, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::saved::{self, Readers};
@@ -61,9 +59,6 @@ pub async fn run(what: Call, console: &Console) -> anyhow::Result<()> {
     let governing = loaded.as_ref().or(around.as_ref());
     let mut builder =
         files::started_by_a_person(console, governing, Run::builder(tools))?.max_output(what.max_output);
-    if let Some(terminal) = Terminal::of(console) {
-        builder = builder.state(AtHand::new(terminal));
-    }
     let asked = sandboxes::of(&what.sandbox, governing)?;
     if sandboxed {
         builder = sandboxes::open(console, &asked).await?.give(builder);

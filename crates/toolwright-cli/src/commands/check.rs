@@ -7,7 +7,7 @@ use toolwright::file::{SandboxSection, in_sandbox};
 use toolwright::lang::{Diagnostic, Loaded, MissingEnv, Severity};
 use toolwright::{Misfit, Policy, ToolError, Toolset};
 
-use crate::answers::Later;
+use crate::answers::{Asked, Later};
 use crate::args::Check;
 use crate::console::Console;
 use crate::prompt::printable;
@@ -100,7 +100,7 @@ fn check_file(
 ) -> anyhow::Result<()> {
     let json = console.is_json();
     files::exists(path)?;
-    let host = files::host(console, path, MissingEnv::Empty, Later::new(console))?;
+    let host = files::host(console, path, MissingEnv::Empty, Later::new(console, Asked::Console))?;
     let host = host.arguments(&super::run::arguments(path, &[]));
     let host = if start_servers { host } else { host.offline() };
     let loaded = toolwright::lang::load_all(path, &host);

@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use toolwright::lang::{Cli, CliResult};
-use toolwright::tools::AtHand;
 use toolwright::{CallNote, Event, EventKind, Run, RunEnd};
 
 use crate::args::RunFile;
 use crate::commands::until_stopped;
 use crate::console::Console;
-use crate::prompt::{Terminal, printable};
+use crate::prompt::printable;
 use crate::report::{self, Trail, Usage};
 use crate::runs::record::{About, record};
 use crate::{files, sandboxes};
@@ -37,10 +36,7 @@ pub async fn run(what: RunFile, console: &Console) -> anyhow::Result<()> {
             }
         },
     );
-    let mut builder = sandboxes::lend(console, &what.sandbox, Some(&loaded), builder).await?;
-    if let Some(terminal) = Terminal::of(console) {
-        builder = builder.state(AtHand::new(terminal));
-    }
+    let builder = sandboxes::lend(console, &what.sandbox, Some(&loaded), builder).await?;
     let about = About { command: "run", file: Some(&what.file) };
     let (builder, _) = record(console, builder, &what.record, &about, loaded.secrets().to_vec())?;
     let run = builder.build()?;

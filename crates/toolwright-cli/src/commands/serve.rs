@@ -8,14 +8,9 @@ use std::time::Duration;
 
 use toolwright::lang::Loaded;
 use toolwright::mcp::{
-    ClientApprover, FileResources, HttpOptions, LogLevel, Peer, Question, ResourceServer, Server, StateKey,
-    TaskSupport, ToolPrompts,
+    ClientPerson, FileResources, HttpOptions, ResourceServer, Server, StateKey, TaskSupport, ToolPrompts,
 };
-use toolwright::tools::{self, Answer, AtHand, Notice, Person};
-use toolwright::{
-    ApprovalRequest, Approver, BoxFuture, CancelToken, Decision, Event, EventKind, Run, RunBuilder, Secret,
-    ToolContext,
-};
+use toolwright::{CancelToken, Event, EventKind, Run, RunBuilder, Secret};
 
 use crate::args::{RecordArgs, Serve, ServeHttp};
 use crate::console::Console;
@@ -23,7 +18,7 @@ use crate::prompt::printable;
 use crate::report::Usage;
 use crate::runs::record::About;
 use crate::sandboxes::Opened;
-use crate::{answers, commands, files, report, runs, sandboxes, toolbox};
+use crate::{commands, files, report, runs, sandboxes, toolbox};
 
 /// A call that takes longer than this goes on as a task, for clients that know tasks.
 const LONG: Duration = Duration::from_secs(20);
@@ -32,21 +27,20 @@ const LONG: Duration = Duration::from_secs(20);
 const SETTLED: Duration = Duration::from_secs(2);
 
 pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
-    answers::ask_the_client();
     what.file = what.file.or(what.also_file.take());
-    let loaded = what.file.as_deref().map(|file| files::open(console, file)).transpose()?;
+    let loaded = what.file.as_deref().map(|file| files::open_for_clients(console, file)).transpose()?;
     let (builder, tools) = files::run_with(loaded.as_ref(), &what.tools)?;
     let prompts = loaded.as_ref().map(|loaded| loaded.prompts().clone()).unwrap_or_default();
     let needs_sandbox = tools.iter().chain(prompts.iter()).any(|entry| entry.tool.settings().sandboxed);
     let place = sandboxes::of(&what.sandbox, loaded.as_ref())?;
     let opened = if needs_sandbox { sandboxes::try_open(console, &place).await? } else { Opened::default() };
-    let configured = |builder: RunBuilder| -> anyhow::Result<RunBuilder> {
-        let builder = builder.state(AtHand::new(AtClient));
+    let configured = |person: ClientPerson, builder: RunBuilder| -> anyhow::Result<RunBuilder> {
+        let builder = builder.person(Arc::new(person));
         Ok(opened.give(files::govern(loaded.as_ref(), what.policy.as_deref(), builder)?))
     };
     let offered = Offered::new(
         console,
-        configured(builder)?.approver(ClientApprover),
+        configured(ClientPerson::default(), builder)?,
         "serve",
         &what.record,
         &what,
@@ -61,7 +55,7 @@ pub async fn run(mut what: Serve, console: &Console) -> anyhow::Result<()> {
     }
     let mut prompted = None;
     if !prompts.is_empty() {
-        let builder = configured(Run::builder(prompts))?.approver(Picked);
+        let builder = configured(ClientPerson::picking_prompts(), Run::builder(prompts))?;
         let record = beside(&what.record);
         let offered = Offered::new(console, builder, "serve: prompts", &record, &what, loaded.as_ref())?;
         server = server.prompts(ToolPrompts::new(offered.run.dispatch()));
@@ -137,50 +131,6 @@ impl Offered {
 fn beside(record: &RecordArgs) -> RecordArgs {
     let transcript = record.transcript.as_ref().map(|path| path.with_extension("prompts.jsonl"));
     RecordArgs { transcript, ..record.clone() }
-}
-
-/// A person picks a prompt, and need not be asked whether it may be made; what its flow calls is another matter.
-struct Picked;
-
-/// The person at the client: asked through it, and told in its log.
-struct AtClient;
-
-impl Person for AtClient {
-    fn ask<'a>(&'a self, context: &'a ToolContext, question: &'a tools::Question) -> BoxFuture<'a, Answer> {
-        Box::pin(async move {
-            let Some(peer) = Peer::of(context) else { return Answer::Cancelled };
-            // The same call asks the same thing again when it is made again with the answer.
-            let asked = Question::elicit(question.message.clone(), question.schema.clone());
-            match peer.ask(&asked.key(), asked).await {
-                Err(_) => Answer::Cancelled,
-                Ok(reply) => match reply.accepted() {
-                    Some(form) => Answer::Given(form.clone()),
-                    None => Answer::Declined,
-                },
-            }
-        })
-    }
-
-    fn tell<'a>(&'a self, context: &'a ToolContext, notice: &'a Notice) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            if let Some(peer) = Peer::of(context) {
-                peer.log(LogLevel::Notice, format!("{}: {}", notice.title, notice.message));
-            }
-        })
-    }
-}
-
-impl Approver for Picked {
-    fn name(&self) -> &str {
-        ClientApprover.name()
-    }
-
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        if request.depth > 0 {
-            return ClientApprover.decide(request);
-        }
-        Box::pin(async { Decision::Approve })
-    }
 }
 
 /// The files that a file of tools lets clients read.

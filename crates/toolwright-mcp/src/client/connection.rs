@@ -556,7 +556,7 @@ impl Connection {
     pub(crate) fn capabilities(&self, caller: Option<&Arc<Caller>>) -> Value {
         let Some(caller) = caller else { return self.answers.capabilities() };
         let mut can = caller.capabilities();
-        let own = Answers { passed_on: false, elicitor: None, ..self.answers.clone() }.capabilities();
+        let own = Answers { passed_on: false, person: None, ..self.answers.clone() }.capabilities();
         can.extend(own.as_object().cloned().unwrap_or_default());
         can.into()
     }

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use toolwright_core::{CancelToken, SpawnRequest, ToolContext, ToolError, ToolOutput};
 
-pub use self::answers::{Answers, ElicitReply, Elicitation, Elicitor, Sampling, ThroughApprover};
+pub use self::answers::{Answers, Sampling, ThroughApprover};
 use self::caller::{Caller, PutOff};
 pub(crate) use self::connection::OnToolsChanged;
 use self::connection::{Ask, Connection, Out, Whose, set_meta};

@@ -11,6 +11,7 @@ mod files;
 mod http;
 mod hub;
 mod peer;
+mod person;
 mod pipe;
 mod prompts;
 mod readers;
@@ -33,7 +34,8 @@ pub use self::features::{
 pub use self::files::FileResources;
 pub use self::http::{HttpOptions, HttpServer, ResourceServer};
 pub use self::hub::Changes;
-pub use self::peer::{ClientApprover, LogLevel, Peer, Question, Reply};
+pub use self::peer::{LogLevel, Peer, Question, Reply};
+pub use self::person::ClientPerson;
 pub use self::prompts::ToolPrompts;
 pub use self::rounds::StateKey;
 pub use self::tasks::TaskSupport;

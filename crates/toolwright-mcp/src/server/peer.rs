@@ -10,8 +10,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    ApprovalRequest, Approver, Asker, BoxFuture, CancelToken, Choice, Decision, ErrorKind, Origin,
-    ToolContext, ToolError, Watch, canonical_json, text,
+    Asker, CancelToken, ErrorKind, Origin, ToolContext, ToolError, Watch, canonical_json, text,
 };
 
 use super::Request;
@@ -46,9 +45,9 @@ impl Peer {
         context.asker().get().cloned()
     }
 
-    /// The client that made the call which waits for a decision, or the call that it is part of.
-    pub fn of_request(request: &ApprovalRequest<'_>) -> Option<Peer> {
-        request.asker.get().cloned()
+    /// The client that asks for something, such as a decision about a call.
+    pub fn of_asker(asker: &Asker) -> Option<Peer> {
+        asker.get().cloned()
     }
 
     pub(super) fn new(request: Request, rounds: Rounds) -> Self {
@@ -414,107 +413,9 @@ impl LogLevel {
     }
 }
 
-/// Every argument by itself: a long one cannot push another out of sight.
-fn shown_arguments(arguments: &Value) -> String {
-    let Value::Object(arguments) = arguments else { return shown(&arguments.to_string()) };
-    if arguments.is_empty() {
-        return "no arguments".to_owned();
-    }
-    let one = |(name, value): (&String, &Value)| {
-        format!("\n- {}: {}", text::visible(&text::clip(name, 100)), shown(&value.to_string()))
-    };
-    arguments.iter().map(one).collect()
-}
-
-/// A text with nothing invisible in it. Of a long one the beginning and the end are shown, how much is between, and a hash of
-/// the whole: the end of a command may be what it is about.
-fn shown(value: &str) -> String {
-    const WHOLE: usize = 2000;
-    const HEAD: usize = 1000;
-    const TAIL: usize = 500;
-    if value.len() <= WHOLE {
-        return text::visible(value);
-    }
-    let (head, tail) = (text::head(value, HEAD), text::tail(value, TAIL));
-    let between = value.len() - head.len() - tail.len();
-    let hash: String =
-        Sha256::digest(value.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!(
-        "{} [{between} of {} bytes are not shown; sha256 {hash}] {}",
-        text::visible(head),
-        value.len(),
-        text::visible(tail)
-    )
-}
-
 /// The name of a question: an answer to another one, even one made to look alike, is never taken for its answer.
-fn key_of(kind: &str, what: &str) -> String {
+pub(super) fn key_of(kind: &str, what: &str) -> String {
     let hash = Sha256::digest(what.as_bytes());
     let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("{kind}-{hash}")
-}
-
-/// Lets the person at the client decide about calls that a policy wants to ask about. A client that cannot ask
-/// anybody gets a refusal.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ClientApprover;
-
-impl Approver for ClientApprover {
-    fn name(&self) -> &str {
-        "client"
-    }
-
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        Box::pin(async move {
-            let call = request.call;
-            let refused = |why: &str| Decision::reject(format!("`{}` needs approval, and {why}", call.name));
-            let Some(peer) = Peer::of_request(request) else { return refused("there is nobody to ask") };
-            if !request.offers(Choice::Approve) {
-                return refused("the policy does not let the person at the client grant it");
-            }
-            let arguments = canonical_json(&call.arguments);
-            let reason = request.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-            let shown = shown_arguments(&call.arguments);
-            let question = Question::elicit(
-                format!("Allow the tool `{}` to run with {shown}?{reason}", call.name),
-                json!({
-                    "type": "object",
-                    "properties": {"allow": {"type": "boolean", "title": "Allow this call", "default": false}},
-                    "required": ["allow"]
-                }),
-            );
-            if !peer.can_answer(&question) {
-                return refused("the client cannot ask anybody");
-            }
-            let key = key_of("approve", &format!("{}\n{arguments}", call.name));
-            match peer.ask(&key, question).await {
-                Ok(reply) if reply.accepted().and_then(|said| said.get("allow")) == Some(&json!(true)) => {
-                    Decision::Approve
-                }
-                Ok(_) => Decision::reject("the person at the client did not allow this call"),
-                Err(error) => Decision::reject(error.message().to_owned()),
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_long_argument_is_shown_and_what_is_between_is_told() {
-        assert_eq!(shown_arguments(&json!({})), "no arguments");
-        assert_eq!(shown_arguments(&json!({"a": 1, "b": "x\u{202e}"})), "\n- a: 1\n- b: \"x\\u{202e}\"");
-        let with = |between: &str| {
-            shown_arguments(
-                &json!({"command": format!("echo {}{between}; rm -rf ~", "x".repeat(5000)), "z": "seen"}),
-            )
-        };
-        let (one, other) = (with("a"), with("b"));
-        assert!(one.contains("echo xxx") && one.contains("; rm -rf ~\"\n- z: \"seen\""), "{one}");
-        assert!(one.contains(" [3518 of 5018 bytes are not shown; sha256 ") && one.len() < 2000, "{one}");
-        // What is not shown makes a difference all the same.
-        assert_ne!(one, other);
-    }
 }
