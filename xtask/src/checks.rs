@@ -6,13 +6,15 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::test::{cargo, check};
+use crate::tidy;
 
 /// The version of cargo-deny: a newer one may know new rules, and a check must not change by itself.
 const DENY: &str = "0.20.2";
 
-/// Format, lints, features, documentation, licences.
+/// Format, house rules, lints, features, documentation, licences.
 pub fn run() -> Result<()> {
     format()?;
+    tidy::run(false)?;
     lints()?;
     features()?;
     doc()?;

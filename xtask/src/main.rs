@@ -4,13 +4,16 @@ mod bench;
 mod checks;
 mod conformance;
 mod fuzz;
+mod house;
 mod live;
 mod npm;
 mod package;
 mod programs;
 mod quick;
 mod skips;
+mod source;
 mod test;
+mod tidy;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,9 +21,11 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 const HELP: &str = "\
-cargo xtask quick                    format, lints and unit tests: the loop while you work
+cargo xtask quick                    format, house rules, lints and unit tests: the loop while you work
 cargo xtask test [ARG...]            install what the tests need, and run them all; ARGs go to nextest
-cargo xtask checks                   format, lints, features, docs, licences
+cargo xtask checks                   format, house rules, lints, features, docs, licences
+cargo xtask tidy [--write]           house rules; --write lowers the numbers of xtask/tidy.toml
+cargo xtask house                    figures of the code: lines, names, globals, bool parameters
 cargo xtask conformance              MCP's own suite against our server and client
 cargo xtask attacks                  the attacks on files and expressions, in a release build with time bounds
 cargo xtask oracle                   check our requests with the vendors' own clients
@@ -49,6 +54,9 @@ fn run() -> Result<()> {
         ["test", rest @ ..] => test::run(rest),
         ["quick"] => quick::run(),
         ["checks"] => checks::run(),
+        ["house"] => house::run(),
+        ["tidy"] => tidy::run(false),
+        ["tidy", "--write"] => tidy::run(true),
         ["conformance"] => conformance::run(),
         ["attacks"] => test::attacks(),
         ["oracle"] => test::oracle(),

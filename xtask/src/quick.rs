@@ -1,16 +1,21 @@
-//! `cargo xtask quick`: the loop of a contributor. Format, lints, and the unit tests, which need no peers.
+//! `cargo xtask quick`: the loop of a contributor. Format, house rules, lints, and the unit tests, which need no peers.
 
 use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::checks;
 use crate::test::cargo;
+use crate::{checks, tidy};
 
 /// One step: its name, and what it does.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 3] = [("format", checks::format), ("lints", checks::lints), ("unit tests", unit_tests)];
+const STEPS: [Step; 4] = [
+    ("format", checks::format),
+    ("tidy", || tidy::run(false)),
+    ("lints", checks::lints),
+    ("unit tests", unit_tests),
+];
 
 /// Runs the steps in order, cheapest first, and stops at the first that fails.
 pub fn run() -> Result<()> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::dispatch::Asker;
+use crate::dispatch::Requester;
 use crate::error::ToolError;
 use crate::message::ToolCall;
 use crate::tool::{Annotations, BoxFuture, CallView};
@@ -52,7 +52,7 @@ pub struct ApprovalRequest<'a> {
     /// How many calls this one is nested in.
     pub depth: u32,
     /// Who asked for the call, or for the call that this one is part of.
-    pub asker: Asker,
+    pub requester: Requester,
     /// The only answers that may be given, where the policy names them.
     pub choices: Option<&'a [Choice]>,
     /// Whether the tool takes other arguments, for whoever wants to change them.
@@ -93,7 +93,7 @@ impl<'a> ApprovalRequest<'a> {
             view: CallView::default(),
             reason: None,
             depth: 0,
-            asker: Asker::default(),
+            requester: Requester::default(),
             choices: None,
             validator: Validator::default(),
         }

@@ -9,10 +9,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::dispatch::{Asker, CallNote, Dispatch, Manner, Watch};
+use crate::dispatch::{
+    AskPurpose, CallNote, Dispatch, Invocation, InvokeOptions, Origin, ProgressListener, Requester,
+};
 use crate::error::{ErrorKind, ToolError};
-use crate::message::{ToolCall, ToolResult};
-use crate::model::{Model, ModelReply, ModelRequest};
+use crate::message::{Message, ToolCall, ToolResult};
+use crate::model::{Model, ModelError, ModelReply, ModelRequest};
 use crate::output::ToolOutput;
 use crate::sandbox::Sandbox;
 use crate::store::{Store, StoreState, Stored};
@@ -29,63 +31,50 @@ pub struct ToolContext {
 }
 
 struct Inner {
-    call_id: Arc<str>,
-    tool: Arc<str>,
-    span: u64,
-    depth: u32,
-    deadline: Option<Instant>,
+    call: CallInfo,
+    /// The call's own signal, made when something waits for it or fires it.
     cancel: OnceLock<CancelToken>,
-    parent_cancel: CancelToken,
     host: Arc<dyn Dispatch>,
-    manner: Manner,
-    asker: Asker,
-    watch: Option<Watch>,
+}
+
+/// What a context knows of its call.
+#[derive(Clone, Default)]
+pub struct CallInfo {
+    /// The id of the call.
+    pub call_id: Arc<str>,
+    /// The name of the tool.
+    pub tool: Arc<str>,
+    /// A number no other call of the run has; models do reuse call ids.
+    pub span: u64,
+    /// How many calls this one is nested in.
+    pub depth: u32,
+    /// When the call will be stopped, if there is such a time.
+    pub deadline: Option<Instant>,
+    /// The signal that stops the call together with others.
+    pub cancel: CancelToken,
+    /// How the caller makes the call.
+    pub options: InvokeOptions,
+    /// On whose behalf the call is made.
+    pub requester: Requester,
+    /// Receives what happens inside the call.
+    pub listener: Option<ProgressListener>,
+}
+
+impl std::fmt::Debug for CallInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallInfo")
+            .field("call_id", &self.call_id)
+            .field("tool", &self.tool)
+            .field("span", &self.span)
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ToolContext {
     /// A context for one call. The runtime makes these; tests use [`ToolContext::detached`].
-    pub fn new(
-        host: Arc<dyn Dispatch>,
-        call_id: Arc<str>,
-        tool: Arc<str>,
-        span: u64,
-        depth: u32,
-        deadline: Option<Instant>,
-        parent_cancel: CancelToken,
-    ) -> Self {
-        let inner = Inner {
-            call_id,
-            tool,
-            span,
-            depth,
-            deadline,
-            cancel: OnceLock::new(),
-            parent_cancel,
-            host,
-            manner: Manner::default(),
-            asker: Asker::default(),
-            watch: None,
-        };
-        ToolContext { inner: Arc::new(inner) }
-    }
-
-    /// The context of a call that is made in this manner. Only a context that was not cloned yet can be changed.
-    #[must_use]
-    pub fn in_manner(mut self, manner: Manner) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            inner.manner = manner;
-        }
-        self
-    }
-
-    /// The context of a call that `asker` asks for, and `watch` follows. Only a context that was not cloned yet can be
-    /// changed.
-    #[must_use]
-    pub fn asked_by(mut self, asker: Asker, watch: Option<Watch>) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            (inner.asker, inner.watch) = (asker, watch);
-        }
-        self
+    pub fn new(host: Arc<dyn Dispatch>, call: CallInfo) -> Self {
+        ToolContext { inner: Arc::new(Inner { call, cancel: OnceLock::new(), host }) }
     }
 
     /// A context outside any run, for unit tests of a tool: it has its own state and no other tools.
@@ -95,66 +84,59 @@ impl ToolContext {
 
     /// A context outside any run, with the given state and sandboxes.
     pub fn detached_in(scope: RunScope) -> Self {
-        ToolContext::new(
-            Arc::new(Detached { scope }),
-            "call".into(),
-            "tool".into(),
-            0,
-            0,
-            None,
-            CancelToken::new(),
-        )
+        let call = CallInfo { call_id: "call".into(), tool: "tool".into(), ..CallInfo::default() };
+        ToolContext::new(Arc::new(Detached { scope }), call)
     }
 
     /// The id of the call being run.
     pub fn call_id(&self) -> &Arc<str> {
-        &self.inner.call_id
+        &self.inner.call.call_id
     }
 
     /// The name of the tool being run.
     pub fn tool_name(&self) -> &Arc<str> {
-        &self.inner.tool
+        &self.inner.call.tool
     }
 
     /// A number no other call of the run has; models do reuse call ids.
     pub fn span(&self) -> u64 {
-        self.inner.span
+        self.inner.call.span
     }
 
     /// How many calls this one is nested in.
     pub fn depth(&self) -> u32 {
-        self.inner.depth
+        self.inner.call.depth
     }
 
-    /// Who asked for the call, or for the call that this one is part of.
-    pub fn asker(&self) -> &Asker {
-        &self.inner.asker
+    /// On whose behalf the call, or the call that this one is part of, is made.
+    pub fn requester(&self) -> &Requester {
+        &self.inner.call.requester
     }
 
-    /// Who follows this call, or the call that this one is part of.
-    pub fn watch(&self) -> Option<&Watch> {
-        self.inner.watch.as_ref()
+    /// What receives the progress of this call, or of the call that this one is part of.
+    pub fn listener(&self) -> Option<&ProgressListener> {
+        self.inner.call.listener.as_ref()
     }
 
     /// When the call will be stopped, if there is such a time.
     pub fn deadline(&self) -> Option<Instant> {
-        self.inner.deadline
+        self.inner.call.deadline
     }
 
     /// The time left before the call is stopped.
     pub fn time_left(&self) -> Option<Duration> {
-        self.inner.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+        self.inner.call.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     /// Fires when the call is to stop: it timed out, it was cancelled, or the run ends.
     pub fn cancel_token(&self) -> &CancelToken {
-        self.inner.cancel.get_or_init(|| self.inner.parent_cancel.child_token())
+        self.inner.cancel.get_or_init(|| self.inner.call.cancel.child_token())
     }
 
     /// True once the call is to stop. Long loops ask this.
     pub fn is_cancelled(&self) -> bool {
         // A call that nobody watches yet has no token of its own, and stops when its parent does.
-        self.inner.cancel.get().unwrap_or(&self.inner.parent_cancel).is_cancelled()
+        self.inner.cancel.get().unwrap_or(&self.inner.call.cancel).is_cancelled()
     }
 
     /// An error once the call is to stop, for use with `?` in long loops.
@@ -213,7 +195,10 @@ impl ToolContext {
 
     /// Asks a model for this call: its answer counts against the run's limits, and stops with the call.
     pub async fn ask(&self, model: &dyn Model, request: ModelRequest<'_>) -> Result<ModelReply, ToolError> {
-        self.inner.host.ask(self, model, request).await
+        self.inner.host.ask(AskPurpose::Call(self), model, request).await?.map_err(|error| {
+            let message = format!("the model `{}` did not answer: {error}", model.name());
+            ToolError::new(message).with_source(error)
+        })
     }
 
     /// Everything that belongs to the run.
@@ -228,8 +213,8 @@ impl ToolContext {
 
     /// Calls another tool. The call is validated, approved, limited and recorded like any other.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let id = format!("{}.{tool}", self.inner.call_id);
-        self.inner.host.invoke(self, ToolCall::new(id, tool, arguments)).await
+        let id = format!("{}.{tool}", self.inner.call.call_id);
+        self.inner.host.invoke(self, Invocation::new(ToolCall::new(id, tool, arguments))).await
     }
 
     /// Calls a tool of `tools` that the run itself need not know; otherwise like [`call`](Self::call).
@@ -238,20 +223,21 @@ impl ToolContext {
         tools: &Toolset,
         tool: &str,
         arguments: Value,
-        manner: Manner,
+        options: InvokeOptions,
     ) -> Result<ToolOutput, ToolError> {
-        let id = format!("{}.{tool}", self.inner.call_id);
-        self.inner.host.invoke_in(self, tools, ToolCall::new(id, tool, arguments), manner).await
+        let id = format!("{}.{tool}", self.inner.call.call_id);
+        let call = ToolCall::new(id, tool, arguments);
+        self.inner.host.invoke(self, Invocation::new(call).within(tools).options(options)).await
     }
 
     /// What the caller wants a person to be shown for this call; its hint is recorded already.
     pub fn caller_hint(&self) -> Option<&Arc<str>> {
-        self.inner.manner.hint.as_ref()
+        self.inner.call.options.hint.as_ref()
     }
 
-    /// What the caller lends, when it is of type `T`.
-    pub fn lent<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        self.inner.manner.lent.clone().and_then(|any| any.downcast().ok())
+    /// The [caller's data](InvokeOptions::caller_data), when it is of type `T`.
+    pub fn caller_data<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.inner.call.options.caller_data.clone().and_then(|any| any.downcast().ok())
     }
 
     /// Says how far the work has come.
@@ -264,7 +250,7 @@ impl ToolContext {
         self.inner.host.note(self, note);
     }
 
-    /// The door to the runtime, for tools that hand calls on.
+    /// The runtime, for tools that pass calls on.
     pub fn host(&self) -> &Arc<dyn Dispatch> {
         &self.inner.host
     }
@@ -273,9 +259,9 @@ impl ToolContext {
 impl std::fmt::Debug for ToolContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ToolContext")
-            .field("call_id", &self.inner.call_id)
-            .field("tool", &self.inner.tool)
-            .field("depth", &self.inner.depth)
+            .field("call_id", &self.inner.call.call_id)
+            .field("tool", &self.inner.call.tool)
+            .field("depth", &self.inner.call.depth)
             .finish_non_exhaustive()
     }
 }
@@ -381,26 +367,40 @@ impl Dispatch for Detached {
         Vec::new()
     }
 
-    fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+    fn fresh_specs(&self) -> BoxFuture<'_, Result<Vec<ToolSpec>, ToolError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn call<'a>(&'a self, call: ToolCall, _origin: Origin) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move { Err(no_tools(&call)) })
     }
 
     fn invoke<'a>(
         &'a self,
         _parent: &'a ToolContext,
-        call: ToolCall,
+        invocation: Invocation<'a>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { Err(no_tools(&call)) })
+        Box::pin(async move { Err(no_tools(&invocation.call)) })
     }
 
-    fn invoke_in<'a>(
+    fn ask<'a>(
         &'a self,
-        _parent: &'a ToolContext,
+        _purpose: AskPurpose<'a>,
+        model: &'a dyn Model,
+        request: ModelRequest<'a>,
+    ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>> {
+        Box::pin(async move { Ok(model.generate(request).await) })
+    }
+
+    fn converse<'a>(
+        &'a self,
+        _context: &'a ToolContext,
+        _model: &'a dyn Model,
         _tools: &'a Toolset,
-        call: ToolCall,
-        _manner: Manner,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move { Err(no_tools(&call)) })
+        _messages: Vec<Message>,
+        _turns: u64,
+    ) -> BoxFuture<'a, Result<Vec<Message>, ToolError>> {
+        Box::pin(async { Err(ToolError::fatal("a model can work with tools in a run only")) })
     }
 
     fn note(&self, _context: &ToolContext, _note: CallNote) {}

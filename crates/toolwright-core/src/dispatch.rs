@@ -1,7 +1,7 @@
-//! The door through which everything that is not the model loop reaches tools.
+//! The interface through which everything that is not the model loop reaches tools and models.
 //!
 //! The runtime implements [`Dispatch`]; the MCP server, YAML flows and tools that call other tools use it, so that
-//! every call takes the same path whoever asks.
+//! every call takes the same path, whoever makes it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,82 +23,34 @@ pub trait Dispatch: Send + Sync {
     /// What belongs to the whole run: state, sandboxes, the model.
     fn scope(&self) -> &RunScope;
 
-    /// The tools that are known without asking anybody: those of sources as they were when they were last asked for.
+    /// The tools that are known without asking their sources: those of sources as they were last listed.
     fn specs(&self) -> Vec<ToolSpec>;
 
-    /// The tools that can be called; those of sources are asked for.
-    fn fresh_specs(&self) -> BoxFuture<'_, Result<Vec<ToolSpec>, ToolError>> {
-        Box::pin(async { Ok(self.specs()) })
-    }
+    /// The tools that can be called; sources are asked for theirs.
+    fn fresh_specs(&self) -> BoxFuture<'_, Result<Vec<ToolSpec>, ToolError>>;
 
     /// Runs a call from outside; the result is bounded, ready for a model.
-    fn dispatch<'a>(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
-
-    /// Like [`dispatch`](Self::dispatch), for somebody who can be told things, asked things, and who may stop the call. A
-    /// host that knows none of this runs the call all the same.
-    fn dispatch_from<'a>(
-        &'a self,
-        origin: Origin,
-        call: ToolCall,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        let _ = origin;
-        self.dispatch(call)
-    }
-
-    /// Tells the calls with that id to stop; says whether there was one. Calls that tools make stop with theirs.
-    fn cancel(&self, call_id: &str) -> bool {
-        let _ = call_id;
-        false
-    }
+    fn call<'a>(&'a self, call: ToolCall, origin: Origin) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 
     /// Runs a call that a tool makes; the output is whole, and the call is recorded under its parent.
     fn invoke<'a>(
         &'a self,
         parent: &'a ToolContext,
-        call: ToolCall,
+        invocation: Invocation<'a>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
-    /// Like [`invoke`](Self::invoke), for a tool of `tools` that the run itself need not know.
-    fn invoke_in<'a>(
-        &'a self,
-        parent: &'a ToolContext,
-        tools: &'a Toolset,
-        call: ToolCall,
-        manner: Manner,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
-
-    /// Asks a model on behalf of a tool. A run counts the answer against its limits, and ends it with the call.
+    /// Asks a model. A run counts the answer against its limits and records it. The outer error is the run's, which may
+    /// not continue; the inner one the model's.
     fn ask<'a>(
         &'a self,
-        context: &'a ToolContext,
+        purpose: AskPurpose<'a>,
         model: &'a dyn Model,
         request: ModelRequest<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ToolError>> {
-        let _ = context;
-        Box::pin(async move {
-            model.generate(request).await.map_err(|error| {
-                let message = format!("the model `{}` did not answer: {error}", model.name());
-                ToolError::new(message).with_source(error)
-            })
-        })
-    }
-
-    /// Asks a model to take a turn in a conversation of so many messages that is not the run's own loop. A run admits,
-    /// charges and records it like a turn of that loop: the outer error is the run's, which may not go on; the inner
-    /// one the model's.
-    fn turn<'a>(
-        &'a self,
-        model: &'a dyn Model,
-        messages: usize,
-        request: ModelRequest<'a>,
-    ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>> {
-        let _ = messages;
-        Box::pin(async move { Ok(model.generate(request).await) })
-    }
+    ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>>;
 
     /// Lets a model work with `tools` on behalf of a tool, until it asks for nothing more or has answered `turns` times.
-    /// Gives what was added to the messages. A run makes the model's calls like those of its own loop: approved, bounded,
-    /// limited, and on record under the call.
+    /// Returns what was added to the messages. A run makes the model's calls like those of its own loop: approved,
+    /// bounded, limited, and recorded under the call.
     fn converse<'a>(
         &'a self,
         context: &'a ToolContext,
@@ -106,73 +58,115 @@ pub trait Dispatch: Send + Sync {
         tools: &'a Toolset,
         messages: Vec<Message>,
         turns: u64,
-    ) -> BoxFuture<'a, Result<Vec<Message>, ToolError>> {
-        let _ = (context, model, tools, messages, turns);
-        Box::pin(async { Err(ToolError::fatal("a model can work with tools in a run only")) })
-    }
+    ) -> BoxFuture<'a, Result<Vec<Message>, ToolError>>;
 
     /// Records something that happened inside a call.
     fn note(&self, context: &ToolContext, note: CallNote);
 }
 
-/// How one tool calls another.
-#[derive(Clone, Default)]
-pub struct Manner {
-    /// What a person is shown in place of the tool's own hint; empty text shows nothing.
-    pub hint: Option<Arc<str>>,
-    /// Whatever the caller lends to a tool that knows what to do with it.
-    pub lent: Option<Arc<dyn Any + Send + Sync>>,
+/// A call that a tool makes.
+#[derive(Debug, Clone)]
+pub struct Invocation<'a> {
+    /// The call.
+    pub call: ToolCall,
+    /// Where the tool is found; `None` for the tools of the run.
+    pub tools: Option<&'a Toolset>,
+    /// How the call is made.
+    pub options: InvokeOptions,
 }
 
-impl std::fmt::Debug for Manner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Manner").field("hint", &self.hint).finish_non_exhaustive()
+impl<'a> Invocation<'a> {
+    /// A call of one of the run's tools.
+    pub fn new(call: ToolCall) -> Self {
+        Invocation { call, tools: None, options: InvokeOptions::default() }
+    }
+
+    /// The call of a tool among `tools`, which the run itself need not know.
+    #[must_use]
+    pub fn within(mut self, tools: &'a Toolset) -> Self {
+        self.tools = Some(tools);
+        self
+    }
+
+    /// The call with these options.
+    #[must_use]
+    pub fn options(mut self, options: InvokeOptions) -> Self {
+        self.options = options;
+        self
     }
 }
 
-/// Where a call from outside comes from. Nothing here hangs on the call's id, which models choose.
+/// How one tool calls another.
+#[derive(Clone, Default)]
+pub struct InvokeOptions {
+    /// What a person is shown in place of the tool's own hint; empty text shows nothing.
+    pub hint: Option<Arc<str>>,
+    /// A value for the called tool; see [`ToolContext::caller_data`].
+    pub caller_data: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl std::fmt::Debug for InvokeOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InvokeOptions").field("hint", &self.hint).finish_non_exhaustive()
+    }
+}
+
+/// What a model is asked for.
+#[derive(Debug, Clone, Copy)]
+pub enum AskPurpose<'a> {
+    /// The work of a call: the answer counts against the run's tokens, money and time, and ends with the call.
+    Call(&'a ToolContext),
+    /// A turn of a conversation that is not the run's own loop. It is admitted, charged and recorded like one of that
+    /// loop.
+    Turn {
+        /// The messages of the conversation so far.
+        messages: usize,
+    },
+}
+
+/// Where a call from outside comes from. Nothing here depends on the call's id, which models choose.
 #[derive(Clone, Default)]
 pub struct Origin {
-    /// Is told what happens inside the call, and inside the calls that it makes.
-    pub watch: Option<Watch>,
+    /// Receives what happens inside the call, and inside the calls that it makes.
+    pub listener: Option<ProgressListener>,
     /// Stops the call when it fires.
     pub stop: Option<CancelToken>,
-    /// Who asks for the call, and for the calls that are made inside it.
-    pub asker: Asker,
+    /// On whose behalf the call, and the calls inside it, are made.
+    pub requester: Requester,
 }
 
 impl std::fmt::Debug for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Origin").field("asker", &self.asker).finish_non_exhaustive()
+        f.debug_struct("Origin").field("requester", &self.requester).finish_non_exhaustive()
     }
 }
 
-/// Who asks for a call, in a type that their tools and approvers know: the client of a server, for example. By default
-/// that is nobody in particular.
+/// On whose behalf a call is made, in a type that tools and approvers of the same program know: the client of a server,
+/// for example. By default nobody in particular.
 #[derive(Clone, Default)]
-pub struct Asker(Option<Arc<dyn Any + Send + Sync>>);
+pub struct Requester(Option<Arc<dyn Any + Send + Sync>>);
 
-impl Asker {
-    /// Them.
-    pub fn new<T: Send + Sync + 'static>(asker: T) -> Self {
-        Asker(Some(Arc::new(asker)))
+impl Requester {
+    /// Wraps the requester's identity.
+    pub fn new<T: Send + Sync + 'static>(identity: T) -> Self {
+        Requester(Some(Arc::new(identity)))
     }
 
-    /// Them, when they are of type `T`.
+    /// The requester's identity, when it is of type `T`.
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.0.as_ref()?.downcast_ref()
     }
 }
 
-impl std::fmt::Debug for Asker {
+impl std::fmt::Debug for Requester {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Asker(..)" } else { "Asker(nobody)" })
+        f.write_str(if self.0.is_some() { "Requester(..)" } else { "Requester(none)" })
     }
 }
 
-/// Is told what happens inside one call, and inside the calls that it makes, on the thread where it happens: it must be
-/// quick. The number is that of the call where it happens ([`ToolContext::span`]).
-pub type Watch = Arc<dyn Fn(u64, &CallNote) + Send + Sync>;
+/// Receives what happens inside one call, and inside the calls that it makes, on the thread where it happens: it must
+/// be quick. The number is that of the call where it happens ([`ToolContext::span`]).
+pub type ProgressListener = Arc<dyn Fn(u64, &CallNote) + Send + Sync>;
 
 /// Something that happened inside a call.
 #[non_exhaustive]

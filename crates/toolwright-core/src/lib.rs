@@ -49,9 +49,11 @@ mod toolset;
 mod wrap;
 
 pub use approval::{ApprovalRequest, Approver, Choice, Decision, Validator};
-pub use context::{CancelToken, RunScope, State, ToolContext};
+pub use context::{CallInfo, CancelToken, RunScope, State, ToolContext};
 pub use definition::{ToolDef, panic_error, panic_of, run_blocking};
-pub use dispatch::{Asker, CallNote, Dispatch, Manner, Origin, Watch};
+pub use dispatch::{
+    AskPurpose, CallNote, Dispatch, Invocation, InvokeOptions, Origin, ProgressListener, Requester,
+};
 pub use error::{ErrorInfo, ErrorKind, ResultExt, ToolError};
 pub use glob::{Patterns, glob_match};
 pub use idle::{wait, with_idle_listener};

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::approval::{ApprovalRequest, Approver, Decision};
 use crate::context::{RunScope, ToolContext};
-use crate::dispatch::Asker;
+use crate::dispatch::Requester;
 use crate::tool::BoxFuture;
 
 /// Somebody who can be asked and notified while a run works.
@@ -77,7 +77,7 @@ pub struct Form {
     pub body: FormBody,
     /// Whose call asks; a person who serves several clients answers through that one.
     #[serde(skip)]
-    pub asker: Asker,
+    pub requester: Requester,
 }
 
 /// Who wrote a [`Form`].
@@ -126,19 +126,19 @@ pub struct Notice {
     pub message: String,
     /// Whose call notifies.
     #[serde(skip)]
-    pub asker: Asker,
+    pub requester: Requester,
 }
 
 impl Form {
     /// A form that no particular client asks for.
     pub fn new(author: FormAuthor, message: impl Into<String>, body: FormBody) -> Self {
-        Form { author, message: message.into(), body, asker: Asker::default() }
+        Form { author, message: message.into(), body, requester: Requester::default() }
     }
 
-    /// The form, asked for by this call's asker.
+    /// The form, asked for by this call's requester.
     #[must_use]
-    pub fn asked_by(mut self, asker: Asker) -> Self {
-        self.asker = asker;
+    pub fn requested_by(mut self, requester: Requester) -> Self {
+        self.requester = requester;
         self
     }
 
@@ -167,13 +167,13 @@ impl Form {
 impl Notice {
     /// A notice that no particular client's call gives.
     pub fn new(title: impl Into<String>, message: impl Into<String>) -> Self {
-        Notice { title: title.into(), message: message.into(), asker: Asker::default() }
+        Notice { title: title.into(), message: message.into(), requester: Requester::default() }
     }
 
-    /// The notice, given by this call's asker.
+    /// The notice, given by this call's requester.
     #[must_use]
-    pub fn asked_by(mut self, asker: Asker) -> Self {
-        self.asker = asker;
+    pub fn requested_by(mut self, requester: Requester) -> Self {
+        self.requester = requester;
         self
     }
 }
@@ -213,10 +213,10 @@ mod tests {
     #[test]
     fn a_form_travels_as_json_without_its_asker() {
         let form = Form::new(FormAuthor::Server("files".to_owned()), "Sure?", FormBody::Text);
-        let wire = serde_json::to_value(form.asked_by(Asker::new(1))).unwrap();
+        let wire = serde_json::to_value(form.requested_by(Requester::new(1))).unwrap();
         assert_eq!(wire, json!({"author": {"server": "files"}, "message": "Sure?", "body": "text"}));
         let back: Form = serde_json::from_value(wire).unwrap();
-        assert!(back.asker.get::<i32>().is_none());
+        assert!(back.requester.get::<i32>().is_none());
         assert_eq!(back.schema()["properties"]["text"]["type"], json!("string"));
     }
 }

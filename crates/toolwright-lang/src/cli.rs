@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    BoxFuture, Dispatch, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec, Toolset,
+    BoxFuture, Dispatch, Origin, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolSettings, ToolSpec,
+    Toolset,
 };
 use toolwright_expr::Value;
 
@@ -87,7 +88,7 @@ impl Cli {
     /// Runs one input through a run that has the [`tool`](Self::tool).
     pub async fn run_input(&self, run: &dyn Dispatch, input: Json) -> Result<CliResult, ToolError> {
         let call = ToolCall::new("cli", CLI_TOOL, json!({ "input": input }));
-        let result = run.dispatch(call).await?;
+        let result = run.call(call, Origin::default()).await?;
         match result.error {
             Some(info) => Err(info.into()),
             None => {

@@ -43,7 +43,7 @@ impl FlowTool {
 
     fn run_quick(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
         let mut frame = self.frame(arguments);
-        let lent = context.lent::<Lent>();
+        let lent = context.caller_data::<Lent>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
         let outcome = flow.pure_body(&self.body, &mut frame, &first_locals(lent.as_deref()));
         // What went in is freed before what comes out is made: both at once cost a third more time.
@@ -53,7 +53,7 @@ impl FlowTool {
 
     async fn run(&self, context: &ToolContext, arguments: Json) -> Result<ToolOutput, ToolError> {
         let mut frame = self.frame(arguments);
-        let lent = context.lent::<Lent>();
+        let lent = context.caller_data::<Lent>();
         let flow = Flow::new(context, &self.globals, lent.as_deref(), &self.limits);
         let outcome = flow.body(&self.body, &mut frame, &first_locals(lent.as_deref())).await;
         drop(frame);

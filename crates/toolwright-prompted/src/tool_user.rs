@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use toolwright_core::{
-    AssistantMessage, BoxFuture, Content, Dispatch, ErrorKind, Model, ModelError, ModelOptions, ModelReply,
-    ModelRequest, ToolCall, ToolChoice, ToolResult, Usage,
+    AskPurpose, AssistantMessage, BoxFuture, Content, Dispatch, ErrorKind, Model, ModelError, ModelOptions,
+    ModelReply, ModelRequest, Origin, ToolCall, ToolChoice, ToolResult, Usage,
 };
 use toolwright_expr::Value;
 
@@ -223,7 +223,11 @@ impl ToolUser {
             tool_choice: &ToolChoice::None,
             options: &ModelOptions::default(),
         };
-        let reply = self.run.turn(&model, messages, asked).await.map_err(PromptError::ended)??;
+        let reply = self
+            .run
+            .ask(AskPurpose::Turn { messages }, &model, asked)
+            .await
+            .map_err(PromptError::ended)??;
         Ok(reply.message.text())
     }
 
@@ -248,7 +252,7 @@ impl ToolUser {
                 )));
             };
             let call = ToolCall::new(format!("call_{index}"), name.as_str(), json);
-            let mut result = self.run.dispatch(call).await?;
+            let mut result = self.run.call(call, Origin::default()).await?;
             result.conceal();
             if let Some(error) = &result.error {
                 if error.kind == ErrorKind::Cancelled {

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use toolwright_core::{
-    CancelToken, ErrorKind, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply, ModelRequest,
-    ToolContext, ToolError, Toolset, Usage,
+    AskPurpose, CancelToken, ErrorKind, Message, Model, ModelDelta, ModelError, ModelErrorKind, ModelReply,
+    ModelRequest, ToolContext, ToolError, Toolset, Usage,
 };
 
 use crate::conversation::Conversation;
 use crate::events::{DeltaListener, EventKind};
 use crate::limits::{LimitReached, Limits};
-use crate::run::{Part, Run, RunEnd, RunInner};
+use crate::run::{AgentRole, Run, RunEnd, RunFrame, RunOptions};
 use crate::turn::RunError;
 use crate::{guard, history};
 
@@ -32,7 +32,7 @@ pub(crate) enum Admission {
 
 /// A model that the limits of the run allow to be asked once.
 pub(crate) struct Admitted<'a> {
-    run: &'a RunInner,
+    run: &'a RunFrame,
     model: &'a dyn Model,
 }
 
@@ -84,7 +84,7 @@ impl From<ToolError> for AskError {
 impl<'a> Admitted<'a> {
     /// Admits a request to a model.
     pub(crate) fn new(
-        run: &'a RunInner,
+        run: &'a RunFrame,
         model: &'a dyn Model,
         admission: Admission,
     ) -> Result<Self, AskError> {
@@ -127,7 +127,7 @@ impl<'a> Admitted<'a> {
             Err(error) => return Err(AskError::Stopped { error, received }),
         };
         let cost = model.cost(&reply.usage);
-        run.events.emit(EventKind::ModelReplied {
+        run.shared.events.emit(EventKind::ModelReplied {
             model: model.name().to_owned(),
             usage: reply.usage,
             cost,
@@ -149,43 +149,22 @@ async fn contained(
     answered.unwrap_or_else(|panic| Err(ModelError::new(ModelErrorKind::Reply, panic.message())))
 }
 
-/// Asks a model for the call of `context`. Tokens, money and time count against the run's limits; turns and messages
-/// are those of its own loop.
-pub(crate) async fn for_tool(
-    run: &RunInner,
-    context: &ToolContext,
-    model: &dyn Model,
-    request: ModelRequest<'_>,
-) -> Result<ModelReply, ToolError> {
-    let (cancel, own_end) = (context.cancel_token(), context.deadline());
-    let reply = once(run, model, Admission::NoTurn, request, cancel, own_end).await?;
-    reply.map_err(|error| failed(model, error))
-}
-
-/// Asks a model to take a turn in a conversation of so many messages, like the run's own loop.
-pub(crate) async fn turn(
-    run: &RunInner,
-    model: &dyn Model,
-    messages: usize,
-    request: ModelRequest<'_>,
-) -> Result<Result<ModelReply, ModelError>, ToolError> {
-    if run.by_person {
-        return Err(ToolError::fatal(
-            "the calls of this run are a person's: no model can have its conversation",
-        ));
-    }
-    once(run, model, Admission::Turn { messages }, request, &run.cancel, None).await
-}
-
 /// Asks once, outside the run's own loop: the outer error is the run's, the inner one the model's.
-async fn once(
-    run: &RunInner,
+pub(crate) async fn once(
+    run: &RunFrame,
+    purpose: AskPurpose<'_>,
     model: &dyn Model,
-    admission: Admission,
     request: ModelRequest<'_>,
-    cancel: &CancelToken,
-    own_end: Option<Instant>,
 ) -> Result<Result<ModelReply, ModelError>, ToolError> {
+    let (admission, cancel, own_end) = match purpose {
+        AskPurpose::Call(context) => (Admission::NoTurn, context.cancel_token(), context.deadline()),
+        AskPurpose::Turn { .. } if run.by_person => {
+            return Err(ToolError::fatal(
+                "the calls of this run are a person's: no model can have its conversation",
+            ));
+        }
+        AskPurpose::Turn { messages } => (Admission::Turn { messages }, &run.cancel, None),
+    };
     let answer = async {
         let (rewriters, left_out) = (&Toolset::new(), 0..0);
         let question = Question { request, rewriters, left_out, cancel, own_end, listeners: &[] };
@@ -202,28 +181,30 @@ async fn once(
 /// Lets a model work with tools for the call of `context`, in the loop of all models, and gives what it added to the
 /// messages. The call ends with the run's limits as with its own.
 pub(crate) async fn converse(
-    host: Arc<RunInner>,
+    host: Arc<RunFrame>,
     context: &ToolContext,
     model: &dyn Model,
     tools: &Toolset,
     messages: Vec<Message>,
     turns: u64,
 ) -> Result<Vec<Message>, ToolError> {
-    let around = Run { inner: host };
+    let around = Run { frame: host };
     let limits = Limits { turns: Some(turns), ..Limits::default() };
-    let part = Part { agent: context.tool_name().clone(), tools: tools.clone(), sources: Vec::new(), limits };
-    let run = around.nested(part, Some(context));
+    let options = RunOptions { tools: tools.clone(), limits, ..RunOptions::default() };
+    let run = around.nested(context.tool_name().clone(), options, AgentRole::Answers(context));
     let given = messages.len();
     let mut conversation = Conversation::new(&run);
     messages.into_iter().for_each(|message| conversation.push(message));
     let end = conversation.answer(model).await.map_err(|error| match error {
         RunError::Tool(error) => error,
-        RunError::Model(error) => failed(model, error),
+        RunError::Model(error) => {
+            ToolError::new(format!("the model `{}` did not answer: {error}", model.name())).with_source(error)
+        }
     })?;
     match end {
         None | Some(RunEnd::Done) => Ok(conversation.into_messages().split_off(given)),
         Some(RunEnd::Limit { limit }) => {
-            around.limits().check().map_err(|limit| around.inner.refuse(limit))?;
+            around.limits().check().map_err(|limit| around.frame.refuse(limit))?;
             let message = format!("the model of `{}` was stopped: {limit}", context.tool_name());
             Err(ToolError::of(ErrorKind::Limit, message))
         }
@@ -231,8 +212,4 @@ pub(crate) async fn converse(
         Some(RunEnd::Terminated { reason }) => Err(ToolError::fatal(reason)),
         Some(RunEnd::Failed { message }) => Err(ToolError::fatal(message)),
     }
-}
-
-fn failed(model: &dyn Model, error: ModelError) -> ToolError {
-    ToolError::new(format!("the model `{}` did not answer: {error}", model.name())).with_source(error)
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolwright_core::{CancelToken, ErrorInfo, ErrorKind, ToolCall, ToolError, ToolResult, Toolset};
 
-use crate::call::{run_call, to_real_names};
-use crate::run::RunInner;
+use crate::call::{ExternalCall, run_external, to_real_names};
+use crate::run::RunFrame;
 
 /// The results of a batch, each in the place of its call. Whoever stops waiting still finds here what was done.
 #[derive(Clone, Default)]
@@ -43,7 +43,7 @@ impl Results {
 
 /// Makes the calls and gives their results.
 pub(crate) async fn run_batch(
-    run: &Arc<RunInner>,
+    run: &Arc<RunFrame>,
     calls: Vec<ToolCall>,
     fail_fast: &[String],
     cancel: &CancelToken,
@@ -57,7 +57,7 @@ pub(crate) async fn run_batch(
 /// Makes the calls with these tools; every result is there as soon as its call is over.
 pub(crate) async fn run_into(
     results: &Results,
-    run: &Arc<RunInner>,
+    run: &Arc<RunFrame>,
     tools: &Toolset,
     mut calls: Vec<ToolCall>,
     fail_fast: &[String],
@@ -81,7 +81,8 @@ pub(crate) async fn run_into(
             continue;
         }
         let name = call.name.clone();
-        let result = run_call(run, call, Some(tools), cancel).await?;
+        let from = ExternalCall::of_model(run, cancel);
+        let result = run_external(run, call, Some(tools), from).await?;
         if result.is_error() && fail_fast.iter().any(|known| **known == *name) {
             failed.push(name);
         }
@@ -112,7 +113,7 @@ fn stages(tools: &Toolset, calls: Vec<ToolCall>, fail_fast: &[String]) -> Vec<Ve
 async fn run_stage(
     results: &Results,
     first: usize,
-    run: &Arc<RunInner>,
+    run: &Arc<RunFrame>,
     tools: &Toolset,
     stage: Vec<ToolCall>,
     cancel: &CancelToken,
@@ -123,13 +124,14 @@ async fn run_stage(
     let mut waiting = stage.into_iter().enumerate();
     let mut fatal = None;
     loop {
-        while tasks.len() < run.max_parallel
+        while tasks.len() < run.shared.max_parallel
             && fatal.is_none()
             && let Some((index, call)) = waiting.next()
         {
             let (run, tools, cancel, results) = (run.clone(), tools.clone(), cancel.clone(), results.clone());
             tasks.spawn(async move {
-                let result = run_call(&run, call, Some(&tools), &cancel).await?;
+                let from = ExternalCall::of_model(&run, &cancel);
+                let result = run_external(&run, call, Some(&tools), from).await?;
                 results.set(first + index, result);
                 Ok(())
             });

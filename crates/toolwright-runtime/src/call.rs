@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
-    Asker, CallNote, CancelToken, Entry, ErrorKind, Manner, ToolCall, ToolContext, ToolError, ToolOutput,
-    ToolResult, Toolset, Watch,
+    CallInfo, CallNote, CancelToken, Entry, ErrorKind, Invocation, InvokeOptions, ProgressListener,
+    Requester, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, Toolset,
 };
 
 use crate::approval::Approved;
@@ -17,130 +17,142 @@ use crate::events::EventKind;
 use crate::executor::Envelope;
 use crate::limits::LimitReached;
 use crate::record::{CallFrame, CallRecord};
-use crate::run::{RunEnd, RunInner};
+use crate::run::{AnsweredCall, RunEnd, RunFrame};
 use crate::{guard, parse, render};
 
-/// Makes one call for a model. `cancel` is the run's signal, or one below it.
-pub(crate) async fn run_call(
-    run: &Arc<RunInner>,
-    call: ToolCall,
-    fresh: Option<&Toolset>,
-    cancel: &CancelToken,
-) -> Result<ToolResult, ToolError> {
-    let asker = run.outer.as_ref().map(|outer| outer.asker.clone()).unwrap_or_default();
-    let watch = run.outer.as_ref().and_then(|outer| outer.watch.clone());
-    run_call_from(run, call, fresh, Outside { cancel, asker, watch }).await
+/// A call from outside: of a model, a program, or the client of a server.
+pub(crate) struct ExternalCall<'a> {
+    /// What stops the call: the run's signal, or one below it.
+    pub(crate) cancel: &'a CancelToken,
+    pub(crate) requester: Requester,
+    pub(crate) listener: Option<ProgressListener>,
 }
 
-/// Makes one call for whoever asks from outside.
-pub(crate) async fn run_call_from(
-    run: &Arc<RunInner>,
-    mut call: ToolCall,
-    fresh: Option<&Toolset>,
-    from: Outside<'_>,
-) -> Result<ToolResult, ToolError> {
-    let tools = match fresh {
-        Some(tools) => tools.clone(),
-        None => run.refresh_tools(from.cancel).await?,
-    };
-    let found = tools.find(&call.name);
-    let limit = output_limit(run, &found);
-    let id = call.id.clone();
-    let outer_span = run.outer.as_ref().and_then(|outer| outer.span);
-    if let Some(parent) = run.outer.as_ref().and_then(|outer| outer.call_id.as_ref()) {
-        call.id = format!("{parent}.{id}").into();
+impl<'a> ExternalCall<'a> {
+    /// A call of the run's own model; one of an agent is on behalf of the same as the call that the agent answers.
+    pub(crate) fn of_model(run: &RunFrame, cancel: &'a CancelToken) -> Self {
+        match run.answered_call().cloned() {
+            Some(AnsweredCall { requester, listener, .. }) => ExternalCall { cancel, requester, listener },
+            None => ExternalCall { cancel, requester: Requester::default(), listener: None },
+        }
     }
-    let record = CallRecord::open(run, &call, outer_span)?;
-    let tools = (&tools, found);
-    let outcome = attempt(run, tools, &mut call, &record, Caller::Outside(from)).await;
-    let outcome = match outcome {
+}
+
+/// Makes one call from outside, with the tools given or those the run has now.
+pub(crate) async fn run_external(
+    run: &Arc<RunFrame>,
+    mut call: ToolCall,
+    tools: Option<&Toolset>,
+    from: ExternalCall<'_>,
+) -> Result<ToolResult, ToolError> {
+    let ExternalCall { cancel, requester, listener } = from;
+    let tools = match tools {
+        Some(tools) => tools.clone(),
+        None => run.refresh_tools(cancel).await?,
+    };
+    let lookup = Lookup::new(&tools, &call);
+    let limit = lookup.output_limit(run);
+    let id = call.id.clone();
+    if let Some(answered) = run.answered_call() {
+        call.id = format!("{}.{id}", answered.call_id).into();
+    }
+    let record = CallRecord::open(run, &call, run.answered_call().map(|answered| answered.span))?;
+    let (depth, cancel) = (run.depth(), cancel.clone());
+    let info = CallInfo {
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        span: record.span,
+        depth,
+        deadline: None,
+        cancel,
+        options: InvokeOptions::default(),
+        requester,
+        listener,
+    };
+    let outcome = match attempt(run, lookup, &mut call, CallFrame { info, clock: record.clock() }).await {
         Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
         outcome => outcome,
     };
     let mut result = render::result(&call, outcome, limit);
     record.close(Some(&result))?;
-    // Whoever asked knows the call by the id that they gave it.
+    // The caller knows the call by the id that it was given.
     result.call_id = id;
     Ok(result)
 }
 
-/// Makes one call for a tool: the output is whole, and the record names the parent. The tool is one of `own`, or of
-/// the run.
+/// Makes one call for a tool: the output is whole, and the record names the parent.
 pub(crate) async fn run_nested(
-    run: &Arc<RunInner>,
-    own: Option<&Toolset>,
-    mut call: ToolCall,
+    run: &Arc<RunFrame>,
     parent: &ToolContext,
-    manner: Manner,
+    invocation: Invocation<'_>,
 ) -> Result<ToolOutput, ToolError> {
-    let tools = own.cloned().unwrap_or_else(|| run.current_tools());
-    let found = tools.find(&call.name);
-    let limit = output_limit(run, &found);
+    let Invocation { mut call, tools, options } = invocation;
+    let tools = tools.cloned().unwrap_or_else(|| run.tools.current());
+    let lookup = Lookup::new(&tools, &call);
+    let limit = lookup.output_limit(run);
     let record = CallRecord::open(run, &call, Some(parent.span()))?;
-    if let Some(text) = &manner.hint
-        && run.events.wanted()
+    if let Some(text) = &options.hint
+        && record.is_kept()
     {
-        let note = CallNote::Hint { text: text.to_string() };
-        run.events.emit(EventKind::CallNoted { span: record.span, note })?;
+        record.note(CallNote::Hint { text: text.to_string() })?;
     }
-    let tools = (&tools, found);
-    let outcome = attempt(run, tools, &mut call, &record, Caller::Tool(parent, manner)).await;
-    let outcome = match outcome {
+    let info = CallInfo {
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        span: record.span,
+        depth: parent.depth() + 1,
+        // A call inside another ends with it, and is told so: a command then hands over what it has in time.
+        deadline: parent.deadline(),
+        cancel: parent.cancel_token().clone(),
+        options,
+        requester: parent.requester().clone(),
+        listener: parent.listener().cloned(),
+    };
+    let outcome = match attempt(run, lookup, &mut call, CallFrame { info, clock: record.clock() }).await {
         Err(error) if error.is_fatal() => return Err(record.close_fatal(error)),
         outcome => outcome,
     };
-    if run.events.wanted() {
+    if record.is_kept() {
         // The record is bounded like a model's result; the parent gets everything.
         let copy = match &outcome {
             Ok(output) => Ok(output.clone()),
             Err(error) => Err(ToolError::from(error.info())),
         };
-        let result = render::result(&call, copy, limit);
-        record.close(Some(&result))?;
+        record.close(Some(&render::result(&call, copy, limit)))?;
     } else {
         record.close(None)?;
     }
     outcome
 }
 
-/// Where a call from outside comes from.
-pub(crate) struct Outside<'a> {
-    /// What stops the call.
-    pub(crate) cancel: &'a CancelToken,
-    pub(crate) asker: Asker,
-    pub(crate) watch: Option<Watch>,
+/// The tools there are, and the one that a call names. It is looked up before the record is opened, because the record of
+/// a call is bounded as its tool says.
+struct Lookup<'a> {
+    tools: &'a Toolset,
+    found: Result<&'a Entry, ToolError>,
 }
 
-/// Who makes a call.
-enum Caller<'a> {
-    /// A model, or somebody else outside.
-    Outside(Outside<'a>),
-    /// Another call.
-    Tool(&'a ToolContext, Manner),
+impl<'a> Lookup<'a> {
+    fn new(tools: &'a Toolset, call: &ToolCall) -> Self {
+        Lookup { tools, found: tools.find(&call.name) }
+    }
+
+    fn output_limit(&self, run: &RunFrame) -> usize {
+        let own = self.found.as_ref().ok().and_then(|entry| entry.tool.settings().max_output);
+        own.unwrap_or(run.shared.max_output)
+    }
 }
 
-/// The steps in their order. Each one may end the call. `tools` are all there are, and the one that is asked for.
+/// The steps in their order. Each one may end the call.
 async fn attempt(
-    run: &Arc<RunInner>,
-    tools: (&Toolset, Result<&Entry, ToolError>),
+    run: &Arc<RunFrame>,
+    lookup: Lookup<'_>,
     call: &mut ToolCall,
-    record: &CallRecord<'_>,
-    caller: Caller<'_>,
+    frame: CallFrame<'_>,
 ) -> Result<ToolOutput, ToolError> {
-    let (span, clock) = (record.span, record.clock.as_ref());
-    let (frame, manner, watch, parents_end) = match caller {
-        Caller::Outside(Outside { cancel, asker, watch }) => {
-            let depth = run.outer.as_ref().map_or(0, |outer| outer.depth);
-            (CallFrame { span, depth, cancel, asker, clock }, Manner::default(), watch, None)
-        }
-        Caller::Tool(parent, manner) => {
-            let (depth, cancel, asker) = (parent.depth() + 1, parent.cancel_token(), parent.asker().clone());
-            let watch = parent.watch().cloned();
-            (CallFrame { span, depth, cancel, asker, clock }, manner, watch, parent.deadline())
-        }
-    };
     may_begin(run, &frame)?;
-    let (tools, found) = tools;
+    let shared = &*run.shared;
+    let Lookup { tools, found } = lookup;
     let arguments =
         parse::arguments(call.arguments.take(), found.as_ref().ok().map(|entry| entry.tool.spec()));
     // Unreadable arguments are reported before an unknown name, as the model must mend both anyway.
@@ -148,50 +160,45 @@ async fn attempt(
     let entry = found?;
     to_real_name(entry, call);
     call.arguments = validate(run, entry, arguments)?;
-    let Approved { mut arguments, changed } = run.approvals.review(run, entry, call, &frame).await?;
+    let Approved { mut arguments, changed } = shared.approvals.review(run, entry, call, &frame).await?;
     if changed {
         arguments = validate(run, entry, arguments)?;
     }
+    let CallFrame { mut info, clock } = frame;
+    let span = info.span;
     let settings = entry.tool.settings();
     if let Some(words) = &settings.words
-        && manner.hint.is_none()
-        && run.events.wanted()
+        && info.options.hint.is_none()
+        && shared.events.wanted()
         && let Some(text) = words(&arguments).hint
     {
-        run.events.emit(EventKind::CallNoted { span, note: CallNote::Hint { text } })?;
+        shared.events.emit(EventKind::CallNoted { span, note: CallNote::Hint { text } })?;
     }
     let context;
     let _active;
     // What only the beginning needs is gone when the work is waited for.
     let work = {
         let permit = run.limits.admit_call(settings.timeout).map_err(|limit| run.refuse(limit))?;
-        // A call inside another ends with it, and is told so: a command then hands over what it has in time.
         let deadline = permit.deadline.as_ref().map(|(deadline, _)| *deadline);
-        let deadline = deadline.into_iter().chain(parents_end).min();
-        let host: Arc<RunInner> = run.clone();
-        context = ToolContext::new(
-            host,
-            call.id.clone(),
-            entry.tool.spec().name.clone(),
-            span,
-            frame.depth,
-            deadline,
-            frame.cancel.clone(),
-        )
-        .in_manner(manner)
-        .asked_by(frame.asker, watch);
+        info.deadline = deadline.into_iter().chain(info.deadline).min();
+        info.tool.clone_from(&entry.tool.spec().name);
         let envelope = Envelope {
             call_id: call.id.clone(),
             span,
-            tool: entry.tool.spec().name.clone(),
+            tool: info.tool.clone(),
             fingerprint: entry.fingerprint.clone(),
             arguments,
-            deadline_ms: deadline.map(epoch_ms),
-            policy: run.approvals.policy.as_ref().map(|policy| policy.id.clone()),
-            idempotency_key: run.executor.is_remote().then(|| format!("{}/{span}", run.scope.run_id).into()),
-            trace: run.trace.clone(),
+            deadline_ms: info.deadline.map(epoch_ms),
+            policy: shared.approvals.policy.as_ref().map(|policy| policy.id.clone()),
+            idempotency_key: shared
+                .executor
+                .is_remote()
+                .then(|| format!("{}/{span}", run.scope.run_id).into()),
+            trace: shared.trace.clone(),
         };
-        _active = run.active.enter(&context, clock);
+        let host: Arc<RunFrame> = run.clone();
+        context = ToolContext::new(host, info);
+        _active = shared.active.enter(&context, clock);
         guard::run(run, tools, envelope, &context, permit, settings.timeout)
     };
     let outcome = work.await;
@@ -205,8 +212,9 @@ async fn attempt(
 }
 
 /// Whether the run goes on, and how deep a call of it may be.
-fn may_begin(run: &RunInner, frame: &CallFrame<'_>) -> Result<(), ToolError> {
-    if run.cancel.is_cancelled() || frame.cancel.is_cancelled() {
+fn may_begin(run: &RunFrame, frame: &CallFrame<'_>) -> Result<(), ToolError> {
+    let CallInfo { depth, cancel, .. } = &frame.info;
+    if run.cancel.is_cancelled() || cancel.is_cancelled() {
         return Err(guard::cancelled());
     }
     // Somebody may go on asking: a flow that catches everything, a client that does not know.
@@ -218,8 +226,8 @@ fn may_begin(run: &RunInner, frame: &CallFrame<'_>) -> Result<(), ToolError> {
         _ => {}
     }
     let handoffs = run.outer.as_ref().map_or(0, |outer| outer.handoffs);
-    let most = run.max_depth;
-    if frame.depth.saturating_add(handoffs) <= most {
+    let most = run.shared.max_depth;
+    if depth.saturating_add(handoffs) <= most {
         return Ok(());
     }
     let may = if handoffs == 0 {
@@ -241,11 +249,11 @@ fn in_confidence(outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, T
 
 /// Arguments as the tool reads them, checked against its schema.
 pub(crate) fn validate(
-    run: &RunInner,
+    run: &RunFrame,
     entry: &Entry,
     arguments: serde_json::Value,
 ) -> Result<serde_json::Value, ToolError> {
-    let checked = check(run.strictness, entry, arguments)?;
+    let checked = check(run.shared.strictness, entry, arguments)?;
     Ok(match &entry.tool.settings().canonical {
         Some(canonical) => canonical(checked),
         None => checked,
@@ -293,10 +301,6 @@ pub(crate) fn to_real_names(tools: &Toolset, calls: &mut [ToolCall]) {
 fn holds_json_text(arguments: &serde_json::Value) -> bool {
     let texts = arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
     texts.into_iter().any(|text| text.trim_start().starts_with(['[', '{']))
-}
-
-fn output_limit(run: &RunInner, found: &Result<&Entry, ToolError>) -> usize {
-    found.as_ref().ok().and_then(|entry| entry.tool.settings().max_output).unwrap_or(run.max_output)
 }
 
 fn epoch_ms(deadline: Instant) -> u64 {

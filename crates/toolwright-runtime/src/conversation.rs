@@ -110,9 +110,9 @@ impl Conversation {
 
     /// Puts on record what happened to the conversation as a whole. What happens to an agent's is told with its call.
     fn note(&self, kind: EventKind) -> Result<(), ToolError> {
-        match self.run.inner.outer {
+        match self.run.frame.outer {
             Some(_) => Ok(()),
-            None => self.run.inner.events.emit(kind),
+            None => self.run.frame.shared.events.emit(kind),
         }
     }
 
@@ -126,7 +126,7 @@ impl Conversation {
     /// Those calls that were made have their results here even when an error ends the rest, so that nothing is done twice.
     pub async fn make_pending(&mut self) -> Result<Option<RunEnd>, RunError> {
         self.log.catch_up(&self.run)?;
-        let stop = self.stopper.arm(&self.run.inner.cancel);
+        let stop = self.stopper.arm(&self.run.frame.cancel);
         let calls = self.pending();
         let left = turn::make_calls(&self.run, &mut self.log, None, calls, &stop.token).await?;
         Ok(turn::end(&self.run, &stop.token, left))
@@ -157,7 +157,7 @@ impl Conversation {
     /// calls are left to the caller. Only a limit, an approver and a cancelled run end the run with it.
     pub async fn answer(&mut self, model: &dyn Model) -> Result<Option<RunEnd>, RunError> {
         self.log.catch_up(&self.run)?;
-        let stop = self.stopper.arm(&self.run.inner.cancel);
+        let stop = self.stopper.arm(&self.run.frame.cancel);
         let outcome = turn::run_loop(&self.run, model, &mut self.log, &self.options, &stop.token).await;
         match &outcome {
             Err(RunError::Model(error)) => {
@@ -193,7 +193,7 @@ impl MessageLog {
 
     fn catch_up(&mut self, run: &Run) -> Result<(), ToolError> {
         while let Some(message) = self.messages.get(self.recorded) {
-            run.record(message)?;
+            run.frame.record(message)?;
             self.recorded += 1;
         }
         Ok(())

@@ -19,7 +19,7 @@ use toolwright_core::{
 
 use crate::executor::Envelope;
 use crate::limits::{Deadline, LimitReached, Permit};
-use crate::run::RunInner;
+use crate::run::RunFrame;
 
 /// How long stopped work may take to hand over its partial output: a command has to be killed and drained first.
 const GRACE: Duration = Duration::from_millis(480);
@@ -38,7 +38,7 @@ type Outcome = Result<ToolOutput, ToolError>;
 
 /// Runs a call under its permit. It begins at once; what is left to wait for is small, as every call has a place for it.
 pub(crate) fn run<'a>(
-    run: &'a RunInner,
+    run: &'a RunFrame,
     tools: &'a Toolset,
     envelope: Envelope,
     context: &'a ToolContext,
@@ -51,7 +51,7 @@ pub(crate) fn run<'a>(
         Err(cancelled())
     } else if here {
         // Code may break before there is anything to wait for.
-        let start = AssertUnwindSafe(|| run.executor.execute(tools, envelope, context));
+        let start = AssertUnwindSafe(|| run.shared.executor.execute(tools, envelope, context));
         catch_unwind(start).map_err(|payload| panic_error(&*payload))
     } else {
         Ok(in_task(run, tools.clone(), envelope, context.clone(), permit, timeout))
@@ -71,7 +71,7 @@ pub(crate) fn run<'a>(
 
 /// Runs a call on a task of its own, until its end.
 fn in_task(
-    run: &RunInner,
+    run: &RunFrame,
     tools: Toolset,
     envelope: Envelope,
     context: ToolContext,
@@ -80,7 +80,7 @@ fn in_task(
 ) -> BoxFuture<'_, Outcome> {
     let mut deadline = permit.deadline;
     let task = {
-        let (executor, context) = (run.executor.clone(), context.clone());
+        let (executor, context) = (run.shared.executor.clone(), context.clone());
         OwnTask::new(async move { Catch(executor.execute(&tools, envelope, &context)).await })
     };
     Box::pin(async move {
@@ -118,7 +118,7 @@ async fn at(end: Option<Instant>) {
 /// Waits for work that is not a call, such as a person or a model, unless it is cancelled or its time is up first. What
 /// the work reports as idle is not working time.
 pub(crate) async fn unless_stopped<T>(
-    run: &RunInner,
+    run: &RunFrame,
     cancel: &CancelToken,
     mut deadline: Option<Deadline>,
     work: impl Future<Output = T>,
@@ -146,8 +146,8 @@ pub(crate) async fn unless_stopped<T>(
 }
 
 /// How long a call that was told to stop has: longer when calls inside it, which were told with it, are still under way.
-fn grace(run: &RunInner, context: &ToolContext) -> Duration {
-    let deepest = run.active.deepest_stopped(context.depth());
+fn grace(run: &RunFrame, context: &ToolContext) -> Duration {
+    let deepest = run.shared.active.deepest_stopped(context.depth());
     let levels = deepest.map_or(0, |deepest| deepest - context.depth());
     GRACE + GRACE_INSIDE * levels.min(MAX_LEVELS)
 }

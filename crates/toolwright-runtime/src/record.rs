@@ -1,52 +1,64 @@
 //! The record of one call: opened once, closed once, whatever happens in between.
 
-use toolwright_core::{Asker, CancelToken, ErrorInfo, ErrorKind, ToolCall, ToolError, ToolResult};
+use toolwright_core::{CallInfo, CallNote, ErrorInfo, ErrorKind, ToolCall, ToolError, ToolResult};
 
 use crate::clock::Clock;
 use crate::events::EventKind;
-use crate::run::{RunEnd, RunInner};
+use crate::run::{RunEnd, RunFrame};
 
 /// A call on record. The caller may go away at any point: the record is closed all the same.
 pub(crate) struct CallRecord<'a> {
-    run: &'a RunInner,
+    run: &'a RunFrame,
     pub(crate) span: u64,
-    /// Measures the call; `None` when no sink is attached. Time in which somebody decides about the call, or about
-    /// calls inside it, is idle.
-    pub(crate) clock: Option<Clock>,
+    /// Measures the call; `None` when no sink is attached.
+    clock: Option<Clock>,
     open: bool,
 }
 
-/// Where a call stands, for whoever decides about it.
+/// What is known of a call before its tool runs.
 pub(crate) struct CallFrame<'a> {
-    pub(crate) span: u64,
-    pub(crate) depth: u32,
-    pub(crate) cancel: &'a CancelToken,
-    pub(crate) asker: Asker,
-    /// See [`CallRecord::clock`].
+    pub(crate) info: CallInfo,
+    /// The [clock](CallRecord::clock) of its record.
     pub(crate) clock: Option<&'a Clock>,
 }
 
 impl<'a> CallRecord<'a> {
     /// Opens the record of a call, made by the call `parent` if by one.
-    pub(crate) fn open(run: &'a RunInner, call: &ToolCall, parent: Option<u64>) -> Result<Self, ToolError> {
-        let span = run.events.new_span();
-        if !run.events.wanted() {
+    pub(crate) fn open(run: &'a RunFrame, call: &ToolCall, parent: Option<u64>) -> Result<Self, ToolError> {
+        let span = run.shared.events.new_span();
+        if !run.shared.events.wanted() {
             return Ok(CallRecord { run, span, clock: None, open: true });
         }
-        run.events.emit(EventKind::CallStarted {
+        run.shared.events.emit(EventKind::CallStarted {
             span,
             parent,
             call_id: call.id.clone(),
             tool: call.name.clone(),
             arguments: call.arguments.clone(),
         })?;
-        let around = parent.and_then(|parent| run.active.clock(parent));
+        let around = parent.and_then(|parent| run.shared.active.clock(parent));
         Ok(CallRecord { run, span, clock: Some(Clock::start(around)), open: true })
+    }
+
+    /// The clock of the call; `None` when no sink is attached. Time in which somebody decides about the call, or about
+    /// calls inside it, is idle.
+    pub(crate) fn clock(&self) -> Option<&Clock> {
+        self.clock.as_ref()
+    }
+
+    /// False when no sink is attached.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// Records something that happened inside the call.
+    pub(crate) fn note(&self, note: CallNote) -> Result<(), ToolError> {
+        self.run.shared.events.emit(EventKind::CallNoted { span: self.span, note })
     }
 
     /// Closes the record of a call that failed or has this result.
     pub(crate) fn close(mut self, result: Option<&ToolResult>) -> Result<(), ToolError> {
-        let Some(result) = result.filter(|_| self.clock.is_some()) else {
+        let Some(result) = result.filter(|_| self.is_kept()) else {
             return self.finish(None, None, false);
         };
         self.finish(Some(result.clone()), result.error.clone(), false)
@@ -70,7 +82,7 @@ impl<'a> CallRecord<'a> {
         self.open = false;
         let Some(clock) = &self.clock else { return Ok(()) };
         let (span, duration) = (self.span, clock.working());
-        self.run.events.emit(EventKind::CallFinished { span, result, error, duration, interrupted })
+        self.run.shared.events.emit(EventKind::CallFinished { span, result, error, duration, interrupted })
     }
 }
 

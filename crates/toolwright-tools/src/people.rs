@@ -53,7 +53,7 @@ pub fn ask_user(_: &Options) -> ToolDef {
                 ToolError::new("`schema` is not a form that can be filled in").with_source(error)
             })?;
             let form = Form::new(FormAuthor::Model, message, FormBody::Fields(schema));
-            let form = form.asked_by(context.asker().clone());
+            let form = form.requested_by(context.requester().clone());
             match person(&context)?.answer(&form).await {
                 FormReply::Declined => Err(ToolError::new("the user declined to answer")),
                 FormReply::Cancelled => Err(ToolError::new("the user did not answer")),
@@ -116,7 +116,8 @@ pub fn user_input(_: &Options) -> ToolDef {
         "Ask the person you work for to write something, and wait for it.",
         |context: ToolContext, UserInput { prompt }: UserInput| async move {
             bounded("prompt", &prompt)?;
-            let form = Form::new(FormAuthor::Model, prompt, FormBody::Text).asked_by(context.asker().clone());
+            let form = Form::new(FormAuthor::Model, prompt, FormBody::Text)
+                .requested_by(context.requester().clone());
             match person(&context)?.answer(&form).await {
                 FormReply::Accepted(written) => {
                     Ok(written.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
@@ -144,7 +145,7 @@ pub fn notify_user(_: &Options) -> ToolDef {
         |context: ToolContext, NotifyUser { title, message }: NotifyUser| async move {
             bounded("title", &title)?;
             bounded("message", &message)?;
-            let notice = Notice::new(title, message).asked_by(context.asker().clone());
+            let notice = Notice::new(title, message).requested_by(context.requester().clone());
             person(&context)?.notify(&notice).await;
             Ok::<_, ToolError>("the user was told")
         },

@@ -82,9 +82,9 @@ pub use toolwright_core::{
 // Calls and their results.
 #[doc(inline)]
 pub use toolwright_core::{
-    ApprovalRequest, Approver, Asker, AssistantMessage, CONFIDENTIAL, CallNote, Choice, Decision, Dispatch,
-    Form, FormAuthor, FormBody, FormReply, Manner, Message, Notice, Origin, Person, ToolCall, ToolResult,
-    Truncation, Validator, Watch,
+    ApprovalRequest, Approver, AskPurpose, AssistantMessage, CONFIDENTIAL, CallInfo, CallNote, Choice,
+    Decision, Dispatch, Form, FormAuthor, FormBody, FormReply, Invocation, InvokeOptions, Message, Notice,
+    Origin, Person, ProgressListener, Requester, ToolCall, ToolResult, Truncation, Validator,
 };
 // Models, as the loop sees them.
 #[doc(inline)]

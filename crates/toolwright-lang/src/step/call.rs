@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
-use toolwright_core::{ErrorKind, Manner, ToolError, ToolOutput, Toolset};
+use toolwright_core::{ErrorKind, InvokeOptions, ToolError, ToolOutput, Toolset};
 use toolwright_expr::{Scope as _, Value};
 
 use crate::blocks;
@@ -84,9 +84,9 @@ impl Call {
         locals: &Locals,
         located: &Arc<str>,
     ) -> Outcome {
-        let (arguments, manner) = self.prepare(flow, frame, locals, located)?;
+        let (arguments, options) = self.prepare(flow, frame, locals, located)?;
         let callee = &self.callee;
-        match flow.context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner).await {
+        match flow.context.call_in(&callee.called, &callee.name, Json::Object(arguments), options).await {
             Ok(output) => Ok(callee.value(output, |value, output| {
                 flow.beside.keep(value, output, flow.statements_left());
             })),
@@ -101,7 +101,7 @@ impl Call {
         frame: &Frame<'_>,
         locals: &Locals,
         located: &str,
-    ) -> Result<(Map<String, Json>, Manner), ToolError> {
+    ) -> Result<(Map<String, Json>, InvokeOptions), ToolError> {
         let view = flow.view(frame, locals);
         let mut arguments = Map::new();
         for param in &self.params {
@@ -116,7 +116,7 @@ impl Call {
             Some(snippet) => hint::of_call(&snippet.evaluate(&view, &flow.limits)?),
             None => None,
         };
-        Ok((arguments, Manner { hint, lent: lend(&self.callee, flow, frame, locals) }))
+        Ok((arguments, InvokeOptions { hint, caller_data: lend(&self.callee, flow, frame, locals) }))
     }
 
     fn caught(&self, flow: &Flow<'_>, error: ToolError, located: &Arc<str>) -> Outcome {

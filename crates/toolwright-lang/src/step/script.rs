@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value as Json};
-use toolwright_core::{Manner, ToolError};
+use toolwright_core::{InvokeOptions, ToolError};
 use toolwright_expr::{HostArgs, HostError, Limits, NamedFunction, Scope as _, Script, Value};
 
 use super::call::{Callee, Loan, lend};
@@ -156,8 +156,8 @@ fn function(flow: &Flow<'_>, callee: &Callee, lent: Loan, limits: Limits) -> Val
             Err(error) => Err(raised(error::kept_out(error, name, &callee.name, None))),
         });
         let arguments = arguments.collect::<Result<Map<String, Json>, HostError>>()?;
-        let manner = Manner { hint: None, lent: lent.clone() };
-        let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), manner);
+        let options = InvokeOptions { hint: None, caller_data: lent.clone() };
+        let call = context.call_in(&callee.called, &callee.name, Json::Object(arguments), options);
         let waiting = Waits::of(false);
         let outcome = tokio::runtime::Handle::current().block_on(call);
         drop(waiting);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolwright_core::{
-    CallNote, CancelToken, ErrorKind, Manner, ToolCall, ToolContext, ToolDef, ToolOutput, ToolSpec, Toolset,
+    CallInfo, CallNote, ErrorKind, Invocation, ToolCall, ToolContext, ToolDef, ToolOutput, ToolSpec, Toolset,
 };
 use toolwright_lang::{FlowLimits, Host, Source, load};
 use toolwright_runtime::{Event, EventKind, Run};
@@ -524,7 +524,7 @@ tools:
     assert_eq!(call(&file, "validate_approval", json!({"approval_token": 5})).await, Ok(json!("fine")));
     let run = Run::builder(file.tools().clone()).build().unwrap();
     let wrong = ToolCall::new("1", "t", json!({"x": 5}));
-    let outcome = run.dispatch().invoke_in(&context(&run), file.tools(), wrong, Manner::default()).await;
+    let outcome = run.dispatch().invoke(&context(&run), Invocation::new(wrong).within(file.tools())).await;
     let error = outcome.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Parsing);
     assert_eq!(error.message(), "the arguments do not fit:\n- `approval_token`: 5 is not text");
@@ -534,7 +534,10 @@ tools:
 }
 
 fn context(run: &Run) -> ToolContext {
-    ToolContext::new(run.dispatch(), "root".into(), "root".into(), u64::MAX, 0, None, CancelToken::new())
+    ToolContext::new(
+        run.dispatch(),
+        CallInfo { call_id: "root".into(), tool: "root".into(), span: u64::MAX, ..CallInfo::default() },
+    )
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! Who hears and who pays what a server asks.
 
 use toolwright_core::{
-    ApprovalRequest, Approver, AssistantMessage, BoxFuture, CallNote, Decision, Dispatch, Manner, Model,
-    ModelError, ModelReply, ModelRequest, RunScope, ToolCall, ToolError, ToolOutput, ToolResult, ToolSpec,
-    Toolset,
+    ApprovalRequest, Approver, AskPurpose, AssistantMessage, BoxFuture, CallInfo, CallNote, Decision,
+    Dispatch, Form, FormReply, Invocation, Model, ModelError, ModelReply, ModelRequest, Origin, Person,
+    RunScope, ToolCall, ToolError, ToolOutput, ToolResult, ToolSpec, Toolset,
 };
 
 use super::*;
@@ -81,32 +81,41 @@ impl Dispatch for Purse {
         Vec::new()
     }
 
-    fn dispatch<'a>(&'a self, _: ToolCall) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+    fn fresh_specs(&self) -> BoxFuture<'_, Result<Vec<ToolSpec>, ToolError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn call<'a>(&'a self, _: ToolCall, _: Origin) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async { Err(ToolError::new("none")) })
     }
 
-    fn invoke<'a>(&'a self, _: &'a ToolContext, _: ToolCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async { Err(ToolError::new("none")) })
-    }
-
-    fn invoke_in<'a>(
+    fn invoke<'a>(
         &'a self,
         _: &'a ToolContext,
-        _: &'a Toolset,
-        _: ToolCall,
-        _: Manner,
+        _: Invocation<'a>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async { Err(ToolError::new("none")) })
     }
 
     fn ask<'a>(
         &'a self,
-        _: &'a ToolContext,
+        _: AskPurpose<'a>,
         _: &'a dyn Model,
         _: ModelRequest<'a>,
-    ) -> BoxFuture<'a, Result<ModelReply, ToolError>> {
+    ) -> BoxFuture<'a, Result<Result<ModelReply, ModelError>, ToolError>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async { Ok(AssistantMessage::default().into()) })
+        Box::pin(async { Ok(Ok(AssistantMessage::default().into())) })
+    }
+
+    fn converse<'a>(
+        &'a self,
+        _: &'a ToolContext,
+        _: &'a dyn Model,
+        _: &'a Toolset,
+        _: Vec<toolwright_core::Message>,
+        _: u64,
+    ) -> BoxFuture<'a, Result<Vec<toolwright_core::Message>, ToolError>> {
+        Box::pin(async { Err(ToolError::new("none")) })
     }
 
     fn note(&self, _: &ToolContext, _: CallNote) {}
@@ -134,9 +143,7 @@ impl Approver for Purse {
 
 #[tokio::test]
 async fn the_call_that_is_worked_on_pays_and_not_the_latest() {
-    let call = |purse: &Arc<Purse>| {
-        ToolContext::new(purse.clone(), "1".into(), "t".into(), 0, 0, None, CancelToken::new())
-    };
+    let call = |purse: &Arc<Purse>| ToolContext::new(purse.clone(), CallInfo::default());
     let (earlier, latest): (Arc<Purse>, Arc<Purse>) = Default::default();
     let mut options = ClientOptions::default();
     let anybody: Arc<Purse> = Arc::default();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use toolwright_core::{CallNote, CancelToken, ToolCall, ToolResult, ToolSpec, Watch, text};
+use toolwright_core::{CallNote, CancelToken, ProgressListener, ToolCall, ToolResult, ToolSpec, text};
 
 use super::rounds::Rounds;
 use super::tasks::{self, TaskSupport, needs_extension};
@@ -125,7 +125,7 @@ impl Ready {
         let call = ToolCall::new(call_id, spec.name.clone(), arguments);
         let stop = CancelToken::new();
         let origin = peer.origin(Some(stop.clone()), token.map(|token| progress(outlet, token)));
-        let mut work = server.dispatch.dispatch_from(origin, call);
+        let mut work = server.dispatch.call(call, origin);
         let outcome = tokio::select! {
             biased;
             outcome = &mut work => outcome,
@@ -158,7 +158,7 @@ fn to_wire(mut result: ToolResult, spec: &ToolSpec, era: Era) -> Value {
 }
 
 /// Sends on how far a call has come; nothing is sent when the client does not read.
-fn progress(outlet: Outlet, token: Value) -> Watch {
+fn progress(outlet: Outlet, token: Value) -> ProgressListener {
     let reports = Mutex::new(Reports::default());
     Arc::new(move |span, note| {
         let CallNote::Progress { done, total, message } = note else { return };

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use toolwright_core::schema::Schema;
 use toolwright_core::{
-    Asker, CancelToken, ErrorKind, Origin, ToolContext, ToolError, Watch, canonical_json, text,
+    CancelToken, ErrorKind, Origin, ProgressListener, Requester, ToolContext, ToolError, canonical_json, text,
 };
 
 use super::Request;
@@ -42,12 +42,12 @@ struct Asking {
 impl Peer {
     /// The client that made this call, or the call that this one is part of; `None` when no MCP client did.
     pub fn of(context: &ToolContext) -> Option<Peer> {
-        context.asker().get().cloned()
+        context.requester().get().cloned()
     }
 
     /// The client that asks for something, such as a decision about a call.
-    pub fn of_asker(asker: &Asker) -> Option<Peer> {
-        asker.get().cloned()
+    pub fn of_requester(requester: &Requester) -> Option<Peer> {
+        requester.get().cloned()
     }
 
     pub(super) fn new(request: Request, rounds: Rounds) -> Self {
@@ -56,8 +56,8 @@ impl Peer {
     }
 
     /// Where a call of the client comes from: this is how its tools and approvers find the client. `stop` ends it.
-    pub(super) fn origin(&self, stop: Option<CancelToken>, watch: Option<Watch>) -> Origin {
-        Origin { watch, stop, asker: Asker::new(self.clone()) }
+    pub(super) fn origin(&self, stop: Option<CancelToken>, listener: Option<ProgressListener>) -> Origin {
+        Origin { listener, stop, requester: Requester::new(self.clone()) }
     }
 
     fn asking(&self) -> MutexGuard<'_, Asking> {

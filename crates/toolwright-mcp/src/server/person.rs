@@ -38,7 +38,9 @@ impl ClientPerson {
         }
         let call = request.call;
         let refused = |why: &str| Decision::reject(format!("`{}` needs approval, and {why}", call.name));
-        let Some(peer) = Peer::of_asker(&request.asker) else { return refused("there is nobody to ask") };
+        let Some(peer) = Peer::of_requester(&request.requester) else {
+            return refused("there is nobody to ask");
+        };
         if !request.offers(Choice::Approve) {
             return refused("the policy does not let the person at the client grant it");
         }
@@ -67,7 +69,7 @@ impl ClientPerson {
     }
 
     async fn fill_in(form: &Form) -> FormReply {
-        let Some(peer) = Peer::of_asker(&form.asker) else { return FormReply::Cancelled };
+        let Some(peer) = Peer::of_requester(&form.requester) else { return FormReply::Cancelled };
         let question = match &form.body {
             FormBody::Page(url) => {
                 Question::open_page(form.message.clone(), url.clone(), &key_of("page", url))
@@ -100,7 +102,7 @@ impl Person for ClientPerson {
 
     fn notify<'a>(&'a self, notice: &'a Notice) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Some(peer) = Peer::of_asker(&notice.asker) {
+            if let Some(peer) = Peer::of_requester(&notice.requester) {
                 peer.log(LogLevel::Notice, format!("{}: {}", notice.title, notice.message));
             }
         })

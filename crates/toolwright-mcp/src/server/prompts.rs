@@ -49,7 +49,7 @@ impl Prompts for ToolPrompts {
             let call = ToolCall::new(id, name, Value::Object(arguments.clone()));
             // A client that no longer waits drops this, and the call with it.
             let origin = peer.origin(None, None);
-            let result = self.dispatch.dispatch_from(origin, call).await?;
+            let result = self.dispatch.call(call, origin).await?;
             match result.error {
                 Some(error) => Err(error.into()),
                 None => {

@@ -11,7 +11,7 @@ use crate::approval::call_text;
 use crate::conversation::Conversation;
 use crate::guard::OwnTask;
 use crate::history;
-use crate::run::{Run, RunEnd};
+use crate::run::{AgentRole, Run, RunEnd};
 use crate::turn::RunError;
 
 /// What an agent that can hand over is told.
@@ -52,7 +52,7 @@ impl Handoff {
         messages: &[Message],
         stop: &CancelToken,
     ) -> BoxFuture<'static, Taken> {
-        let tools = run.inner.current_tools();
+        let tools = run.frame.tools.current();
         let messages = history::for_model(messages, &tools, 0..0);
         let seen = messages
             .map(|messages| messages.iter().filter_map(|message| seen(message, &tools)).collect::<Vec<_>>());
@@ -70,17 +70,17 @@ impl Handoff {
 
     async fn go_on(&self, run: &Run, seen: Vec<Message>, stop: &CancelToken) -> Taken {
         let agent = &self.agent;
-        let part = match agent.part() {
-            Ok(part) => part,
+        let options = match agent.run_options() {
+            Ok(options) => options,
             Err(error) => return (Vec::new(), Err(error.into())),
         };
         let before = seen.len() + usize::from(agent.system_text().is_some());
-        let run = run.nested_unheard(part, stop);
-        let mut conversation = Conversation::new(&run).with_loop(agent.options.clone());
+        let run = run.nested(agent.name.clone(), options, AgentRole::TakesOver(stop));
+        let mut conversation = Conversation::new(&run).with_loop(agent.turns.clone());
         let outcome = agent.work_in(&mut conversation, seen).await;
         let name = &agent.name;
         let said = agent.said(conversation);
-        let (tools, new) = (run.inner.current_tools(), said.iter().skip(before));
+        let (tools, new) = (run.frame.tools.current(), said.iter().skip(before));
         // What it was told on the way was not said by the user of the conversation; what the agents that it handed over to
         // added was.
         let told = |message: &&Message| agent.react.as_ref().is_some_and(|react| react.tells(message));

@@ -16,7 +16,7 @@ use toolwright_core::{
 
 use crate::conversation::Conversation;
 use crate::limits::Limits;
-use crate::run::{Part, Run, RunEnd};
+use crate::run::{AgentRole, Run, RunEnd, RunOptions};
 use crate::turn::{LoopOptions, RunError, completion};
 
 pub(crate) use handoff::Handoff;
@@ -49,10 +49,9 @@ pub struct Agent {
     description: String,
     instructions: Option<String>,
     model: Option<Arc<dyn Model>>,
-    tools: Toolset,
-    sources: Vec<Arc<dyn ToolSource>>,
-    limits: Limits,
-    options: LoopOptions,
+    /// The run it works in.
+    options: RunOptions,
+    turns: LoopOptions,
     react: Option<React>,
 }
 
@@ -90,10 +89,8 @@ impl Agent {
             description: description.into(),
             instructions: None,
             model: None,
-            tools: Toolset::new(),
-            sources: Vec::new(),
-            limits: Limits::default(),
-            options: LoopOptions::default(),
+            options: RunOptions::default(),
+            turns: LoopOptions::default(),
             react: None,
         }
     }
@@ -115,28 +112,28 @@ impl Agent {
     /// The agent with these tools.
     #[must_use]
     pub fn tools(mut self, tools: Toolset) -> Self {
-        self.tools = tools;
+        self.options.tools = tools;
         self
     }
 
     /// The agent with the tools of this source too, such as an MCP server; they are asked for while it works.
     #[must_use]
     pub fn source(mut self, source: impl ToolSource + 'static) -> Self {
-        self.sources.push(Arc::new(source));
+        self.options.sources.push(Arc::new(source));
         self
     }
 
     /// The agent, allowed to spend so much of what the run may spend.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.options.limits = limits;
         self
     }
 
     /// The agent with these options for its loop.
     #[must_use]
     pub fn with_loop(mut self, options: LoopOptions) -> Self {
-        self.options = options;
+        self.turns = options;
         self
     }
 
@@ -155,7 +152,7 @@ impl Agent {
     /// Lets the agent work on `input`, within the policy, the limits and the record of `run`. The run's own tools are
     /// not the agent's.
     pub async fn run(&self, run: &Run, input: Vec<Message>) -> Result<AgentOutcome, RunError> {
-        self.work(&run.nested(self.part()?, None), input).await
+        self.work(&run.nested(self.name.clone(), self.run_options()?, AgentRole::Own), input).await
     }
 
     /// Lets the agent work on `input` as part of a tool's call: within the policy, the limits and the record of the run
@@ -165,8 +162,8 @@ impl Agent {
         context: &ToolContext,
         input: Vec<Message>,
     ) -> Result<AgentOutcome, ToolError> {
-        let part = self.part().map_err(|error| ToolError::fatal(error.to_string()))?;
-        let run = Run::of(context)?.nested(part, Some(context));
+        let options = self.run_options().map_err(|error| ToolError::fatal(error.to_string()))?;
+        let run = Run::of(context)?.nested(self.name.clone(), options, AgentRole::Answers(context));
         self.work(&run, input).await.map_err(|error| match error {
             RunError::Tool(error) => error,
             RunError::Model(error) => {
@@ -213,23 +210,19 @@ impl Agent {
         }
     }
 
-    /// Its limits; one that works until it is done has a limit of turns in any case.
-    fn own_limits(&self) -> Limits {
-        let turns = self.limits.turns.or_else(|| self.react.as_ref().map(|_| react::DEFAULT_TURNS));
-        Limits { turns, ..self.limits.clone() }
-    }
-
-    /// What a run for this agent is made of.
-    fn part(&self) -> Result<Part, ToolsetError> {
-        let submit = self.react.as_ref().and_then(React::submit_tool);
-        let tools = submit.into_iter().try_fold(self.tools.clone(), Toolset::with)?;
-        let (agent, sources) = (self.name.clone(), self.sources.clone());
-        Ok(Part { agent, tools, sources, limits: self.own_limits() })
+    /// What its run may use and spend: it has the tool that submits, and a limit of turns when it works until it is done.
+    fn run_options(&self) -> Result<RunOptions, ToolsetError> {
+        let mut options = self.options.clone();
+        if let Some(react) = &self.react {
+            options.tools = react.submit_tool().into_iter().try_fold(options.tools, Toolset::with)?;
+            options.limits.turns.get_or_insert(react::DEFAULT_TURNS);
+        }
+        Ok(options)
     }
 
     /// Works in a run whose tools are the agent's.
     async fn work(&self, run: &Run, input: Vec<Message>) -> Result<AgentOutcome, RunError> {
-        let mut conversation = Conversation::new(run).with_loop(self.options.clone());
+        let mut conversation = Conversation::new(run).with_loop(self.turns.clone());
         let (answer, end) = self.work_in(&mut conversation, input).await?;
         Ok(AgentOutcome { messages: self.said(conversation), answer, end })
     }
@@ -250,7 +243,7 @@ impl Agent {
         input: Vec<Message>,
     ) -> Result<(Option<String>, RunEnd), RunError> {
         let run = conversation.run();
-        let model = self.model.clone().or_else(|| run.inner.scope.model.clone());
+        let model = self.model.clone().or_else(|| run.frame.scope.model.clone());
         let model = model.ok_or_else(|| {
             ToolError::fatal(format!("the agent `{}` has no model", self.name))
                 .hint("give it one with `Agent::model`, or the run with `RunBuilder::model`")
@@ -266,7 +259,7 @@ impl Agent {
     }
 
     fn system_text(&self) -> Option<String> {
-        let handoffs = self.tools.iter().any(|entry| Handoff::of(entry.tool.settings()).is_some());
+        let handoffs = self.options.tools.iter().any(|entry| Handoff::of(entry.tool.settings()).is_some());
         let react = self.react.as_ref().map(React::prompt);
         let parts = [self.instructions.as_deref(), handoffs.then_some(handoff::PROMPT), react.as_deref()];
         let parts: Vec<&str> = parts.into_iter().flatten().collect();

@@ -29,7 +29,7 @@ use crate::clock::Clock;
 use crate::events::EventKind;
 use crate::guard;
 use crate::record::CallFrame;
-use crate::run::RunInner;
+use crate::run::RunFrame;
 
 pub use call_text::call_text;
 pub use matching::Match;
@@ -70,13 +70,13 @@ impl Approvals {
     /// Decides about one call. An error is for the model, unless the run is to end.
     pub(crate) async fn review(
         &self,
-        run: &RunInner,
+        run: &RunFrame,
         entry: &Entry,
         call: &mut ToolCall,
         frame: &CallFrame<'_>,
     ) -> Result<Approved, ToolError> {
         if run.by_person {
-            record(run, frame.span, "person", "approve", None, None)?;
+            record(run, frame.info.span, "person", "approve", None, None)?;
             return Ok(Approved::as_it_is(call));
         }
         // Without rules every call is approved, unless the tool was told to wait for a person's word.
@@ -90,12 +90,12 @@ impl Approvals {
     /// Decides by the rules.
     async fn judge(
         &self,
-        run: &RunInner,
+        run: &RunFrame,
         entry: &Entry,
         call: &mut ToolCall,
         frame: &CallFrame<'_>,
     ) -> Result<Approved, ToolError> {
-        let (settings, span) = (entry.tool.settings(), frame.span);
+        let (settings, span) = (entry.tool.settings(), frame.info.span);
         let all;
         let policy = match &self.policy {
             Some(policy) => policy.as_ref(),
@@ -196,24 +196,19 @@ impl Approvals {
                 }
             }
         };
-        let &CallFrame { span, depth, cancel, ref asker, clock } = frame;
+        let &CallFrame { ref info, clock } = frame;
+        let span = info.span;
         let annotations = &entry.tool.spec().annotations;
         let mut request = ApprovalRequest::new(call, annotations);
-        (request.view, request.depth, request.asker) = (view, depth, asker.clone());
+        (request.view, request.depth, request.requester) = (view, info.depth, info.requester.clone());
         (request.reason, request.choices) = (ruling.reason.clone(), ruling.choices.as_deref());
-        let (tool, strictness) = (entry.clone(), run.strictness);
+        let (tool, strictness) = (entry.clone(), run.shared.strictness);
         request.validator = Validator::new(move |arguments| check(strictness, &tool, arguments).map(drop));
         // While somebody is asked the call can be cancelled like any other.
-        let waiting = ToolContext::new(
-            run.host()?,
-            call.id.clone(),
-            call.name.clone(),
-            span,
-            depth,
-            None,
-            cancel.clone(),
-        );
-        let _active = run.active.enter(&waiting, clock);
+        let mut waiting = info.clone();
+        (waiting.tool, waiting.deadline) = (call.name.clone(), None);
+        let waiting = ToolContext::new(run.host()?, waiting);
+        let _active = run.shared.active.enter(&waiting, clock);
         // A person who thinks is no working time, of the run or of the call.
         let _idle = (run.limits.clock().pause(), clock.map(Clock::pause));
         for approver in &self.approvers {
@@ -246,7 +241,7 @@ impl Approvals {
 
 /// A call before its judges.
 struct Case<'a> {
-    run: &'a RunInner,
+    run: &'a RunFrame,
     entry: &'a Entry,
     policy: &'a Policy,
     /// The tool's settings, as far as they are to be believed.
@@ -272,7 +267,7 @@ impl Case<'_> {
         given.append(&mut ruling.set);
         let arguments = call.arguments.take();
         let reason = ruling.reason.clone().filter(|_| ruling.decision == RuleDecision::Modify);
-        record(self.run, self.frame.span, "policy", "modify", reason, Some(&arguments))?;
+        record(self.run, self.frame.info.span, "policy", "modify", reason, Some(&arguments))?;
         call.arguments = validate(self.run, self.entry, arguments)?;
         in_declared_order(self.entry.tool.spec(), &mut call.arguments);
         Ok(true)
@@ -294,7 +289,7 @@ impl Case<'_> {
 
 /// The settings of a tool, as far as they are to be believed: one that works in a sandbox is no safer than the sandbox it is
 /// given.
-fn trusted<'a>(run: &RunInner, settings: &'a ToolSettings) -> Cow<'a, ToolSettings> {
+fn trusted<'a>(run: &RunFrame, settings: &'a ToolSettings) -> Cow<'a, ToolSettings> {
     let mut trusted = Cow::Borrowed(settings);
     if settings.sandboxed && run.scope.sandboxes.values().any(|sandbox| !sandbox.isolates()) {
         trusted.to_mut().sandboxed = false;
@@ -328,17 +323,17 @@ fn wants_confirmation(settings: &ToolSettings, arguments: &Value) -> Option<Stri
 }
 
 fn record(
-    run: &RunInner,
+    run: &RunFrame,
     span: u64,
     approver: &str,
     decision: &str,
     reason: Option<String>,
     arguments: Option<&Value>,
 ) -> Result<(), ToolError> {
-    if !run.events.wanted() {
+    if !run.shared.events.wanted() {
         return Ok(());
     }
-    run.events.emit(EventKind::CallDecided {
+    run.shared.events.emit(EventKind::CallDecided {
         span,
         approver: approver.to_owned(),
         decision: decision.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::sync::Arc;
 
 use toolwright_core::schema::Strictness;
 use toolwright_core::{
@@ -10,7 +10,9 @@ use toolwright_core::{
     ToolError, ToolSource, Toolset,
 };
 
-use super::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Handle, Run, RunInner};
+use super::frame::{RunFrame, RunOptions, RunShared};
+use super::tools::RunTools;
+use super::{DEFAULT_MAX_DEPTH, DEFAULT_MAX_PARALLEL, Run};
 use crate::active::ActiveCalls;
 use crate::approval::{Approvals, Policy};
 use crate::events::{DeltaListener, EventKind, EventSink, Events, FORMAT_VERSION, ToolStamp};
@@ -23,14 +25,12 @@ use crate::transcript::{Durability, TranscriptError, TranscriptWriter};
 
 /// Builds a [`Run`].
 pub struct RunBuilder {
-    tools: Toolset,
-    sources: Vec<Arc<dyn ToolSource>>,
+    options: RunOptions,
     /// Whether the sources bring the tools that the run begins with too.
     replaced: bool,
     scope: RunScope,
     approvals: Approvals,
     by_person: bool,
-    limits: Limits,
     parent_limits: Option<LimitScope>,
     spent: Spent,
     executor: Arc<dyn Executor>,
@@ -49,13 +49,11 @@ pub struct RunBuilder {
 impl RunBuilder {
     pub(super) fn new(tools: Toolset) -> Self {
         RunBuilder {
-            tools,
-            sources: Vec::new(),
+            options: RunOptions { tools, ..RunOptions::default() },
             replaced: false,
             scope: RunScope::new(new_run_id()),
             approvals: Approvals::default(),
             by_person: false,
-            limits: Limits::default(),
             parent_limits: None,
             spent: Spent::default(),
             executor: Arc::new(LocalExecutor),
@@ -87,7 +85,7 @@ impl RunBuilder {
     /// Adds tools that are found at run time.
     #[must_use]
     pub fn source(mut self, source: impl ToolSource + 'static) -> Self {
-        self.sources.push(Arc::new(source));
+        self.options.sources.push(Arc::new(source));
         self
     }
 
@@ -135,7 +133,7 @@ impl RunBuilder {
     /// Limits what the run may spend.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.options.limits = limits;
         self
     }
 
@@ -284,48 +282,44 @@ impl RunBuilder {
         if !approvals.approvers.is_empty() && approvals.policy.is_none() {
             approvals.policy = Some(Arc::new(Policy::new([])?));
         }
-        let limits = LimitScope::resumed(self.limits, &self.spent, self.parent_limits);
-        let inner = Arc::new_cyclic(|me: &Weak<RunInner>| RunInner {
-            me: me.clone(),
-            scope: self.scope.with_state(Handle(me.clone())),
-            own_tools: if self.replaced { Toolset::new() } else { self.tools.clone() },
-            sources: self.sources,
-            tools: RwLock::new(self.tools),
+        let RunOptions { tools, sources, limits } = self.options;
+        let tools = match self.replaced {
+            true => RunTools::replaced(tools, sources),
+            false => RunTools::new(tools, sources),
+        };
+        let shared = RunShared {
             approvals,
-            by_person: self.by_person,
-            limits,
             executor: self.executor,
             trace: self.trace,
-            events: Arc::new(Events::new(sinks, self.deltas, first_seq, first_span)),
-            cancel: self.cancel,
+            events: Events::new(sinks, self.deltas, first_seq, first_span),
+            active: ActiveCalls::default(),
             strictness: self.strictness,
             max_output: self.max_output,
             max_depth: self.max_depth,
             max_parallel: self.max_parallel,
-            active: ActiveCalls::default(),
-            end: Mutex::default(),
-            outer: None,
-        });
+        };
+        let limits = LimitScope::resumed(limits, &self.spent, self.parent_limits);
+        let frame = RunFrame::root(shared, self.scope, tools, limits, self.cancel, self.by_person);
         // Who looks through runs must see where commands ran, and behind what.
         let mut labels = self.labels;
-        for (name, sandbox) in &inner.scope.sandboxes {
+        for (name, sandbox) in &frame.scope.sandboxes {
             let key = if name == "default" { "sandbox".to_owned() } else { format!("sandbox {name}") };
             let layers = sandbox.layers().join(", ");
             let between = if layers.is_empty() { "" } else { ": " };
             labels.insert(key, format!("{}{between}{layers}", sandbox.kind()));
         }
-        let stamps = inner.current_tools();
+        let stamps = frame.tools.current();
         let stamps = stamps.iter().map(|entry| ToolStamp {
             name: entry.tool.spec().name.clone(),
             fingerprint: entry.fingerprint.clone(),
         });
-        inner.events.emit(EventKind::RunStarted {
+        frame.shared.events.emit(EventKind::RunStarted {
             version: FORMAT_VERSION,
-            run_id: inner.scope.run_id.clone(),
+            run_id: frame.scope.run_id.clone(),
             labels,
             tools: stamps.collect(),
         })?;
-        Ok(Run { inner })
+        Ok(Run { frame })
     }
 }
 

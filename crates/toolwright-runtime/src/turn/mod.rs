@@ -131,7 +131,7 @@ impl TurnLoop<'_> {
             Ok(Some(answer)) => answer,
             Ok(None) => return Ok(None),
             Err(AskError::Limit(limit)) => {
-                self.run.inner.limit_reached(limit)?;
+                self.run.frame.limit_reached(limit)?;
                 return Ok(None);
             }
             Err(AskError::Stopped { received, .. }) => {
@@ -159,7 +159,7 @@ impl TurnLoop<'_> {
         self.log.stop = Some(stop);
         self.add(Message::Assistant(reply.message))?;
         if let Some(limit) = over {
-            self.run.inner.limit_reached(limit)?;
+            self.run.frame.limit_reached(limit)?;
             return Ok(None);
         }
         let unfinished = refusals::unfinished(stop, &mut calls);
@@ -173,9 +173,9 @@ impl TurnLoop<'_> {
         admission: Admission,
         choice: &ToolChoice,
     ) -> Result<Option<Answer>, AskError> {
-        let inner = &*self.run.inner;
-        let admitted = Admitted::new(inner, self.model, admission)?;
-        let set = inner.refresh_tools(self.stop).await?;
+        let run = &*self.run.frame;
+        let admitted = Admitted::new(run, self.model, admission)?;
+        let set = run.refresh_tools(self.stop).await?;
         if self.stopped() {
             return Ok(None);
         }
@@ -195,7 +195,7 @@ impl TurnLoop<'_> {
                 left_out: self.left_out.clone(),
                 cancel: self.stop,
                 own_end: None,
-                listeners: inner.listeners(),
+                listeners: run.delta_listeners(),
             })
             .await?;
         call::to_real_names(&set, &mut answer.reply.message.tool_calls);
@@ -207,7 +207,7 @@ impl TurnLoop<'_> {
     /// The calls that may be made; the others get their results. `None` when asking for them ended the run.
     fn allowed(&mut self, mut calls: Vec<ToolCall>) -> Result<Option<Vec<ToolCall>>, ToolError> {
         if let Some(offered) = &self.offered {
-            let unoffered = refusals::unoffered(offered, &self.run.inner.current_tools(), &mut calls);
+            let unoffered = refusals::unoffered(offered, &self.run.frame.tools.current(), &mut calls);
             self.refuse(unoffered)?;
         }
         let Some(max) = self.run.limits().repeats() else { return Ok(Some(calls)) };
@@ -215,7 +215,7 @@ impl TurnLoop<'_> {
         let asked = last_assistant(&self.log.messages).map(|(_, message)| &*message.tool_calls);
         let length = self.repeats.count(asked.unwrap_or_default());
         if length > max + 1 {
-            self.run.inner.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
+            self.run.frame.limit_reached(limits::reached(LimitKind::Repeats, max as f64, length as f64))?;
             return Ok(None);
         }
         if length > max {
@@ -241,7 +241,7 @@ impl TurnLoop<'_> {
             return Ok(false);
         }
         self.left_out = history::middle(&self.log.messages, &self.left_out);
-        self.run.inner.events.emit(EventKind::MiddleLeftOut { messages: self.left_out.len() })?;
+        self.run.frame.shared.events.emit(EventKind::MiddleLeftOut { messages: self.left_out.len() })?;
         Ok(true)
     }
 
@@ -271,13 +271,13 @@ pub(crate) async fn make_calls(
     let fail_fast = fail_fast.unwrap_or_default();
     let tools = match tools {
         Some(tools) => tools,
-        None => run.inner.refresh_tools(stop).await?,
+        None => run.frame.refresh_tools(stop).await?,
     };
     let refused = refusals::mixed(&tools, &mut calls);
     let results = batch::Results::default();
     let mut pending =
         PendingResults { log: &mut *log, run, tools: &tools, results: results.clone(), refused };
-    let outcome = batch::run_into(&results, &run.inner, &tools, calls, &fail_fast, stop).await;
+    let outcome = batch::run_into(&results, &run.frame, &tools, calls, &fail_fast, stop).await;
     let (answered, handoffs) = pending.add()?;
     drop(pending);
     if let Err(error) = outcome {

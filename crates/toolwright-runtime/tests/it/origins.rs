@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright_core::{
-    ApprovalRequest, Approver, Asker, BoxFuture, CallNote, CancelToken, Decision, ErrorKind, Message, Origin,
-    ToolCall, ToolDef, ToolOutput, ToolSpec, Toolset,
+    ApprovalRequest, Approver, BoxFuture, CallNote, CancelToken, Decision, ErrorKind, Invocation, Message,
+    Origin, Requester, ToolCall, ToolDef, ToolOutput, ToolSpec, Toolset,
 };
 use toolwright_models::{Reply, ScriptedCall, ScriptedModel};
 use toolwright_runtime::{Agent, Policy, Run};
@@ -24,7 +24,7 @@ impl Approver for Notes {
     }
 
     fn decide<'a>(&'a self, request: &'a ApprovalRequest<'a>) -> BoxFuture<'a, Decision> {
-        let asker = request.asker.get::<&'static str>().copied();
+        let asker = request.requester.get::<&'static str>().copied();
         self.0.lock().unwrap().push((request.call.id.to_string(), request.depth, asker));
         Box::pin(async { Decision::reject("not now") })
     }
@@ -61,9 +61,9 @@ async fn who_asked_is_known_to_approvers_whatever_id_a_model_gives_its_call() {
         let seen = Arc::default();
         let builder = Run::builder(tools([tool])).policy(Policy::approve_all());
         let run = builder.approver(Notes(Arc::clone(&seen))).build().unwrap();
-        let origin = Origin { asker: Asker::new("ann"), ..Origin::default() };
+        let origin = Origin { requester: Requester::new("ann"), ..Origin::default() };
         let call = ToolCall::new("mcp-7", name, arguments);
-        let result = run.dispatch().dispatch_from(origin, call).await.unwrap();
+        let result = run.dispatch().call(call, origin).await.unwrap();
         assert_eq!((&*result.call_id, result.to_text().as_str()), ("mcp-7", "done"));
         assert_eq!(*seen.lock().unwrap(), [("mcp-7.mcp-1".to_owned(), 1, Some("ann"))]);
     }
@@ -87,7 +87,7 @@ async fn a_call_is_stopped_and_followed_by_whoever_asked_for_it() {
     };
     let outer = plain("outer", |context| async move {
         let call = ToolCall::new("mine", "inner", json!({}));
-        context.host().invoke(&context, call).await.map(|_| String::new())
+        context.host().invoke(&context, Invocation::new(call)).await.map(|_| String::new())
     });
     let run = Run::builder(tools([slow("inner"), slow("other"), outer])).build().unwrap();
     let dispatch = run.dispatch();
@@ -99,11 +99,11 @@ async fn a_call_is_stopped_and_followed_by_whoever_asked_for_it() {
                 heard.lock().unwrap().push(text.clone());
             }
         };
-        Origin { stop: Some(stop.clone()), watch: Some(Arc::new(watch)), asker: Asker::default() }
+        Origin { stop: Some(stop.clone()), listener: Some(Arc::new(watch)), requester: Requester::default() }
     };
     let (first, second) = (CancelToken::new(), CancelToken::new());
-    let flow = dispatch.dispatch_from(origin(&first, &mine), ToolCall::new("mine", "outer", json!({})));
-    let other = dispatch.dispatch_from(origin(&second, &others), ToolCall::new("mine", "other", json!({})));
+    let flow = dispatch.call(ToolCall::new("mine", "outer", json!({})), origin(&first, &mine));
+    let other = dispatch.call(ToolCall::new("mine", "other", json!({})), origin(&second, &others));
     let stop = async {
         while run.active_calls().len() < 3 {
             tokio::time::sleep(Duration::from_millis(1)).await;

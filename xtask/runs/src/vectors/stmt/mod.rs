@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use serde_json::{Value as Json, json};
 use toolwright_core::{
-    CallNote, CancelToken, Manner, Patterns, Sandbox, ToolCall, ToolContext, ToolError, ToolOutput, Usage,
+    CallInfo, CallNote, Invocation, Patterns, Sandbox, ToolCall, ToolContext, ToolError, ToolOutput, Usage,
     text as words,
 };
 use toolwright_expr::{Limits, Program, Value};
@@ -218,10 +218,12 @@ async fn call(
         Err(error) => return (Err(error), Vec::new()),
     };
     // Called as a tool would call it, because results for models lose the class of an error.
-    let context =
-        ToolContext::new(run.dispatch(), "root".into(), "root".into(), u64::MAX, 0, None, CancelToken::new());
+    let context = ToolContext::new(
+        run.dispatch(),
+        CallInfo { call_id: "root".into(), tool: "root".into(), span: u64::MAX, ..CallInfo::default() },
+    );
     let call = ToolCall::new("1", name, input);
-    let outcome = run.dispatch().invoke_in(&context, loaded.tools(), call, Manner::default()).await;
+    let outcome = run.dispatch().invoke(&context, Invocation::new(call).within(loaded.tools())).await;
     (outcome, shown.lines())
 }
 
