@@ -6,6 +6,7 @@ use toolwright_expr::{Limits, Value};
 
 use crate::diag::{Place, Problems, Severity};
 use crate::host::Host;
+use crate::json_nodes;
 use crate::yaml::{self, Budget, Data, Include, MAX_BYTES, Node};
 
 /// How deep files may include files.
@@ -184,7 +185,7 @@ impl Include for Loader {
                     Err(error) if error.limit().is_some() => return fail(problems, error.message()),
                     Err(error) => return fail(problems, &format!("not JSON: {}", error.message())),
                 };
-                match yaml::from_value(&value, place, budget) {
+                match json_nodes::from_value(&value, place, budget) {
                     Some(node) if node.depth() > yaml::MAX_DEPTH => fail(problems, "it is nested too deep"),
                     Some(node) => Some(node.data),
                     None => {

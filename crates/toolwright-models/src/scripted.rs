@@ -4,11 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use serde_saphyr::{DefaultMessageFormatter, MessageFormatter as _};
 use toolwright_core::{
     AssistantMessage, BoxFuture, Content, Misfit, Model, ModelError, ModelErrorKind, ModelReply,
-    ModelRequest, StopReason, ToolCall, ToolChoice, Usage,
+    ModelRequest, StopReason, ToolCall, ToolChoice, Usage, read_data,
 };
+use toolwright_yaml::Document;
 
 /// One answer of a [`ScriptedModel`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -133,11 +133,17 @@ impl ScriptedModel {
 
     /// Reads answers from YAML or JSON: a list of replies.
     pub fn from_yaml(text: &str) -> Result<Self, ScriptError> {
-        // The excerpt is left out: only whoever reads the file knows its name.
-        let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-        let replies: Vec<Reply> =
-            serde_saphyr::from_str_with_options(text, options).map_err(|error| ScriptError::new(&error))?;
-        Ok(Self::new(replies))
+        let document = Document::read_plain("script", text).map_err(|error| {
+            let first = error.into_iter().next().map(Misfit::from);
+            ScriptError(first.unwrap_or_else(|| Misfit::new("it cannot be read")))
+        })?;
+        let replies: Option<Vec<Reply>> = read_data(&document.to_json()).map_err(|misfit| {
+            ScriptError(match document.line_of(&misfit.path) {
+                Some(line) => misfit.about(format_args!("line {line}")),
+                None => misfit,
+            })
+        })?;
+        Ok(Self::new(replies.unwrap_or_default()))
     }
 
     /// The same model under another name.
@@ -218,14 +224,6 @@ impl Model for ScriptedModel {
 pub struct ScriptError(Misfit);
 
 impl ScriptError {
-    fn new(error: &serde_saphyr::Error) -> Self {
-        let misfit = Misfit::from_serde(Vec::new(), &DefaultMessageFormatter.format_message(error));
-        ScriptError(match error.location() {
-            Some(place) => misfit.about(format_args!("line {}", place.line())),
-            None => misfit,
-        })
-    }
-
     /// What to do about it, when that is known.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()

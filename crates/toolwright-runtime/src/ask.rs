@@ -37,7 +37,7 @@ pub(crate) struct Admitted<'a> {
 }
 
 /// What a model is asked, and how long it has.
-pub(crate) struct Question<'a> {
+pub(crate) struct ModelQuestion<'a> {
     pub(crate) request: ModelRequest<'a>,
     /// The tools that may rewrite their results for the model.
     pub(crate) rewriters: &'a Toolset,
@@ -51,7 +51,7 @@ pub(crate) struct Question<'a> {
 }
 
 /// The answer of a model, on record and charged.
-pub(crate) struct Answer {
+pub(crate) struct ChargedReply {
     pub(crate) reply: ModelReply,
     /// The limit that its price went over.
     pub(crate) over: Option<LimitReached>,
@@ -102,9 +102,9 @@ impl<'a> Admitted<'a> {
     }
 
     /// Asks the model.
-    pub(crate) async fn ask(self, question: Question<'_>) -> Result<Answer, AskError> {
+    pub(crate) async fn ask(self, question: ModelQuestion<'_>) -> Result<ChargedReply, AskError> {
         let Admitted { run, model } = self;
-        let Question { request, rewriters, left_out, cancel, own_end, listeners } = question;
+        let ModelQuestion { request, rewriters, left_out, cancel, own_end, listeners } = question;
         let sent = history::for_model(request.messages, rewriters, left_out)?;
         let request = ModelRequest { messages: &sent, ..request };
         let deadline = run.limits.deadline(own_end)?;
@@ -135,7 +135,7 @@ impl<'a> Admitted<'a> {
             stop: reply.stop,
         })?;
         let over = run.limits.spend(reply.usage, cost.unwrap_or(0.0)).err();
-        Ok(Answer { reply, over })
+        Ok(ChargedReply { reply, over })
     }
 }
 
@@ -167,12 +167,12 @@ pub(crate) async fn once(
     };
     let answer = async {
         let (rewriters, left_out) = (&Toolset::new(), 0..0);
-        let question = Question { request, rewriters, left_out, cancel, own_end, listeners: &[] };
+        let question = ModelQuestion { request, rewriters, left_out, cancel, own_end, listeners: &[] };
         Admitted::new(run, model, admission)?.ask(question).await
     };
     match answer.await {
-        Ok(Answer { over: Some(limit), .. }) | Err(AskError::Limit(limit)) => Err(run.refuse(limit)),
-        Ok(Answer { reply, over: None }) => Ok(Ok(reply)),
+        Ok(ChargedReply { over: Some(limit), .. }) | Err(AskError::Limit(limit)) => Err(run.refuse(limit)),
+        Ok(ChargedReply { reply, over: None }) => Ok(Ok(reply)),
         Err(AskError::Model(error)) => Ok(Err(error)),
         Err(AskError::Stopped { error, .. } | AskError::Broken(error)) => Err(error),
     }

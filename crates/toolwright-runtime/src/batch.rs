@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolwright_core::{CancelToken, ErrorInfo, ErrorKind, ToolCall, ToolError, ToolResult, Toolset};
 
 use crate::call::{ExternalCall, run_external, to_real_names};
+use crate::guard;
 use crate::run::RunFrame;
 
 /// The results of a batch, each in the place of its call. Whoever stops waiting still finds here what was done.
@@ -137,17 +138,11 @@ async fn run_stage(
             });
         }
         let Some(joined) = tasks.join_next().await else { break };
-        match joined {
-            Ok(Err(error)) if fatal.is_none() => {
-                fatal = Some(error);
-                tasks.abort_all();
-            }
-            Ok(_) => {}
-            Err(error) if error.is_panic() && fatal.is_none() => {
-                fatal = Some(toolwright_core::panic_error(&*error.into_panic()));
-                tasks.abort_all();
-            }
-            Err(_) => {}
+        if let Some(Err(error)) = guard::joined(joined)
+            && fatal.is_none()
+        {
+            fatal = Some(error);
+            tasks.abort_all();
         }
     }
     fatal.map_or(Ok(()), Err)

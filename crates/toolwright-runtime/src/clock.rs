@@ -18,10 +18,10 @@ pub(crate) const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// The time of one scope. Cloning shares it.
 #[derive(Debug, Clone)]
-pub(crate) struct Clock(Arc<Scope>);
+pub(crate) struct Clock(Arc<ClockScope>);
 
 #[derive(Debug)]
-struct Scope {
+struct ClockScope {
     started: Instant,
     /// Time that passed before this process took the run up.
     earlier: Duration,
@@ -38,7 +38,7 @@ impl Clock {
     /// A clock that continues after `elapsed`, of which `idle` was idle time.
     pub(crate) fn resume(elapsed: Duration, idle: Duration, outer: Option<Clock>) -> Self {
         let idle = Mutex::new(IdleTime { booked: idle, ..IdleTime::default() });
-        Clock(Arc::new(Scope { started: Instant::now(), earlier: elapsed, idle, outer }))
+        Clock(Arc::new(ClockScope { started: Instant::now(), earlier: elapsed, idle, outer }))
     }
 
     /// Time by the clock on the wall.
@@ -81,7 +81,7 @@ impl Clock {
     }
 }
 
-impl Scope {
+impl ClockScope {
     fn idle(&self) -> MutexGuard<'_, IdleTime> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 use toolwright_core::{
     BoxFuture, CancelToken, ErrorKind, ToolContext, ToolError, ToolOutput, Toolset, panic_error, panic_of,
@@ -51,8 +52,7 @@ pub(crate) fn run<'a>(
         Err(cancelled())
     } else if here {
         // Code may break before there is anything to wait for.
-        let start = AssertUnwindSafe(|| run.shared.executor.execute(tools, envelope, context));
-        catch_unwind(start).map_err(|payload| panic_error(&*payload))
+        contain(|| run.shared.executor.execute(tools, envelope, context))
     } else {
         Ok(in_task(run, tools.clone(), envelope, context.clone(), permit, timeout))
     };
@@ -211,6 +211,20 @@ pub(crate) fn cancelled() -> ToolError {
     ToolError::of(ErrorKind::Cancelled, "the call was cancelled")
 }
 
+/// Does a tool's work at once; a panic in it becomes a fatal error. What the work was changing is not used after that.
+pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Result<T, ToolError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| panic_error(&*payload))
+}
+
+/// What a task of a tool's came to; `None` when it was aborted.
+pub(crate) fn joined<T>(task: Result<Result<T, ToolError>, JoinError>) -> Option<Result<T, ToolError>> {
+    match task.map_err(JoinError::try_into_panic) {
+        Ok(outcome) => Some(outcome),
+        Err(Ok(payload)) => Some(Err(panic_error(&*payload))),
+        Err(Err(_)) => None,
+    }
+}
+
 /// A tool's work, in which a panic becomes a fatal error.
 struct Catch<'a, T>(BoxFuture<'a, Result<T, ToolError>>);
 
@@ -219,10 +233,7 @@ impl<T> Future for Catch<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // After a panic the future is dropped and never polled again, so its state cannot be seen half changed.
-        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
-            Ok(poll) => poll,
-            Err(payload) => Poll::Ready(Err(panic_error(&*payload))),
-        }
+        contain(|| self.0.as_mut().poll(cx)).unwrap_or_else(|panic| Poll::Ready(Err(panic)))
     }
 }
 
@@ -238,7 +249,7 @@ pub(crate) async fn caught<T>(whose: &str, work: impl Future<Output = T>) -> Res
 }
 
 /// Work on a task of its own, which is aborted when nobody waits for it any more.
-pub(crate) struct OwnTask<T>(tokio::task::JoinHandle<Result<T, ToolError>>);
+pub(crate) struct OwnTask<T>(JoinHandle<Result<T, ToolError>>);
 
 impl<T: Send + 'static> OwnTask<T> {
     pub(crate) fn new(work: impl Future<Output = Result<T, ToolError>> + Send + 'static) -> Self {
@@ -250,12 +261,7 @@ impl<T> Future for OwnTask<T> {
     type Output = Result<T, ToolError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx).map(|joined| {
-            joined.unwrap_or_else(|error| match error.try_into_panic() {
-                Ok(payload) => Err(panic_error(&*payload)),
-                Err(_) => Err(cancelled()),
-            })
-        })
+        Pin::new(&mut self.0).poll(cx).map(|task| joined(task).unwrap_or_else(|| Err(cancelled())))
     }
 }
 

@@ -5,12 +5,11 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use toolwright_core::{Content, Message, ModelInput, ToolError, Toolset, panic_error};
+use toolwright_core::{Content, Message, ModelInput, ToolError, Toolset};
 
-use crate::direct;
+use crate::{direct, guard};
 
 /// What is left when the middle of a conversation is left out, of the messages after the first question.
 const KEPT: f64 = 0.5;
@@ -34,8 +33,7 @@ pub(crate) fn for_model<'a>(
         })
         .collect();
     if !rewriters.is_empty() {
-        let rewritten = AssertUnwindSafe(|| rewrite(sent.to_mut(), &rewriters));
-        catch_unwind(rewritten).map_err(|payload| panic_error(&*payload))?;
+        guard::contain(|| rewrite(sent.to_mut(), &rewriters))?;
     }
     if !left_out.is_empty() {
         let note = Message::user(format!("[… {} earlier messages left out …]", left_out.len()));

@@ -48,7 +48,6 @@ mod state;
 mod time;
 mod transcript;
 mod turn;
-mod yaml;
 
 pub use agent::{Agent, AgentOutcome, React};
 pub use approval::{Examples, Match, Policy, PolicyError, Rule, RuleDecision, call_text};

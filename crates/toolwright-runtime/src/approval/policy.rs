@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_core::{Choice, Fingerprint, Misfit, Step, ToolCall, ToolSettings, ToolSpec, read_data};
+use toolwright_yaml::Document;
 
 use super::matching::real_name;
 use super::naming::Naming;
@@ -113,10 +114,10 @@ impl Policy {
 
     /// A policy from YAML or JSON: a list of rules, or a map with `approvers` as Inspect writes them.
     pub fn from_yaml(text: &str) -> Result<Self, PolicyError> {
-        let read = crate::yaml::read_with_words(text)
-            .map_err(|error| PolicyError { problems: vec![Misfit::new(error.to_string())] });
-        Self::from_value(read?).map_err(|error| {
-            let with_line = |misfit: Misfit| match crate::yaml::line_of(text, &misfit.path) {
+        let document = Document::read("policy", text)
+            .map_err(|error| PolicyError { problems: error.into_iter().map(Misfit::from).collect() })?;
+        Self::from_value(document.to_json()).map_err(|error| {
+            let with_line = |misfit: Misfit| match document.line_of(&misfit.path) {
                 Some(line) => misfit.about(format_args!("line {line}")),
                 None => misfit,
             };

@@ -18,10 +18,10 @@ use toolwright_core::{
     ToolCall, ToolChoice, ToolError, Toolset, Usage,
 };
 
-use self::next::{Event, LoopState, Next, Request};
+use self::next::{AskRequest, LoopEvent, LoopState, Next};
 use self::repeats::Repeats;
 use self::results::PendingResults;
-use crate::ask::{Admission, Admitted, Answer, AskError, Question};
+use crate::ask::{Admission, Admitted, AskError, ChargedReply, ModelQuestion};
 use crate::conversation::MessageLog;
 use crate::events::EventKind;
 use crate::limits::{self, LimitKind};
@@ -92,7 +92,7 @@ impl TurnLoop<'_> {
             return Ok(Left::Nothing);
         }
         let mut state = LoopState::new(self.options);
-        let mut event = Event::Began { pending: unanswered(&self.log.messages) };
+        let mut event = LoopEvent::Began { pending: unanswered(&self.log.messages) };
         loop {
             let happened = match state.step(event, &self.log.messages) {
                 Next::Ask(request) => self.ask(request, &state.choice).await?,
@@ -115,11 +115,11 @@ impl TurnLoop<'_> {
 
     /// Asks the model; `None` when the run ended, or the loop was stopped, before it answered. The text that had come by
     /// then stays.
-    async fn ask(&mut self, request: Request, choice: &ToolChoice) -> Result<Option<Event>, RunError> {
+    async fn ask(&mut self, request: AskRequest, choice: &ToolChoice) -> Result<Option<LoopEvent>, RunError> {
         let admission = match request {
-            Request::Again => Admission::NoTurn,
-            Request::Turn => Admission::Turn { messages: self.log.messages.len() },
-            Request::Repair => {
+            AskRequest::Again => Admission::NoTurn,
+            AskRequest::Turn => Admission::Turn { messages: self.log.messages.len() },
+            AskRequest::Repair => {
                 self.add(Message::user(REPAIR))?;
                 Admission::Turn { messages: self.log.messages.len() }
             }
@@ -127,7 +127,7 @@ impl TurnLoop<'_> {
         if self.stopped() {
             return Ok(None);
         }
-        let Answer { reply, over } = match self.answer(admission, choice).await {
+        let ChargedReply { reply, over } = match self.answer(admission, choice).await {
             Ok(Some(answer)) => answer,
             Ok(None) => return Ok(None),
             Err(AskError::Limit(limit)) => {
@@ -145,13 +145,13 @@ impl TurnLoop<'_> {
             {
                 let (message, stop) = (AssistantMessage::default(), StopReason::ContextLength);
                 let over = self.run.limits().spend(Usage::default(), 0.0).err();
-                Answer { reply: ModelReply { message, stop, usage: Usage::default() }, over }
+                ChargedReply { reply: ModelReply { message, stop, usage: Usage::default() }, over }
             }
             Err(AskError::Model(error)) => return Err(RunError::Model(error)),
             Err(AskError::Broken(error)) => return Err(error.into()),
         };
         if reply.stop == StopReason::ContextLength && over.is_none() && self.leave_out_more()? {
-            return Ok(Some(Event::Shortened));
+            return Ok(Some(LoopEvent::Shortened));
         }
         let stop = reply.stop;
         let mut calls = reply.message.tool_calls.clone();
@@ -164,7 +164,7 @@ impl TurnLoop<'_> {
         }
         let unfinished = refusals::unfinished(stop, &mut calls);
         self.refuse(unfinished)?;
-        Ok(Some(Event::Replied { stop, silent, calls }))
+        Ok(Some(LoopEvent::Replied { stop, silent, calls }))
     }
 
     /// The model's answer; `None` when the loop was stopped before the model was asked.
@@ -172,7 +172,7 @@ impl TurnLoop<'_> {
         &mut self,
         admission: Admission,
         choice: &ToolChoice,
-    ) -> Result<Option<Answer>, AskError> {
+    ) -> Result<Option<ChargedReply>, AskError> {
         let run = &*self.run.frame;
         let admitted = Admitted::new(run, self.model, admission)?;
         let set = run.refresh_tools(self.stop).await?;
@@ -189,7 +189,7 @@ impl TurnLoop<'_> {
         let request =
             ModelRequest { messages: &self.log.messages, tools: &tools, tool_choice: &tool_choice, options };
         let mut answer = admitted
-            .ask(Question {
+            .ask(ModelQuestion {
                 request,
                 rewriters: &set,
                 left_out: self.left_out.clone(),
@@ -224,10 +224,10 @@ impl TurnLoop<'_> {
         Ok(Some(calls))
     }
 
-    async fn call(&mut self, calls: Vec<ToolCall>) -> Result<Event, RunError> {
+    async fn call(&mut self, calls: Vec<ToolCall>) -> Result<LoopEvent, RunError> {
         let tools = self.offered.take();
         let left = make_calls(self.run, self.log, tools, calls, self.stop).await?;
-        Ok(Event::Called { over: left == Left::Nothing })
+        Ok(LoopEvent::Called { over: left == Left::Nothing })
     }
 
     fn can_leave_out_more(&self) -> bool {

@@ -25,7 +25,7 @@ pub(super) struct LoopState {
 
 /// What happened.
 #[derive(Debug, Clone)]
-pub(super) enum Event {
+pub(super) enum LoopEvent {
     /// The loop began, with calls that an earlier reply left.
     Began { pending: Vec<ToolCall> },
     /// The conversation did not fit the model, and more of its middle was left out.
@@ -40,7 +40,7 @@ pub(super) enum Event {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Next {
     /// Ask the model.
-    Ask(Request),
+    Ask(AskRequest),
     /// Make the calls.
     Call(Vec<ToolCall>),
     /// Leave the calls to the caller.
@@ -51,7 +51,7 @@ pub(super) enum Next {
 
 /// What the model is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum AskRequest {
     /// To take a turn.
     Turn,
     /// The same again: this is no further turn.
@@ -73,14 +73,14 @@ impl LoopState {
     }
 
     /// What to do after an event; `messages` is the conversation with all that came of it.
-    pub(super) fn step(&mut self, event: Event, messages: &[Message]) -> Next {
+    pub(super) fn step(&mut self, event: LoopEvent, messages: &[Message]) -> Next {
         match event {
             // Calls that an earlier reply left are made first: this is how another process takes a run up.
-            Event::Began { pending } if pending.is_empty() => Next::Ask(Request::Turn),
-            Event::Began { pending } => self.make(pending),
-            Event::Shortened => Next::Ask(Request::Again),
-            Event::Replied { stop, silent, calls } => self.replied(stop, silent, calls),
-            Event::Called { over } => self.called(over, messages),
+            LoopEvent::Began { pending } if pending.is_empty() => Next::Ask(AskRequest::Turn),
+            LoopEvent::Began { pending } => self.make(pending),
+            LoopEvent::Shortened => Next::Ask(AskRequest::Again),
+            LoopEvent::Replied { stop, silent, calls } => self.replied(stop, silent, calls),
+            LoopEvent::Called { over } => self.called(over, messages),
         }
     }
 
@@ -91,7 +91,7 @@ impl LoopState {
                 return Next::Stop;
             }
             self.unreadable += 1;
-            return Next::Ask(Request::Repair);
+            return Next::Ask(AskRequest::Repair);
         }
         if !matches!(stop, StopReason::Refusal | StopReason::Other) {
             self.unreadable = 0;
@@ -101,7 +101,7 @@ impl LoopState {
         }
         // A reply that was interrupted goes on once the model has its own words back.
         if stop == StopReason::Paused && self.pauses < MAX_PAUSES {
-            return Next::Ask(Request::Turn);
+            return Next::Ask(AskRequest::Turn);
         }
         Next::Stop
     }
@@ -122,7 +122,7 @@ impl LoopState {
             (None, ToolChoice::Tool(_)) => self.choice = ToolChoice::Auto,
             (None, ToolChoice::Auto | ToolChoice::Any | ToolChoice::None) => {}
         }
-        Next::Ask(Request::Turn)
+        Next::Ask(AskRequest::Turn)
     }
 }
 
@@ -132,22 +132,22 @@ mod tests {
 
     use super::*;
 
-    const ASK: Next = Next::Ask(Request::Turn);
-    const REPAIR: Next = Next::Ask(Request::Repair);
+    const ASK: Next = Next::Ask(AskRequest::Turn);
+    const REPAIR: Next = Next::Ask(AskRequest::Repair);
 
     fn calls() -> Vec<ToolCall> {
         vec![ToolCall::new("1", "look", json!({}))]
     }
 
-    fn replied(stop: StopReason, silent: bool, calls: Vec<ToolCall>) -> Event {
-        Event::Replied { stop, silent, calls }
+    fn replied(stop: StopReason, silent: bool, calls: Vec<ToolCall>) -> LoopEvent {
+        LoopEvent::Replied { stop, silent, calls }
     }
 
-    fn said(stop: StopReason) -> Event {
+    fn said(stop: StopReason) -> LoopEvent {
         replied(stop, false, Vec::new())
     }
 
-    fn steps(options: LoopOptions, events: &[Event]) -> Vec<Next> {
+    fn steps(options: LoopOptions, events: &[LoopEvent]) -> Vec<Next> {
         let mut state = LoopState::new(&options);
         events.iter().map(|event| state.step(event.clone(), &[])).collect()
     }
@@ -157,23 +157,27 @@ mod tests {
         use StopReason::{EndTurn, MalformedCall, MaxTokens, Other, Paused, Refusal, ToolCalls};
         let silent = |stop| replied(stop, true, Vec::new());
         let asks = || replied(ToolCalls, false, calls());
-        let rows: Vec<(&str, Vec<Event>, Vec<Next>)> = vec![
+        let rows: Vec<(&str, Vec<LoopEvent>, Vec<Next>)> = vec![
             (
                 "an answer ends it",
-                vec![Event::Began { pending: vec![] }, said(EndTurn)],
+                vec![LoopEvent::Began { pending: vec![] }, said(EndTurn)],
                 vec![ASK, Next::Stop],
             ),
             (
                 "calls are made, and the model is asked again",
-                vec![asks(), Event::Called { over: false }, said(EndTurn)],
+                vec![asks(), LoopEvent::Called { over: false }, said(EndTurn)],
                 vec![Next::Call(calls()), ASK, Next::Stop],
             ),
-            ("pending calls come first", vec![Event::Began { pending: calls() }], vec![Next::Call(calls())]),
-            ("a result can be the answer", vec![Event::Called { over: true }], vec![Next::Stop]),
+            (
+                "pending calls come first",
+                vec![LoopEvent::Began { pending: calls() }],
+                vec![Next::Call(calls())],
+            ),
+            ("a result can be the answer", vec![LoopEvent::Called { over: true }], vec![Next::Stop]),
             (
                 "a shorter conversation is no further turn",
-                vec![Event::Shortened, said(EndTurn)],
-                vec![Next::Ask(Request::Again), Next::Stop],
+                vec![LoopEvent::Shortened, said(EndTurn)],
+                vec![Next::Ask(AskRequest::Again), Next::Stop],
             ),
             (
                 "calls of a cut-off reply are made",
@@ -223,10 +227,10 @@ mod tests {
     fn options_say_who_makes_the_calls_and_how_often() {
         let asks = replied(StopReason::ToolCalls, false, calls());
         let with = |tool_calls| LoopOptions { tool_calls, ..LoopOptions::default() };
-        let by_caller = [Event::Began { pending: calls() }, asks.clone()];
+        let by_caller = [LoopEvent::Began { pending: calls() }, asks.clone()];
         let handed = Next::Hand(calls());
         assert_eq!(steps(with(ToolCalls::None), &by_caller), [handed.clone(), handed]);
-        let once = [asks.clone(), Event::Called { over: false }];
+        let once = [asks.clone(), LoopEvent::Called { over: false }];
         assert_eq!(steps(with(ToolCalls::Single), &once), [Next::Call(calls()), Next::Stop]);
         let stop_when = vec![StopWhen::new(|_| false), StopWhen::new(<[Message]>::is_empty)];
         let stopping = LoopOptions { stop_when, ..LoopOptions::default() };
@@ -249,7 +253,7 @@ mod tests {
             let mut state = LoopState::new(&options);
             state.step(said(StopReason::EndTurn), &[]);
             assert_eq!(state.choice, tool_choice, "no calls yet");
-            state.step(Event::Called { over: false }, &[]);
+            state.step(LoopEvent::Called { over: false }, &[]);
             assert_eq!(state.choice, want);
         }
     }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use toolwright_core::text;
+use toolwright_core::{Misfit, text};
 
 /// The most problems that are reported at once; a file that has more is not the file that was meant.
 const MAX_PROBLEMS: usize = 200;
@@ -88,16 +88,21 @@ impl std::fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
+/// The problem with its line, for data that a program reads with its own types.
+impl From<Diagnostic> for Misfit {
+    fn from(problem: Diagnostic) -> Self {
+        let Diagnostic { message, hint, line, .. } = problem;
+        Misfit { hint, ..Misfit::new(message) }.about(format_args!("line {line}"))
+    }
+}
+
 /// A file that cannot be used: all that is wrong with it, warnings included, in the order it was found.
 ///
 /// ```
-/// use toolwright_lang::{Host, Source, load};
-///
-/// let text = "tools:\n  - {name: a, do: {eval: '${1 +}'}}\n  - {name: b, do: {cal: a}}\n";
-/// let error = load(Source::text("two.yaml", text), &Host::new()).unwrap_err();
+/// let error = toolwright_yaml::read_data("two.yaml", "a: !odd 1\na: 2\n").unwrap_err();
 /// let lines: Vec<usize> = error.problems().iter().map(|problem| problem.line).collect();
-/// assert_eq!(lines, [2, 3]);
-/// assert!(error.to_string().contains("--> two.yaml:3:"));
+/// assert_eq!(lines, [1, 2]);
+/// assert!(error.to_string().contains("--> two.yaml:2:"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
@@ -144,22 +149,26 @@ impl<'e> IntoIterator for &'e LoadError {
 
 /// Where something stands: the file by its number, and bytes of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
-    pub(crate) file: u16,
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+pub struct Place {
+    /// The number of the file in its [`Sources`].
+    pub file: u16,
+    /// The first byte.
+    pub start: u32,
+    /// The byte after the last.
+    pub end: u32,
 }
 
 impl Place {
-    pub(crate) fn new(file: u16, start: usize, end: usize) -> Self {
+    /// The bytes from `start` up to `end` of a file.
+    pub fn new(file: u16, start: usize, end: usize) -> Self {
         let clamp = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Place { file, start: clamp(start), end: clamp(end.max(start)) }
     }
 }
 
 /// The texts of all files that were read.
-#[derive(Debug, Default)]
-pub(crate) struct Sources {
+#[derive(Debug, Default, Clone)]
+pub struct Sources {
     files: Vec<(Arc<str>, Arc<str>)>,
     last: Position,
 }
@@ -176,27 +185,29 @@ struct Position {
 
 impl Sources {
     /// Keeps a file; its number goes into places.
-    pub(crate) fn add(&mut self, name: &str, text: &str) -> u16 {
+    pub fn add(&mut self, name: &str, text: &str) -> u16 {
         self.files.push((name.into(), text.into()));
         u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX)
     }
 
-    pub(crate) fn text(&self, file: u16) -> &str {
+    /// The text of a file.
+    pub fn text(&self, file: u16) -> &str {
         self.files.get(usize::from(file)).map_or("", |(_, text)| text)
     }
 
-    pub(crate) fn name(&self, file: u16) -> Arc<str> {
+    /// The name of a file.
+    pub fn name(&self, file: u16) -> Arc<str> {
         self.files.get(usize::from(file)).map_or_else(|| "?".into(), |(name, _)| name.clone())
     }
 
     /// The place as `file:line:column`.
-    pub(crate) fn locate(&mut self, place: Place) -> String {
+    pub fn locate(&mut self, place: Place) -> String {
         let (line, column) = self.position(place);
         format!("{}:{line}:{column}", self.name(place.file))
     }
 
     /// The line and the column of a place, counting from 1. Places that are asked for in their order are counted once.
-    pub(crate) fn position(&mut self, place: Place) -> (usize, usize) {
+    pub fn position(&mut self, place: Place) -> (usize, usize) {
         let start = self.text(place.file).floor_char_boundary(place.start as usize);
         if self.last.file != place.file || self.last.at > start {
             self.last = Position { file: place.file, ..Position::default() };
@@ -215,6 +226,11 @@ impl Sources {
         (now.lines + 1, now.characters + 1)
     }
 
+    /// The line of a place, counting from 1.
+    pub fn line_of(&self, place: Place) -> usize {
+        self.line(place).0
+    }
+
     fn line(&self, place: Place) -> (usize, usize, &str) {
         let text = self.text(place.file);
         let start = text.floor_char_boundary(place.start as usize);
@@ -227,7 +243,8 @@ impl Sources {
         (line, column, whole)
     }
 
-    pub(crate) fn diagnostic(
+    /// A problem at a place, with its line and an excerpt.
+    pub fn diagnostic(
         &self,
         severity: Severity,
         place: Place,
@@ -254,43 +271,49 @@ impl Sources {
 }
 
 /// Collects problems while a file is read, so that all of them are told in one run.
-#[derive(Debug, Default)]
-pub(crate) struct Problems {
-    pub(crate) sources: Sources,
-    pub(crate) found: Found,
+#[derive(Debug, Default, Clone)]
+pub struct Problems {
+    /// The files that are read.
+    pub sources: Sources,
+    /// What was found.
+    pub found: Found,
 }
 
 impl Problems {
-    pub(crate) fn error(&mut self, place: Place, message: impl Into<String>) {
+    /// Adds an error.
+    pub fn error(&mut self, place: Place, message: impl Into<String>) {
         self.add(Severity::Error, place, message.into(), None);
     }
 
-    pub(crate) fn error_hint(&mut self, place: Place, message: impl Into<String>, hint: impl Into<String>) {
+    /// Adds an error with what to do about it.
+    pub fn error_hint(&mut self, place: Place, message: impl Into<String>, hint: impl Into<String>) {
         self.add(Severity::Error, place, message.into(), Some(hint.into()));
     }
 
-    pub(crate) fn warn_hint(&mut self, place: Place, message: impl Into<String>, hint: impl Into<String>) {
+    /// Adds a warning with what to do about it.
+    pub fn warn_hint(&mut self, place: Place, message: impl Into<String>, hint: impl Into<String>) {
         self.add(Severity::Warning, place, message.into(), Some(hint.into()));
     }
 
-    pub(crate) fn add(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
+    /// Adds a problem.
+    pub fn add(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
         self.found.add(severity, || self.sources.diagnostic(severity, place, message, hint));
     }
 
     /// How many problems were found so far that make the file unusable.
-    pub(crate) fn errors(&self) -> usize {
+    pub fn errors(&self) -> usize {
         self.found.errors
     }
 
     /// All problems as one error, when one of them makes the file unusable.
-    pub(crate) fn as_error(&self) -> Option<LoadError> {
+    pub fn as_error(&self) -> Option<LoadError> {
         (self.found.errors > 0).then(|| LoadError { problems: self.found.all() })
     }
 }
 
 /// Problems, of which only so many are kept; all are counted.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Found {
+pub struct Found {
     kept: Vec<Diagnostic>,
     errors: usize,
     warnings: usize,
@@ -298,7 +321,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn add(&mut self, severity: Severity, problem: impl FnOnce() -> Diagnostic) {
+    /// Adds a problem, which is made only when it is kept.
+    pub fn add(&mut self, severity: Severity, problem: impl FnOnce() -> Diagnostic) {
         let count = match severity {
             Severity::Error => &mut self.errors,
             Severity::Warning => &mut self.warnings,
@@ -313,18 +337,18 @@ impl Found {
     }
 
     /// Whether another error would be kept. Where one stands, and what was meant, need not be found out for the others.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.errors < MAX_PROBLEMS
     }
 
     /// Puts what was kept into the order of the files, without what was found twice.
-    pub(crate) fn sort(&mut self) {
+    pub fn sort(&mut self) {
         self.kept.sort_by_key(|problem| (problem.file.clone(), problem.span.0));
         self.kept.dedup();
     }
 
     /// What was kept, and a last one that says how many were not.
-    pub(crate) fn all(&self) -> Vec<Diagnostic> {
+    pub fn all(&self) -> Vec<Diagnostic> {
         let mut all = self.kept.clone();
         if let (1.., Some(last)) = (self.untold, all.last()) {
             let message = format!("there are {} more problems like these", self.untold);

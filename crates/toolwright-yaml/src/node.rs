@@ -1,42 +1,36 @@
-//! YAML text as a tree in which every node knows its place.
-//!
-//! The scanner is serde-saphyr's; the tree is our own because a tool file needs what a plain value cannot keep: places,
-//! how a scalar was quoted, `!include`, and PyYAML's reading of plain words. How text becomes a tree is in `read`, where
-//! a part of a text stands in the file in `place`.
-
-mod advice;
-mod data;
-mod place;
-mod read;
+//! The tree: what a file holds, node by node.
 
 use std::sync::Arc;
 
-use toolwright_expr::Value;
-
 use crate::diag::Place;
-
-pub use self::data::read_data;
-pub(crate) use self::place::{Origin, within};
-pub(crate) use self::read::{Budget, Include, MAX_BYTES, MAX_DATA, MAX_DEPTH, parse};
 
 /// One node of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) data: Data,
-    pub(crate) place: Place,
+pub struct Node {
+    /// What it holds.
+    pub data: Data,
+    /// Where it stands.
+    pub place: Place,
 }
 
 /// What a node holds.
 #[derive(Debug, Clone)]
-pub(crate) enum Data {
+pub enum Data {
+    /// Nothing.
     Null,
+    /// A boolean.
     Bool(bool),
+    /// An integer of 64 bits.
     Int(i64),
     /// An integer beyond 64 bits, in decimal.
     Large(String),
+    /// A number.
     Float(f64),
+    /// Text.
     Text(Arc<str>),
+    /// A list.
     List(Vec<Node>),
+    /// A map, in the order of the file.
     Map(Vec<(Node, Node)>),
     /// Something was wrong here and has been reported.
     Bad,
@@ -44,7 +38,7 @@ pub(crate) enum Data {
 
 impl Node {
     /// The text, if this is one.
-    pub(crate) fn text(&self) -> Option<&Arc<str>> {
+    pub fn text(&self) -> Option<&Arc<str>> {
         match &self.data {
             Data::Text(text) => Some(text),
             _ => None,
@@ -52,19 +46,20 @@ impl Node {
     }
 
     /// The value under a key, if this is a map that has it.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.data {
             Data::Map(entries) => entries.iter().find(|(name, _)| name.is_key(key)).map(|(_, value)| value),
             _ => None,
         }
     }
 
-    pub(crate) fn is_key(&self, key: &str) -> bool {
+    /// True when the node is this text.
+    pub fn is_key(&self, key: &str) -> bool {
         self.text().is_some_and(|text| &**text == key)
     }
 
     /// What the node is, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match &self.data {
             Data::Null => "nothing",
             Data::Bool(_) => "a boolean",
@@ -78,7 +73,7 @@ impl Node {
     }
 
     /// The node as plain data. Keys become text, as JSON wants them.
-    pub(crate) fn to_json(&self) -> serde_json::Value {
+    pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value;
         match &self.data {
             Data::Null | Data::Bad => Value::Null,
@@ -99,7 +94,7 @@ impl Node {
     }
 
     /// A scalar as the text of a key.
-    pub(crate) fn key_text(&self) -> String {
+    pub fn key_text(&self) -> String {
         match &self.data {
             Data::Text(text) => text.to_string(),
             Data::Null | Data::Bad => "null".to_owned(),
@@ -111,7 +106,7 @@ impl Node {
         }
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         match &self.data {
             Data::List(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
             Data::Map(entries) => {
@@ -121,38 +116,12 @@ impl Node {
         }
     }
 
-    pub(crate) fn depth(&self) -> usize {
+    /// How deep the lists and maps in it are nested.
+    pub fn depth(&self) -> usize {
         match &self.data {
             Data::List(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
             Data::Map(entries) => 1 + entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
             _ => 0,
         }
     }
-}
-
-/// A value that was read from JSON as a node, for included files. `None` when there is too much of it.
-pub(crate) fn from_value(value: &Value, place: Place, budget: &mut Budget) -> Option<Node> {
-    budget.data = budget.data.checked_sub(1)?;
-    let data = match value {
-        Value::Bool(flag) => Data::Bool(*flag),
-        Value::Int(number) => Data::Int(*number),
-        Value::Big(_) => Data::Large(value.to_string()),
-        Value::Float(number) => Data::Float(*number),
-        Value::Str(text) => Data::Text(text.as_str().into()),
-        Value::List(items) => {
-            let items = items.snapshot();
-            Data::List(items.iter().map(|item| from_value(item, place, budget)).collect::<Option<_>>()?)
-        }
-        Value::Dict(dict) => {
-            let mut entries = Vec::with_capacity(dict.len());
-            for (key, value) in dict.entries() {
-                let key = Node { data: Data::Text(key.as_str().unwrap_or_default().into()), place };
-                entries.push((key, from_value(&value, place, budget)?));
-            }
-            Data::Map(entries)
-        }
-        // Null; nothing else comes of JSON.
-        _ => Data::Null,
-    };
-    Some(Node { data, place })
 }

@@ -6,7 +6,7 @@ use crate::diag::{Place, Sources};
 
 /// Where a scalar's text stands, kept to tell places inside it while a flow runs.
 #[derive(Debug)]
-pub(crate) struct Origin {
+pub struct Origin {
     file: Arc<str>,
     line: usize,
     column: usize,
@@ -25,7 +25,8 @@ enum Inside {
 }
 
 impl Origin {
-    pub(crate) fn new(sources: &mut Sources, place: Place, text: &str) -> Origin {
+    /// The origin of the text that a scalar at a place has.
+    pub fn new(sources: &mut Sources, place: Place, text: &str) -> Origin {
         let raw = raw(sources.text(place.file), place);
         let (first, inside) = match verbatim(raw, text) {
             Some(quote) => (quote, Inside::Lines),
@@ -47,7 +48,7 @@ impl Origin {
     }
 
     /// The place of a byte of the text as `file:line:column`, or of the text as a whole.
-    pub(crate) fn at(&self, text: &str, offset: Option<u32>) -> String {
+    pub fn at(&self, text: &str, offset: Option<u32>) -> String {
         let (line, column) = self.position(text, offset).unwrap_or((self.line, self.column));
         format!("{}:{line}:{column}", self.file)
     }
@@ -71,7 +72,7 @@ impl Origin {
 }
 
 /// Where bytes of a scalar's text stand in the file, however it is written; the scalar as a whole when that cannot be told.
-pub(crate) fn within(source: &str, place: Place, text: &str, start: usize, end: usize) -> Place {
+pub fn within(source: &str, place: Place, text: &str, start: usize, end: usize) -> Place {
     let raw = raw(source, place);
     if let Some(quote) = verbatim(raw, text) {
         return inner(place, start + quote, end + quote);

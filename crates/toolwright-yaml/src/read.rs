@@ -7,22 +7,22 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
-use super::advice::advice;
-use super::{Data, Node};
+use crate::advice::advice;
 use crate::diag::{Place, Problems, Severity};
+use crate::node::{Data, Node};
 use crate::scalar::{self, Scalar};
 
 /// The largest file, in bytes.
-pub(crate) const MAX_BYTES: usize = 1024 * 1024;
+pub const MAX_BYTES: usize = 1024 * 1024;
 
 /// The deepest nesting.
-pub(crate) const MAX_DEPTH: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 
 /// The most nodes, of all included YAML files together and with aliases written out.
-pub(crate) const MAX_NODES: usize = 50_000;
+const MAX_NODES: usize = 50_000;
 
 /// The most values of all included JSON files together: they are data, which is read at once and never compiled as tools.
-pub(crate) const MAX_DATA: usize = 200_000;
+pub const MAX_DATA: usize = 200_000;
 
 /// The most entries that `<<` takes into one map.
 const MAX_MERGED: usize = 2_000;
@@ -31,7 +31,7 @@ const MAX_MERGED: usize = 2_000;
 const MAX_ALIASES: usize = 1_000;
 
 /// Brings in what `!include` and `!require` name.
-pub(crate) trait Include {
+pub trait Include {
     /// The included tree. `None` when there was a problem, which has been reported.
     fn include(
         &mut self,
@@ -51,30 +51,54 @@ struct Bounds {
     nodes: usize,
     /// Whether a text may hold NUL, which no program can be given.
     nul: bool,
+    words: Words,
+}
+
+/// How plain words are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// As PyYAML does: `yes` and `off` are booleans, as values and as keys.
+    PyYaml,
+    /// As PyYAML does; keys are text.
+    TextKeys,
+    /// Only `true` and `false` are booleans; keys are text.
+    PlainBooleans,
 }
 
 /// What is left to be read.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     bounds: Bounds,
     nodes: usize,
     /// Values of JSON files.
-    pub(crate) data: usize,
+    pub data: usize,
     aliases: usize,
     /// How deep the file being read is included in others.
-    pub(crate) level: usize,
+    pub level: usize,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget::of(Bounds { bytes: MAX_BYTES, depth: MAX_DEPTH, nodes: MAX_NODES, nul: false })
+        Budget::of(Bounds {
+            bytes: MAX_BYTES,
+            depth: MAX_DEPTH,
+            nodes: MAX_NODES,
+            nul: false,
+            words: Words::PyYaml,
+        })
     }
 }
 
 impl Budget {
     /// For data, such as a conversation: much larger than a file that people write, and as deep as JSON goes.
     pub(crate) fn for_data() -> Self {
-        Budget::of(Bounds { bytes: 64 << 20, depth: 140, nodes: 1_000_000, nul: true })
+        let words = Words::PyYaml;
+        Budget::of(Bounds { bytes: 64 << 20, depth: 140, nodes: 1_000_000, nul: true, words })
+    }
+
+    /// For data that is read with the types of a program.
+    pub(crate) fn for_document(words: Words) -> Self {
+        Budget::of(Bounds { bytes: MAX_BYTES, depth: MAX_DEPTH, nodes: MAX_NODES, nul: true, words })
     }
 
     fn of(bounds: Bounds) -> Self {
@@ -83,7 +107,7 @@ impl Budget {
 }
 
 /// Reads one file. `None` when it cannot be read at all; the problem has been reported.
-pub(crate) fn parse(
+pub fn parse(
     problems: &mut Problems,
     budget: &mut Budget,
     include: &mut dyn Include,
@@ -269,7 +293,16 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
                 break;
             }
             let merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
-            let key = self.node(event, span)?;
+            let written = match &event {
+                Event::Scalar(text, _, _, None) if self.budget.bounds.words != Words::PyYaml => {
+                    Some(Arc::from(&**text))
+                }
+                _ => None,
+            };
+            let mut key = self.node(event, span)?;
+            if let Some(text) = written {
+                key.data = Data::Text(text);
+            }
             let (event, span) = self.next()?;
             let value = self.node(event, span)?;
             if matches!(key.data, Data::List(_) | Data::Map(_)) {
@@ -361,8 +394,12 @@ impl<'i, E: Iterator<Item = Item<'i>>> Reader<'_, E> {
             self.problems.error(place, "text may not hold a NUL character");
             return Some(Node { data: Data::Bad, place });
         }
+        let only_plain_booleans = self.budget.bounds.words == Words::PlainBooleans;
         let plain = || match style {
-            ScalarStyle::Plain => from_scalar(scalar::resolve(text), text),
+            ScalarStyle::Plain => match scalar::resolve(text) {
+                Scalar::Bool(_) if only_plain_booleans && !is_plain_boolean(text) => Data::Text(text.into()),
+                resolved => from_scalar(resolved, text),
+            },
             _ => Data::Text(text.into()),
         };
         let data = match tag {
@@ -415,6 +452,11 @@ fn joined(merged: Vec<(Node, Node)>, own: Vec<(Node, Node)>) -> Vec<(Node, Node)
     entries.into_values().collect()
 }
 
+/// The booleans that JSON has, and their spellings of YAML.
+fn is_plain_boolean(text: &str) -> bool {
+    matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE")
+}
+
 fn from_scalar(scalar: Scalar, text: &str) -> Data {
     match scalar {
         Scalar::Null => Data::Null,
@@ -429,7 +471,7 @@ fn from_scalar(scalar: Scalar, text: &str) -> Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::yaml::data::Nothing;
+    use crate::data::Nothing;
 
     fn read(text: &str) -> Result<serde_json::Value, String> {
         let mut problems = Problems::default();
