@@ -1,5 +1,6 @@
 //! What a server asks a client over HTTP, and how long it waits for one that is gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};

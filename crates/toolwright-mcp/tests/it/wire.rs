@@ -1,6 +1,7 @@
 //! Our server, spoken to byte by byte.
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
